@@ -1,4 +1,4 @@
-"""Losses of the order's size: measured by `python benchmarks/capstone.py large short recipes seeds`, on one thread.
+"""Losses of runs with the full budget, measured by `benchmarks/capstone.py large short recipes seeds` on one thread.
 
 `after` returns the losses with which a commitment may be compared. The designs of the grade, `held_out`, stay hidden.
 """
@@ -68,7 +68,7 @@ DRAWN = (1, 2, 4, 5, 10, 11)
 
 
 class LargeRun(NamedTuple):
-    """A run of the order's size.
+    """A run with all FLOPs that the order allows, or a smaller budget for `held_out`.
 
     Attributes:
         layers, d_model: depth and width.

@@ -96,7 +96,7 @@ class Design:
 
     @property
     def heads(self) -> int:
-        """Number of heads of 16 features that the width makes, rounded up."""
+        """Number of heads, each with 16 features, rounded up."""
         return math.ceil(self.d_model / HEAD)
 
     @property

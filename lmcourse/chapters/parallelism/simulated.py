@@ -1,4 +1,4 @@
-"""Several workers in one process: every byte is counted, and a deadlock is reported instead of lasting for ever.
+"""Several workers in one process: every byte is counted, and a deadlock is reported instead of lasting forever.
 
 There are no threads. A program is run for one worker after the other. A worker that must wait is stopped,
 and once its message has arrived, it is run again from its beginning, with all messages that it has received.
@@ -27,7 +27,7 @@ Program = Callable[..., Any]
 
 
 class CommunicationError(RuntimeError):
-    """Workers that wait for each other for ever, a message that no worker reads, or collectives that do not match."""
+    """Raised if workers wait for each other forever, no worker reads a message, or collectives do not match."""
 
 
 @dataclass

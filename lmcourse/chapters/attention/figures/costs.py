@@ -130,8 +130,8 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
 
 
 def saved_bytes(length: float, heads: int, *, fused: bool, width: int = 128) -> float:
-    """Bytes kept for backward: queries, keys and values, and if fused the result and a number per row, else the
-    weights."""
+    """Bytes kept for the backward pass: queries, keys and values; also the weights or, if fused, the result and one
+    number per row."""
     if fused:
         return heads * length * (4 * width * 2 + 4)
     return heads * length * (3 * width * 2 + length * 2)

@@ -93,7 +93,7 @@ def mask_zoo(kind: str = "strided", size: int = 4, query: int = 12, length: int 
 
 
 def _ranges(places: list[int]) -> str:
-    """Positions as text, neighbours as a range: "0-2, 5"."""
+    """Return positions as text, with neighbours as a range: "0-2, 5"."""
     runs: list[list[int]] = []
     for place in places:
         if runs and place == runs[-1][-1] + 1:

@@ -71,7 +71,7 @@ def _scores(d: int, keys: int, rows: int) -> Array:
     """q·k for standard normal q and k.
 
     Given q, the scores of its keys are independent and normal with standard deviation |q|, and |q|² is chi-squared: so
-    two draws stand for d products each.
+    two draws replace d products each.
     """
     random = np.random.default_rng(d)
     length = np.sqrt(random.chisquare(d, size=(rows, 1)))

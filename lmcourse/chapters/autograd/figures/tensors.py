@@ -107,7 +107,7 @@ def batch_gradients(batch: int = 8) -> Figure:
 
 
 def saved_for_backward(batch: int = 64, width: int = 256) -> Figure:
-    """MB of fp32 numbers in a two-layer net with 784 inputs and 10 outputs: its parameters, and what a batch leaves.
+    """MB of fp32 numbers in a two-layer net with 784 inputs and 10 outputs: parameters, and tensors kept for a batch.
 
     ValueError for sizes below 1.
     """

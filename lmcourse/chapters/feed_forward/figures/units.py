@@ -38,7 +38,7 @@ def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts 
 def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     """The ten places where a hidden unit is largest, and the ten tokens whose logits its row of W_2 raises most.
 
-    A unit may act through negative numbers. Both halves show the sign of its largest absolute number.
+    A unit may act through negative numbers. If its largest absolute value is negative, all signs are turned.
 
     Raises:
         ValueError: the model has no such layer or unit.

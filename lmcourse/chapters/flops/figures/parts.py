@@ -111,5 +111,5 @@ def layer_share(length: np.ndarray, width: int, pairs: Pairs) -> np.ndarray:
 
 
 def crossing(width: int, pairs: Pairs) -> int:
-    """The length at which that share is one half."""
+    """The text length at which scores and values take half of a layer's FLOPs."""
     return 6 * width if pairs == "all" else 12 * width - 1

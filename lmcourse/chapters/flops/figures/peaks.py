@@ -1,4 +1,4 @@
-"""One measured rate as a share of different peaks."""
+"""One measured rate as a fraction of different peaks."""
 
 from __future__ import annotations
 

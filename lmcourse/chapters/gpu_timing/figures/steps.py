@@ -46,7 +46,7 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
         title: the title of the figure.
 
     Raises:
-        ValueError: there is none, or a share is not positive.
+        ValueError: `shares` is empty, or a share is not positive.
     """
     if not shares or min(shares.values()) <= 0:
         raise ValueError("shares needs at least one entry, and every share must be above 0")

@@ -34,7 +34,7 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
         models: name → the three probabilities.
 
     Raises:
-        ValueError: not three words, or numbers that are no distribution over them.
+        ValueError: there are not three words, or the numbers of a model are not a distribution over them.
     """
     if len(words) != 3 or len(models) > len(_COLOURS):
         raise ValueError(f"the triangle shows exactly three words and at most {len(_COLOURS)} models")
@@ -74,7 +74,7 @@ def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
         laptops: the weight of the second word. If both add up to more than 1, all weights are divided by their sum.
 
     Raises:
-        ValueError: a negative weight.
+        ValueError: a weight is negative.
     """
     if min(books, laptops) < 0:
         raise ValueError(f"books and laptops must be at least 0, not {books:g} and {laptops:g}")
@@ -91,7 +91,7 @@ def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Fig
         length: 1 to 3.
 
     Raises:
-        ValueError: more leaves than there is room for.
+        ValueError: `length` is not 1 to 3, or the tree would have more than 27 leaves.
     """
     if not 1 <= length <= 3 or len(words) ** length > 27:
         raise ValueError(

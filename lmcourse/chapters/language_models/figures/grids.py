@@ -92,7 +92,7 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
         reuse: whether the numbers computed for a token are kept.
 
     Raises:
-        ValueError: a prompt or a text of no tokens.
+        ValueError: `prompt` or `new` is below 1.
     """
     if min(prompt, new) < 1:
         raise ValueError(f"prompt and new must be at least 1 token, not {prompt} and {new}")

@@ -24,7 +24,7 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
         unit: "nats" or "bits".
 
     Raises:
-        ValueError: a weight that is not positive, or another unit.
+        ValueError: a weight is not positive, or the unit is unknown.
     """
     if min(books, laptops) <= 0 or unit not in _UNITS:
         raise ValueError("books and laptops must be above 0, and the unit must be nats or bits")

@@ -56,8 +56,8 @@ def sample(n: int, count: int, length: int = 90) -> str:
 
 
 def _with_counts(model: NGram, counted: NGram) -> NGram:
-    """Give a model the counts of one of the same or a higher order; the model looks up only its own shorter
-    contexts."""
+    """Give a model the counts of a model of the same or a higher order. It looks up only contexts up to its own
+    length."""
     model.counts, model.totals = counted.counts, counted.totals
     return model
 
@@ -114,7 +114,7 @@ def token_surprise(
     """The price of every letter of a text that begins a line, for a 6-gram model of fifty stories.
 
     Raises:
-        ValueError: no text, or one of more than 100 letters.
+        ValueError: the text is empty or has more than 100 letters.
     """
     if not 1 <= len(text) <= 100:
         raise ValueError(f"type 1 to 100 letters; the text has {len(text)}")

@@ -49,7 +49,7 @@ def memory_budget(
     Args:
         model: a decoder of the zoo.
         card: a name in `lmcourse.accounting.accelerators`.
-        batch, length: texts that the devices of a copy read at once, and tokens of each.
+        batch, length: texts that the devices of a copy read at once, and tokens per text.
         precision: one of `PRECISIONS`, or a recipe of `lmcourse.accounting.recipes`.
         devices: the number T of devices that divide every matrix, with sequence parallelism.
         recompute_blocks: whether only the input of each block is kept.

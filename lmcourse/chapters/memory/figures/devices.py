@@ -21,11 +21,11 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     """Memory of GPT-3's blocks and embeddings on all devices together, by the number of devices that divide a matrix.
 
     Args:
-        batch, length: the number of texts, and the tokens of each.
+        batch, length: the number of texts, and the tokens per text.
         sequence_parallel: whether the devices share the tokens of norms and dropout, too.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a size is below 1.
     """
     if min(batch, length) < 1:
         raise ValueError(f"batch and length are at least 1, not {batch} and {length}")
@@ -74,7 +74,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
         devices: the number of devices that divide every matrix.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a size is below 1.
     """
     if batch < 1:
         raise ValueError(f"a batch has at least 1 text, not {batch}")

@@ -43,7 +43,7 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
         number: "16 bits" or "32 bits".
 
     Raises:
-        ValueError: an unknown model or number format.
+        ValueError: the model or the number format is unknown.
     """
     config, p = _model(model), _bytes_per_number(number)
     lengths = [2 ** (step / 2) for step in range(14, 33)]
@@ -85,7 +85,7 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
         length: tokens of each text.
 
     Raises:
-        ValueError: an unknown model, or less than one token.
+        ValueError: the model is unknown, or `length` is below 1.
     """
     config = _model(model)
     if length < 1:
@@ -123,7 +123,7 @@ def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
         length: tokens of each text.
 
     Raises:
-        ValueError: an unknown model, or fewer than two tokens.
+        ValueError: the model is unknown, or `length` is below 2.
     """
     if length < 2:
         raise ValueError(f"halving needs a text of at least 2 tokens, not {length}")

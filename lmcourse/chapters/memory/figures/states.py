@@ -76,7 +76,7 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
 
     Raises:
         CourseError: there is no such card.
-        ValueError: less than one card.
+        ValueError: `cards` is below 1.
     """
     if cards < 1:
         raise ValueError(f"it takes at least 1 card, not {cards}")

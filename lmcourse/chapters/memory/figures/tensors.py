@@ -25,7 +25,7 @@ def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forwa
         feed_forward: "GELU, 4 d" or "SwiGLU, 8/3 d", which has as many parameters.
 
     Raises:
-        ValueError: less than one token, or an unknown choice.
+        ValueError: `length` is below 1, or a choice is unknown.
     """
     if length < 1 or number not in ("16 bits", "32 bits") or feed_forward not in ("GELU, 4 d", "SwiGLU, 8/3 d"):
         raise ValueError(f"no block has {length} tokens of {number} and {feed_forward}")

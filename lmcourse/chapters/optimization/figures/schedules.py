@@ -33,7 +33,7 @@ def optimizer_bytes() -> Figure:
 
 
 def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, drop: float = 0.2) -> Figure:
-    """The factor of the rate over 1,000 steps.
+    """The learning rate over 1,000 steps, as a fraction of the full rate.
 
     Args:
         shape: one of SHAPES.

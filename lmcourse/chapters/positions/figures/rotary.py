@@ -67,7 +67,10 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
 
 
 def pair_layouts(d: int = 8) -> Figure:
-    """Features that RoPE rotates together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
+    """Features that RoPE rotates together: neighbours ("interleaved") or i and i + d/2 ("half").
+
+    ValueError unless d is even and from 2 to 16.
+    """
     if d % 2 or not 2 <= d <= 16:
         raise ValueError(f"d must be an even width from 2 to 16, not {d}")
     figure = new_figure(8.0, 3.2)

@@ -124,7 +124,7 @@ def scheme_scores(
 
 
 def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
-    """Scores of one word at ten positions, as a heatmap and by offset: a relative scheme has one for each."""
+    """Scores of one word at ten positions, as a heatmap and by offset: a relative scheme has one score per offset."""
     scores = scheme_scores(scheme, shift)
     moved = (scores - scheme_scores(scheme)).abs().max().item()
     spread = max(

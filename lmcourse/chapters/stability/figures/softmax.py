@@ -36,7 +36,7 @@ class GrownSoftmax(NamedTuple):
 
 
 def grown_softmax(scale: float, precision: str, cap: float | None) -> GrownSoftmax:
-    """The logits times `scale`, capped, rounded to the precision; the softmax is computed in it throughout."""
+    """Multiply the logits by `scale`, cap them, round them to the precision, and compute the softmax in it."""
     dtype = find_format(precision).torch_dtype
     grown = scale * torch.tensor(_LOGITS, dtype=torch.float64)
     through = torch.ones_like(grown)

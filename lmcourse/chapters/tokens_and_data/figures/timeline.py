@@ -17,7 +17,7 @@ _THIN = 0.03
 
 @dataclass(frozen=True)
 class Work:
-    """A copy or a training step: the number of its batch, its begin and its end (in milliseconds)."""
+    """A copy or a training step: the number of its batch, its beginning and its end (in milliseconds)."""
 
     batch: int
     start: float
