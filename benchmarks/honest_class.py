@@ -25,7 +25,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 
 KINDS = {"solved": 12, "known mistake": 4, "slip": 2, "untouched": 2}
-"""How often each kind of answer occurs, in twentieths."""
+"""Frequency of each kind of answer: a number of twentieths."""
 
 REMARKS = ("first try", "as in the first hint", "tried by hand for two", "shorter than before", "ask on Monday")
 NAMES = ("my_{}", "{}_here", "the_{}", "{}_2")
