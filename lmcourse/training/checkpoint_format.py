@@ -151,7 +151,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
         raise CourseError(
-            f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: resume with the version "
+            f"{path} has format {manifest.get('version')}, but this code reads format "
+            f"{VERSION}: resume with the version "
             "of lmcourse that wrote it, or train in another folder"
         )
     if not _is_whole(manifest):

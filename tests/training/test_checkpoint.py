@@ -143,7 +143,7 @@ def test_another_format_is_rejected(tmp_path: Path) -> None:
     write(tmp_path / "a")
     manifest = json.loads((tmp_path / "a" / MANIFEST).read_text(encoding="utf-8"))
     (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "version": 2}), encoding="utf-8")
-    with pytest.raises(CourseError, match="has format 2, this code reads format 3") as caught:
+    with pytest.raises(CourseError, match="has format 2, but this code reads format 3") as caught:
         read_manifest(tmp_path / "a")
     assert not isinstance(caught.value, DamagedCheckpointError)
 

@@ -1,6 +1,7 @@
 """Losses of runs with the full budget, measured by `benchmarks/capstone.py large short recipes seeds` on one thread.
 
-`after` returns the losses with which a commitment may be compared. The designs of the grade, `held_out`, stay hidden.
+`after` returns the losses with which a commitment may be compared. The designs that the grade asks about (`held_out`)
+stay hidden.
 """
 
 from __future__ import annotations

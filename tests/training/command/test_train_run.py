@@ -191,7 +191,7 @@ def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
-        ('{"version": 9}', "has format 9, this code reads format 1"),
+        ('{"version": 9}', "has format 9, but this code reads format 1"),
         ('{"version": 1, "steps": 5}', "give a value for batch, seq_len"),
     ],
 )

@@ -37,7 +37,7 @@ NEAR = 0.02
 """Largest error of the forecast loss, in nats per byte."""
 
 BEST_GIVEN = 0.3404
-"""Loss on the stories for the grade of the given recipe's best run, 4 × 24 with seed 0 (`given.safetensors`)."""
+"""Loss of the given recipe's best run (4 × 24, seed 0, `given.safetensors`) on the stories that the grade uses."""
 
 SLACK = 0.005
 """Largest difference by which a run may be worse than that, in nats per byte. Two seeds differ by less."""

@@ -79,7 +79,9 @@ def softmax_bars(
     ValueError without logits or unless temperature > 0.
     """
     if not logits or not temperature > 0:
-        raise ValueError("a softmax needs at least one logit and a temperature above 0")
+        raise ValueError(
+            f"a softmax needs at least one logit and a temperature above 0; got {len(logits)} and {temperature:g}"
+        )
     scores = (np.asarray(logits, dtype=np.float64) + shift) / temperature
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()

@@ -63,7 +63,7 @@ def memory_budget(
         ValueError: `training_memory` rejects the arguments, or `accumulate` is below 1.
     """
     if accumulate < 1:
-        raise ValueError("a step takes at least one batch")
+        raise ValueError(f"accumulate must be at least 1 batch, not {accumulate}")
     config, accelerator = find_model(model).decoder, find_accelerator(card)
     recipe = find_recipe(PRECISIONS.get(precision, precision))
     activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"

@@ -28,7 +28,7 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
         ValueError: a size is below 1.
     """
     if min(batch, length) < 1:
-        raise ValueError(f"batch and length are at least 1, not {batch} and {length}")
+        raise ValueError(f"batch and length must be at least 1, not {batch} and {length}")
     devices = (1, 2, 4, 8, 16, 32)
     states = MIXED.memory(gpt_3_parameters()).total / GIB
     one = korthikanti(gpt_3(), batch, length) / GIB
@@ -77,7 +77,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
         ValueError: a size is below 1.
     """
     if batch < 1:
-        raise ValueError(f"a batch has at least 1 text, not {batch}")
+        raise ValueError(f"batch must be at least 1 text, not {batch}")
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=devices))
     parts = {
         "weights": states["weights"] / GIB,

@@ -79,7 +79,7 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
         ValueError: `cards` is below 1.
     """
     if cards < 1:
-        raise ValueError(f"it takes at least 1 card, not {cards}")
+        raise ValueError(f"cards must be at least 1, not {cards}")
     accelerator = find_accelerator(card)
     room = accelerator.memory * cards
     billions = {name: largest_parameters(room, RECIPES[name]) / 1e9 for name in RECIPE_TITLES}
