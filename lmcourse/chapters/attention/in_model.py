@@ -88,7 +88,7 @@ def _model() -> Transformer:
 
 
 def in_the_model(attention: MultiHead) -> dict[str, Any]:
-    """Compare the model's logits with those after replacing its attention with a function; add both losses."""
+    """Compare the model's logits with those after replacing its attention with a function; include the loss of each."""
     tokens = validation_texts(2)
     expected, received = logits_with(None, tokens), logits_with(attention, tokens)
     difference = (received - expected).abs().max().item()

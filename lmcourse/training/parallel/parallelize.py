@@ -99,8 +99,8 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
         raise ValueError("fp16 on several processes needs all gradients on each: use bf16, or only data_parallel")
     if config.compile and parallel.tensor_parallel * parallel.pipeline_parallel > 1:
         raise ValueError(
-            "compile is for one process, data_parallel and fsdp: "
-            "leave it out with tensor_parallel and pipeline_parallel"
+            "compile works only on one process, or with data_parallel or fsdp: "
+            "leave it out with tensor_parallel or pipeline_parallel"
         )
     if parallel.tensor_parallel == parallel.pipeline_parallel == 1:
         return

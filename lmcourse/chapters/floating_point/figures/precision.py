@@ -175,7 +175,7 @@ def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"
 
 
 def _cast_error(samples: Tensor, scales: Tensor, format: FloatFormat) -> Tensor:
-    """Relative error for each scale."""
+    """Return the relative error of the cast for each scale."""
     if format.torch_dtype is None:
         raise ValueError(f"PyTorch has no dtype for {format.name}: choose another format")
     scaled = scales[:, None] * samples

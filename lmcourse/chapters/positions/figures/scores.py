@@ -160,7 +160,7 @@ def _draw_heatmap(figure: Figure, place: SubplotSpec, title: str, scores: Scores
 
 
 def _draw_offsets(figure: Figure, place: SubplotSpec, scores: Scores) -> None:
-    """A dot for each pair of query and key, at their offset."""
+    """Draw a dot for each pair of query and key, at their offset."""
     axes = new_axes(figure, "All pairs, by offset", "offset (key − query)", "score q·k")
     axes.set_subplotspec(place)
     position = torch.arange(_NUM_TOKENS)
