@@ -75,7 +75,7 @@ def test_an_mfu_above_1_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> N
         shares = [meter(rate)["mfu"] for rate in (1e9, 1.25e9, 2e9)]
     assert shares == [1.0, 1.25, 2.0]
     (message,) = caplog.messages
-    assert "MFU of 125 % cannot be" in message
+    assert "MFU of 125 % is impossible" in message
     assert str(PEAK) in message
 
 

@@ -83,7 +83,7 @@ def test_models_that_cannot_be_divided_are_rejected(
         (STAGES, {"grad_accum_steps": 1}, "set grad_accum_steps to at least 2, or use gpipe"),
         (TENSOR, {"precision": "fp16"}, "use bf16, or only data_parallel"),
         (Parallelism(fsdp=2), {"precision": "fp16"}, "use bf16, or only data_parallel"),
-        (STAGES, {"compile": True}, "leave it out with tensor_parallel and pipeline_parallel"),
+        (STAGES, {"compile": True}, "leave it out with tensor_parallel or pipeline_parallel"),
     ],
 )
 def test_runs_that_cannot_be_divided_are_rejected(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
