@@ -38,7 +38,7 @@ def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, 
     Args:
         shape: one of SHAPES.
         warmup: steps until the full rate.
-        floor: the factor at the end.
+        floor: the rate at the end, as a fraction of the full rate.
         drop: the last part of the run, as a fraction, in which a constant rate falls.
 
     Raises:
