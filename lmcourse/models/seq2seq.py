@@ -38,7 +38,7 @@ class Seq2SeqConfig:
     def __post_init__(self) -> None:
         sizes = self.source_vocab_size, self.target_vocab_size, self.d_embedding, self.d_hidden, self.layers
         if min(sizes) < 1:
-            raise ValueError("an encoder–decoder needs two vocabularies, two widths and a layer, all at least 1")
+            raise ValueError("both vocabulary sizes, d_embedding, d_hidden and layers must be at least 1")
         if self.kind not in CELLS:
             raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 
