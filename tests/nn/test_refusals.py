@@ -38,7 +38,7 @@ def translator(encoder: dict[str, Any], decoder: dict[str, Any]) -> EncoderDecod
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: NormConfig("batch"), "there is no norm 'batch'; choose from 'layer', 'rms'"),  # type: ignore[arg-type]
     (lambda: NormConfig(eps=0.0), "eps must be positive, not 0.0"),
-    (lambda: NormConfig(scale=False, unit_offset=True), "it needs scale=True"),
+    (lambda: NormConfig(scale=False, unit_offset=True), "set scale=True"),
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
     (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
