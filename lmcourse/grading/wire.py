@@ -206,7 +206,7 @@ def failure_from_plain(value: Plain) -> Failure:
 def uses_from_plain(value: Plain) -> tuple[Use, ...]:
     """Return the uses of forbidden names from an untrusted sender; raise ProtocolError if they are invalid."""
     if not isinstance(value, list) or len(value) > MAX_LINES:
-        raise ProtocolError("the list of forbidden names is not a list, or too long")
+        raise ProtocolError("the forbidden names are not a list, or too many")
     for use in value:
         if not isinstance(use, list) or len(use) != 3 or type(use[2]) is not int:
             raise ProtocolError("a use of a forbidden name must have a name, a line and its number")

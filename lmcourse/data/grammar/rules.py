@@ -79,7 +79,7 @@ class Grammar:
         }
         if max(abs(np.linalg.eigvals(self._children()))) >= 1 - 1e-9:
             raise ValueError(
-                "the expected length of this grammar's texts is infinite: on average each symbol leads to at least one"
+                "the expected length of this grammar's texts is infinite: on average a symbol adds at least one more symbol"
             )
 
     def generate(self, source: random.Random) -> str:

@@ -50,7 +50,7 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (
             gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
             TENSOR,
-            "Shaw's vectors are shared by all of them",
+            "all heads share Shaw's vectors",
         ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
