@@ -57,7 +57,7 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (
             MIXED_VALUES,
             TENSOR,
-            "layer 1: tensor_parallel divides heads, and a value residual's weight is shared by all",
+            "layer 1: tensor_parallel divides heads, but all heads share the weight of a value residual",
         ),
         (MIXED_VALUES, STAGES, "every layer of a value residual needs the first layer's values"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding whose width differs from d_model"),
