@@ -1,10 +1,10 @@
 """Train the capstone's designs and print a line for each: layers, width, FLOPs, seed, batch, rate, optimizer, loss.
 
     python benchmarks/capstone.py small          the runs for fitting the law, three seeds: 8 minutes
-    python benchmarks/capstone.py large          the runs of the order's size: 6 minutes
-    python benchmarks/capstone.py short          half of the order's FLOPs, for the grade
-    python benchmarks/capstone.py recipes        the order with Muon: 4 minutes
-    python benchmarks/capstone.py seeds          the order with another seed
+    python benchmarks/capstone.py large          the runs with all FLOPs of the order: 6 minutes
+    python benchmarks/capstone.py short          runs with half of the order's FLOPs, for the grade
+    python benchmarks/capstone.py recipes        the large runs with Muon: 4 minutes
+    python benchmarks/capstone.py seeds          the large runs with another seed
     python benchmarks/capstone.py batches        steps to a loss of 0.5 with batches of 4 to 128: 6 minutes
 
 `lmcourse/chapters/capstone/measured.py` and `after.py` have its output on one thread of a two-core machine.

@@ -32,7 +32,7 @@ def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
     if (root / "solutions").is_dir():
         return root  # a clone, whose notebooks belong to git
     if not is_root(root) and (root / "notebooks").exists():
-        raise CourseError(f"{root / 'notebooks'} has other files. Run `lmcourse lab` in an empty folder.")
+        raise CourseError(f"{root / 'notebooks'} contains other files. Run `lmcourse lab` in an empty folder.")
     try:
         kept = [*copy_notebooks(carried, root)]
     except OSError as error:

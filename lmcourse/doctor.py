@@ -234,7 +234,7 @@ def _print(checks: list[Check], ok: bool) -> None:
         line.stylize(COLOURS[check.status], 0, 1)
         console.print(line, soft_wrap=True)
     failed = sum(check.status == "failed" for check in checks)
-    console.print("All is well." if ok else f"{failed} to mend; start with the first.")
+    console.print("All is well." if ok else f"{failed} to fix; start with the first.")
 
 
 if __name__ == "__main__":

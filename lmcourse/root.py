@@ -31,7 +31,7 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
         if is_root(folder):
             return folder
     begin = " or begin with `lmcourse lab` in an empty one" if CARRIED.is_dir() else ", where README.md is"
-    raise CourseError(f"There is no course in this folder. Go to its folder{begin}, or name it: --course FOLDER")
+    raise CourseError(f"There is no course in this folder. Go to the course's folder{begin}, or pass --course FOLDER.")
 
 
 def is_root(folder: Path) -> bool:

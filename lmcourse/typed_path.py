@@ -16,7 +16,7 @@ def typed_path(text: str) -> Path:
             Also raised if the path has a control character, such as a line break, or is a link to itself.
     """
     if not text.strip():
-        raise CourseError("a path is empty (is a variable not set?): name it, or write . for the folder you are in")
+        raise CourseError("a path is empty (is a variable not set?): give a path, or write . for the current folder")
     if any(unicodedata.category(char) == "Cc" for char in text):
         raise CourseError(f"the path {text!r} has a control character, such as a line break: rename the file")
     path = Path(text)

@@ -191,7 +191,7 @@ def chapter_of(item: pytest.Item) -> Chapter | None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Tests of one module go to one process, in the order in which they were collected."""
+    """Send the tests of one module to one process, in the order in which they were collected."""
     config.option.loadscopereorder = False
     return ByModule(config, log)
 

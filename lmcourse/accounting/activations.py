@@ -114,7 +114,9 @@ def _setting(
 ) -> ActivationSettings:
     check_choice("form of attention", attention, Form)
     if seq_len < 2 or batch < 1:
-        raise ValueError(f"predictions need a text of at least 2 tokens, not {batch} texts of {seq_len}")
+        raise ValueError(
+            f"predictions need a batch of at least 1 and a seq_len of at least 2, not {batch} and {seq_len}"
+        )
     if any(layer.attention.head_width(config.d_model) < 2 for layer in config.layers):
         raise ValueError("predictions need heads of at least 2 features: with 1 feature PyTorch makes fewer copies")
     if autocast and dtype != torch.float32:

@@ -81,7 +81,7 @@ def forward_flops(
     work = _Work(batch, seq_len, past, pairs)
     if isinstance(config, TransformerConfig):
         return _body(config, work) + _head(config, work, logits)
-    assert source is not None  # _check has made sure of it
+    assert source is not None  # `_check` rejects a missing source
     decoder = config.decoder
     written = _body(decoder, work) + _across(decoder, work, source) + _head(decoder, work, logits)
     return written if past else _body(config.encoder, _Work(batch, source, 0, pairs)) + written

@@ -19,8 +19,8 @@ def memory_events(step: Callable[[], object]) -> list[int]:
     """Run `step()` and return the sizes in bytes of all CPU allocations of PyTorch, in order of time.
 
     A release has the negative size of its allocation. The sum of the first n sizes is the additional memory in use
-    after n events. If memory was allocated before the step, its release is left out, because the profiler does not know
-    its size."""
+    after n events. If memory was allocated before the step, its release is left out, because the profiler has no record
+    of its size."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler prints a message when it starts and stops
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         step()

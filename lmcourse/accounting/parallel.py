@@ -53,7 +53,7 @@ class Layout:
         if min(self.data, self.tensor, self.pipeline) < 1:
             raise ValueError("every parallel dimension needs at least 1 device")
         if self.zero not in range(4):
-            raise ValueError(f"ZeRO has the stages 0 to 3, not {self.zero}")
+            raise ValueError(f"the ZeRO stage must be from 0 to 3, not {self.zero}")
 
     @property
     def devices(self) -> int:

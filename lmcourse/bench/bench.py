@@ -299,8 +299,8 @@ def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerCon
         raise CourseError(f"{entry.name} does not generate text: use a decoder, such as mini.")
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
-            f"{steps} steps on {batch} texts of {seq_len} tokens are not possible: use at least one step and one "
-            f"text, and more than {WARMUP} tokens in addition to the steps."
+            f"--steps and --batch must be at least 1, not {steps} and {batch}, and --seq-len must be above "
+            f"{WARMUP} + steps = {WARMUP + steps}, not {seq_len}."
         )
     if config.context is not None and seq_len > config.context:
         raise CourseError(

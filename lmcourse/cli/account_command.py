@@ -115,7 +115,7 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
     run = None
     if tokens is not None:
         if not workload.recipe.trains or not 1 <= tokens < math.inf:
-            raise ValueError("a training run needs a recipe for training and a finite number of tokens, at least 1")
+            raise ValueError("--tokens needs a recipe for training, and must be finite and at least 1")
         run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
     return replace(budget, performance=performance, run=run)
 

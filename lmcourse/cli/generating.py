@@ -162,7 +162,9 @@ def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
     if context is None:
         return PUBLISHED_TOKENS
     if prompt >= context:
-        raise ValueError(f"the prompt has {prompt} tokens, which fill the model's context of {context}")
+        raise ValueError(
+            f"the prompt has {prompt} tokens, which fill the model's context of {context}: use a shorter prompt"
+        )
     return context - prompt if writer.step is not None else min(PUBLISHED_TOKENS, context - prompt)
 
 

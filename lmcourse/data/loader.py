@@ -66,7 +66,7 @@ class Loader(Iterator[Batch]):
         if batch < 1 or prefetch < 0:
             raise ValueError(f"batch must be at least 1 and prefetch at least 0, not {batch} and {prefetch}")
         if not 0 <= rank < world_size:
-            raise ValueError(f"there is no rank {rank} among {world_size} processes: ranks count from 0")
+            raise ValueError(f"there is no rank {rank} among {world_size} processes: ranks start at 0")
         _check_tokens(tokens)
         self.tokens, self.order = tokens, WindowOrder(len(tokens), seq_len, seed)
         self.batch, self.rank, self.world_size, self.prefetch = batch, rank, world_size, prefetch
@@ -114,7 +114,9 @@ class Loader(Iterator[Batch]):
         """
         mine = self.state_dict()
         if state.keys() != mine.keys():
-            raise ValueError(f"a loader's position has {', '.join(mine)}; this has {', '.join(state) or 'nothing'}")
+            raise ValueError(
+                f"a loader's position needs {', '.join(mine)}; this one has {', '.join(state) or 'nothing'}"
+            )
         changed = [name for name in mine if name != "windows" and state[name] != mine[name]]
         if changed:
             what = ", ".join(f"{name} {state[name]} instead of {mine[name]}" for name in changed)
@@ -176,7 +178,7 @@ def evaluation_batches(
     if batch < 1 or seq_len < 1:
         raise ValueError(f"batch and seq_len must be at least 1, not {batch} and {seq_len}")
     if len(tokens) < 2:
-        raise ValueError(f"the text has {len(tokens)} tokens: there is nothing to predict")
+        raise ValueError(f"the text has {len(tokens)} tokens, so there is nothing to predict: use at least 2")
     return _in_order(tokens, batch, seq_len, device)
 
 

@@ -106,7 +106,7 @@ def _parse(start: bytes, path: Path) -> Header:
     _, version, *numbers = HEADER_STRUCT.unpack(start)
     if version != VERSION:
         raise CourseError(
-            f"{path} has format {version}, this code reads format {VERSION}: update it or make the file again"
+            f"{path} has format {version}, but this code reads format {VERSION}: update it or make the file again"
         )
     header = Header(*numbers)
     if header.width not in (2, 4) or header.count < 1:

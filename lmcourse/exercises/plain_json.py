@@ -89,12 +89,12 @@ def _from_json(tree: Any, tensors: dict[str, Tensor], depth: int) -> Plain:
         pairs = [(_from_json(key, {}, depth + 1), _from_json(item, tensors, depth + 1)) for key, item in inside]
         if all(_is_key(key) for key, _ in pairs) and len(found := dict(pairs)) == len(pairs):
             return found
-    raise ValueError("a value of an unknown kind")
+    raise ValueError("a value has an unknown kind")
 
 
 def _check_depth(depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+        raise ValueError(f"a value is nested more than {MAX_DEPTH} deep")
 
 
 def _is_phrase(kind: object) -> bool:
@@ -126,20 +126,20 @@ def _tensor_to_json(tensor: Tensor, tensors: dict[str, Tensor]) -> dict[str, Any
 def _tensor_from_json(tree: dict[str, Any], tensors: dict[str, Tensor]) -> Tensor:
     name, order, grad, dtype = (tree.get(part) for part in ("tensor", "order", "grad", "dtype"))
     if type(name) is not str or name not in tensors or type(order) is not list or type(grad) is not bool:
-        raise ValueError("a tensor that lacks its numbers, order or grad")
+        raise ValueError("a tensor lacks its numbers, order or grad")
     numbers = tensors.pop(name)
     fits = numbers.ndim <= MAX_AXES + 1 and all(type(axis) is int for axis in order)
     if dtype is not None and (type(dtype) is not str or dtype not in {**COMPLEX, **BYTES}):
-        raise ValueError("a tensor of an unknown dtype")
+        raise ValueError("a tensor has an unknown dtype")
     stored = [COMPLEX[dtype].to_real()] if dtype in COMPLEX else [torch.uint8] if dtype in BYTES else [numbers.dtype]
     fits = fits and numbers.dtype in stored and (dtype not in COMPLEX or numbers.shape[-1:] == (2,))
     if not fits or sorted(order) != [*range(numbers.ndim - (dtype in COMPLEX))]:
-        raise ValueError("a tensor whose numbers do not match its description")
+        raise ValueError("the numbers of a tensor do not match its description")
     if numbers.dtype == torch.bool and numbers.numel() and numbers.view(torch.uint8).max() > 1:
-        raise ValueError("a bool that is neither 0 nor 1")
+        raise ValueError("a bool is neither 0 nor 1")
     numbers = numbers.clone()
     tensor = torch.view_as_complex(numbers) if dtype in COMPLEX else numbers.view(BYTES.get(dtype or "", numbers.dtype))
     tensor = tensor.permute([order.index(axis) for axis in range(len(order))])
     if grad and not (tensor.is_floating_point() or tensor.is_complex()):
-        raise ValueError(f"a gradient for a tensor of {tensor.dtype}")
+        raise ValueError(f"a tensor of {tensor.dtype} cannot have a gradient")
     return tensor.requires_grad_(grad)

@@ -144,7 +144,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         for of_one in (data["expected"], *(wrong["outcomes"] for wrong in data["mistakes"]))
     ]
     if any(len(of_one) != len(cases) for of_one in outcomes):
-        raise ValueError("outcomes that do not match the cases")
+        raise ValueError("the outcomes do not match the cases")
     as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints")
     exercise = ReleasedExercise(
         **{part: data[part] for part in as_written},
@@ -164,7 +164,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
 
 
 def _not_here(*inputs: object, **named: object) -> NoReturn:
-    raise CourseError("Reference answers stay with the teacher.")
+    raise CourseError("Reference answers are not part of a released assignment; only the teacher has them.")
 
 
 def _case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:

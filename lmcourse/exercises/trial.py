@@ -46,7 +46,7 @@ class Trial:
 
     @cached_property
     def edge(self) -> bool:
-        """True if its inputs are special, the reference raises an exception, or the case is derived."""
+        """True if the inputs are special, the reference raises an exception, or the case is derived."""
         return self.case.special or bool(self.case.of) or self.expected.failure is not None
 
 

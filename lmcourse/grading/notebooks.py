@@ -126,7 +126,7 @@ def attached_pictures(attachments: Any) -> dict[str, dict[str, str]]:
 def _parsed(data: bytes) -> Any:
     text = data.decode(json.detect_encoding(data))
     if sum(map(text.count, ",:[{")) > MAX_VALUES:
-        raise UnreadableError("holds too much data. Clear its outputs and hand it in again.")
+        raise UnreadableError("contains too much data. Clear its outputs and hand it in again.")
     return json.loads(text)
 
 
@@ -153,7 +153,7 @@ def _cell(cell: Any) -> NotebookNode:
     kind = cell["cell_type"]
     source = cell["source"] if "source" in cell else cell["input"]  # "input" was the key before format 4
     if not _is_text(source):
-        raise ValueError("a cell without text")
+        raise ValueError("a cell has no text")
     text = replace_surrogates("".join(source))
     metadata, cell_id = cell.get("metadata"), cell.get("id")
     nbgrader = _plain_values(metadata.get("nbgrader")) if isinstance(metadata, dict) else {}

@@ -64,7 +64,7 @@ def encode(value: Plain) -> bytes:
         raise ProtocolError(one_line(str(error), MAX_MESSAGE_CHARS)) from error
     _check_empty(tensors)
     if len(text) > MAX_JSON_BYTES or len(text) + len(numbers) > MAX_BYTES - LENGTH_BYTES:
-        raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many to grade")
+        raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many: the limit is {MAX_BYTES:,}")
     return len(text).to_bytes(LENGTH_BYTES, "little") + text + numbers
 
 
@@ -73,18 +73,18 @@ def decode(message: bytes) -> Plain:
     size = int.from_bytes(message[:LENGTH_BYTES], "little")
     text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
     if len(text) < size or size > MAX_JSON_BYTES or int.from_bytes(numbers[:8], "little") > MAX_JSON_BYTES:
-        raise ProtocolError("a message whose text is missing or too long")
+        raise ProtocolError("the text of a message is missing or too long")
     try:
         tensors = load(numbers) if numbers else {}
         _check_empty(tensors)
         return from_json_tree(json.loads(text), tensors)
     except Exception as error:  # the parsers of JSON and safetensors raise many exceptions
-        raise ProtocolError(f"a value that is not plain data ({type(error).__name__})") from error
+        raise ProtocolError(f"a value is not plain data ({type(error).__name__})") from error
 
 
 def _check_empty(tensors: Mapping[str, Tensor]) -> None:
     if any(not tensor.numel() and max(tensor.shape) > MAX_EMPTY_AXIS for tensor in tensors.values()):
-        raise ProtocolError("a tensor that has a long axis but no numbers")
+        raise ProtocolError("a tensor has a long axis but no numbers")
 
 
 class Channel:
@@ -113,7 +113,7 @@ class Channel:
         end = None if seconds is None else monotonic() + seconds
         length = int.from_bytes(self._read(LENGTH_BYTES, end), "little")
         if length > MAX_BYTES:
-            raise ProtocolError(f"a message of {length:,} bytes")
+            raise ProtocolError(f"a message has {length:,} bytes, more than the limit of {MAX_BYTES:,}")
         return decode(self._read(length, end))
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ def outcome_from_plain(value: Plain) -> Outcome:
     record = record_of(value, *(field.name for field in fields(Outcome)))
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
     if failure and record["value"] is not None:
-        raise ProtocolError("a value and a failure at once")
+        raise ProtocolError("an outcome has both a value and a failure")
     try:
         result = to_plain(record["value"])
     except TypeError as error:
@@ -199,31 +199,31 @@ def failure_from_plain(value: Plain) -> Failure:
     record = record_of(value, "kinds", "number", "message", "line", "cause")
     kinds, number = _checked_lines(record["kinds"]), record["number"]
     if not kinds or type(number) is not int or not 0 <= number < 10**6:
-        raise ProtocolError("a failure without its kind or its line")
+        raise ProtocolError("a failure lacks its kind or its line")
     return Failure(kinds, _checked(record["message"]), _checked(record["line"]), number, _checked(record["cause"]))
 
 
 def uses_from_plain(value: Plain) -> tuple[Use, ...]:
     """Return the uses of forbidden names from an untrusted sender; raise ProtocolError if they are invalid."""
     if not isinstance(value, list) or len(value) > MAX_LINES:
-        raise ProtocolError("a list was expected")
+        raise ProtocolError("the forbidden names are not a list, or too many")
     for use in value:
         if not isinstance(use, list) or len(use) != 3 or type(use[2]) is not int:
-            raise ProtocolError("a name, a line and its number were expected")
+            raise ProtocolError("a use of a forbidden name must have a name, a line and its number")
     return tuple(Use(_checked(name), _checked(line), number) for name, line, number in value)
 
 
 def record_of(value: Plain, *names: str) -> dict[str, Any]:
     """Return a dict with exactly these keys, or raise ProtocolError."""
     if not isinstance(value, dict) or set(value) != set(names):
-        raise ProtocolError(f"a record of {', '.join(names)} was expected")
+        raise ProtocolError(f"a record must have exactly the keys {', '.join(names)}")
     return value
 
 
 def text_from(value: Plain, max_chars: int) -> str:
     """Return a text from an untrusted sender; raise ProtocolError if it is not a text, or too long."""
     if not isinstance(value, str) or len(value) > max_chars:
-        raise ProtocolError("a text was expected")
+        raise ProtocolError("a text is missing or too long")
     return replace_surrogates(value)
 
 
@@ -238,11 +238,11 @@ def _lines(texts: tuple[str, ...]) -> list[str]:
 def _checked(text: Plain) -> str:
     """Return a text if a page or a terminal can show it unchanged: one printable line, not too long."""
     if not isinstance(text, str) or text != one_line(text, MAX_MESSAGE_CHARS):
-        raise ProtocolError("a text that is not one short line")
+        raise ProtocolError("a text is not one short line")
     return text
 
 
 def _checked_lines(texts: Plain) -> tuple[str, ...]:
     if not isinstance(texts, list) or len(texts) > MAX_LINES:
-        raise ProtocolError("a list of lines was expected")
+        raise ProtocolError("a list of lines is missing or too long")
     return tuple(map(_checked, texts))

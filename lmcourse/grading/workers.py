@@ -85,7 +85,9 @@ def examine_job(job: Job) -> Examination:
         CourseError: the submission cannot be examined on this machine, or the course has another version there.
     """
     if job.version != course_version():
-        raise CourseError(f"The course on {gethostname()} has another version: install this version there.")
+        raise CourseError(
+            f"The course on {gethostname()} has version {course_version()}: install version {job.version} there."
+        )
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
     # references use torch's global settings, so only one thread of a Dask worker may run them at a time
     with _one_at_a_time:

@@ -96,7 +96,10 @@ class Cache:
 
     def _check(self, rows: int, count: int) -> None:
         if self.capacity is not None and self.tokens + count > self.capacity:
-            raise ValueError(f"{self.tokens} and {count} more tokens do not fit into a cache for {self.capacity}")
+            raise ValueError(
+                f"the cache has {self.tokens} of {self.capacity} tokens, so {count} more do not "
+                "fit: use a larger capacity"
+            )
         if self._memory[0] is not None and self._memory[0][0].shape[0] != rows:
             raise ValueError(f"the cache holds {self._memory[0][0].shape[0]} texts, but got {rows}")
 
@@ -133,7 +136,7 @@ class Cache:
         """
         memory = [pair for pair in self._memory if pair is not None]
         if self.capacity is None or len(memory) < len(self._memory):
-            raise ValueError("only a cache with a capacity that has read a prompt can become static")
+            raise ValueError("a cache can become static only if it has a capacity and has read a prompt")
         static = {id(layout): layout.to_static(self.tokens) for layout in self._layouts}
         rows = memory[0][0].shape[0]
         first = memory[0][0].new_full((rows,), self.tokens, dtype=torch.long) if self._next is None else self._next

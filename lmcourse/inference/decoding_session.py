@@ -80,7 +80,7 @@ def next_logits(
     """
     if isinstance(model, EncoderDecoder):
         if memory is None:
-            raise ValueError("an encoder–decoder reads source texts, and this session has none")
+            raise ValueError("an encoder–decoder reads source texts, but this session has none: pass sources")
         return model.decode(tokens, memory, positions, kv_cache=kv_cache)[:, -1]
     # The head is a model's largest matrix, and only the last token of a prompt needs it.
     last = model.encode(tokens, positions, kv_cache=kv_cache)[:, -1]

@@ -44,7 +44,7 @@ class TransformerConfig:
         check_type("layers", self.layers, tuple, "repeat_layers([LayerConfig(...)], 12), or gpt_like and llama_like")
         check_type("block", self.block, BlockConfig, "BlockConfig(NormConfig()), or gpt_like and llama_like")
         if self.vocab_size < 1 or self.d_model < 1 or not self.layers:
-            raise ValueError("a model needs a vocabulary, a width and at least one layer")
+            raise ValueError("vocab_size and d_model must be at least 1, and a model needs at least one layer")
         for index, layer in enumerate(self.layers):
             self._check_layer(index, layer)
         if self.embedding.positions == "sinusoidal" and self.d_model % 2:
@@ -64,8 +64,12 @@ class TransformerConfig:
             index == 0 or (first.key_heads, first.head_width(self.d_model)) != (layer.attention.key_heads, width)
         ):
             raise ValueError(
-                f"layer {index}: a value residual mixes in layer 0's values, so it needs "
-                "the same number of key heads, with the same width" + (", of a layer before it" if index == 0 else "")
+                f"layer {index}: a value residual mixes in the values of layer 0, so "
+                + (
+                    "layer 0 cannot have one"
+                    if index == 0
+                    else "both need the same number of key heads, of the same width"
+                )
             )
         if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
             raise ValueError(f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use exact ALiBi")

@@ -52,7 +52,7 @@ class NGram:
         if len(mixed) != order or min(mixed) < 0 or not math.isclose(sum(mixed), 1.0):
             raise ValueError(f"an order of {order} needs {order} weights that sum to one, not {weights}")
         if witten_bell and add:
-            raise ValueError("counts are smoothed by `add` or by `witten_bell`, not by both")
+            raise ValueError("set `add` or `witten_bell`, not both")
         self.order, self.vocab_size, self.add, self.weights = order, vocab_size, add, mixed
         self.witten_bell = witten_bell
         self.counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)

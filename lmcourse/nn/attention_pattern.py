@@ -40,7 +40,7 @@ class AttentionPattern:
     def __post_init__(self) -> None:
         check_choice("attention pattern", self.kind, PatternKind)
         if self.kind == "full" and self.size is not None:
-            raise ValueError("full attention has no size")
+            raise ValueError(f"full attention takes no size, but size is {self.size}: leave it out")
         if self.kind != "full" and (self.size is None or self.size < 1):
             raise ValueError(f"{self.kind} attention needs a size of at least 1, not {self.size}")
 

@@ -53,7 +53,7 @@ class NormConfig:
         if self.eps <= 0:
             raise ValueError(f"the norm's eps must be positive, not {self.eps}")
         if self.unit_offset and not self.scale:
-            raise ValueError("unit_offset says how a norm's scale is stored: it needs scale=True")
+            raise ValueError("unit_offset is for norms with a scale: set scale=True, or leave it out")
 
 
 class Norm(nn.Module):

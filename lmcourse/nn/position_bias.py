@@ -64,8 +64,9 @@ class RelativePositionBiasConfig:
         one_way = self.buckets if self.causal else self.buckets // 2
         if one_way < 2 or self.max_distance <= one_way // 2 or (not self.causal and self.buckets % 2):
             raise ValueError(
-                f"{self.buckets} buckets up to a distance of {self.max_distance}: give each direction "
-                "the same number of buckets, at least 2, and a max_distance above half of that"
+                "each direction needs the same number of buckets, at least 2, and a "
+                "max_distance above half that number; "
+                f"got {self.buckets} buckets and a max_distance of {self.max_distance}"
             )
 
 

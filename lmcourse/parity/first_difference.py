@@ -94,7 +94,7 @@ def first_difference(
         ValueError: the model does not have these parts, or a part has an unknown name.
     """
     if unknown := parts.keys() - {*COMPARED}:
-        raise ValueError(f"there is no part called {', '.join(sorted(unknown))}")
+        raise ValueError(f"there is no part called {', '.join(sorted(unknown))}; choose from {', '.join(COMPARED)}")
     with torch.no_grad():
         comparisons = list(_comparisons(parts, model, tokens))
         for place, name, part, arguments, expected in comparisons:

@@ -11,14 +11,14 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 MAX_BY_COLOUR = 3
-"""Lines of one style that a legend may tell apart by their colour alone."""
+"""Largest number of lines of one style that a legend distinguishes by their colour alone."""
 _FONT_SIZE = 9
 _LINE_HEIGHT = 12.0
 """Points between two names, one above the other."""
 _AXES_SHARE = 0.65
 """The height of axes as a fraction of their figure's, before the layout is known."""
 _BESIDE = 15
-"""Pixels between a name and its line, at most."""
+"""Largest number of pixels between a name and its line."""
 
 
 def lines_known_by_colour(axes: Axes) -> list[Line2D]:

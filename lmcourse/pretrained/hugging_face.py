@@ -119,7 +119,7 @@ def load_published_model(folder: Path, *, device: torch.device | None = None) ->
         raise CourseError(f"{folder} has an encoder–decoder, which cannot continue a text: use a decoder")
     path = folder / TOKENIZER
     if not path.is_file():
-        raise CourseError(f"{folder} has no {TOKENIZER}: download it too, or save it by tokenizer.save_pretrained")
+        raise CourseError(f"{folder} has no {TOKENIZER}: download it too, or save it with tokenizer.save_pretrained")
     tokenizer, vocab_size = open_any_tokenizer(path), model.config.vocab_size
     return PublishedModel(model.to(device), tokenizer, _stop(folder, vocab_size))
 
@@ -141,7 +141,12 @@ def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
             ends[token] = None
     for token in ends:
         if not 0 <= token < vocab_size:
-            log.warning("%s: eos_token_id %d is no token of %d, so it ends no text", folder, token, vocab_size)
+            log.warning(
+                "%s: eos_token_id %d is outside the vocabulary of %d tokens, so it never ends a text",
+                folder,
+                token,
+                vocab_size,
+            )
     return tuple(token for token in ends if 0 <= token < vocab_size)
 
 

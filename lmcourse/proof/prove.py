@@ -95,8 +95,8 @@ time of the printed solution. Mutants that are declared equivalent have the exer
 """
 
 OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
-"""The ways in which a mutilated misconception is named: by its sentence; by "Either: … Or: …" with its sentence; not,
-because one small wrong result is too little evidence; or not, for another reason."""
+"""The possible diagnoses of a mutilated misconception: its own sentence; "Either: … Or: …" with its sentence; none,
+because one small wrong result is too little evidence; or none, for another reason."""
 
 Run = Callable[[Case, float], Outcome]
 """A function that runs an answer on a case within a time limit."""

@@ -27,7 +27,7 @@ def hand_in(file: Path) -> None:
 
     data = file.read_bytes()
     if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"{file.name} has {len(data):,} bytes, and at most {MAX_FILE_BYTES:,} can be handed in.")
+        raise ValueError(f"{file.name} has {len(data):,} bytes, but at most {MAX_FILE_BYTES:,} can be handed in.")
     said = f"{file.name} ({len(data):,} bytes) is in the notebook: save it, with its outputs."
     display({FILE_MIME: base64.b64encode(data).decode(), "text/plain": said}, raw=True)  # type: ignore[no-untyped-call]
 

@@ -133,7 +133,9 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib.katex"))):
         raise CourseError(MISSING)
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CourseError(f"{out} contains other things than a site of the course: choose another folder with --out.")
+        raise CourseError(
+            f"{out} contains files that are not from a site of the course: choose another folder with --out."
+        )
     from lmcourse.site.frames import draw_frames
     from lmcourse.site.front import LEAD, front_figure, front_page, teaser
     from lmcourse.site.pages import Page
@@ -192,7 +194,7 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path, context: dict[str, Any
     said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
     if app.statuscode or said:
         first = said.partition("\n")[0] or "no page was made"
-        raise CourseError(f"Sphinx warns, {len(said.splitlines())} lines in all: {first}")
+        raise CourseError(f"Sphinx printed {len(said.splitlines())} lines of warnings, the first: {first}")
 
 
 def _publish(html: Path, frames: Path, out: Path) -> None:

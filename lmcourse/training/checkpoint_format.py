@@ -151,7 +151,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
         raise CourseError(
-            f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: resume with the version "
+            f"{path} has format {manifest.get('version')}, but this code reads format "
+            f"{VERSION}: resume with the version "
             "of lmcourse that wrote it, or train in another folder"
         )
     if not _is_whole(manifest):
@@ -337,8 +338,10 @@ def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]
             shape = tuple(map(max, *ends)) if len(ends) > 1 else ends[0] if ends else None
             copied = sum(map(part.fill, found)) if shape == part.shape else 0
         if copied != part.values.numel():
-            there = "nowhere" if shape is None else f"of shape {list(shape)}"
-            raise DamagedCheckpointError(f"{path}: {part.name}, of shape {list(part.shape or ())}, is {there}")
+            found_shape = (
+                "is incomplete" if shape == part.shape else f"has shape {list(shape)}" if shape else "is missing"
+            )
+            raise DamagedCheckpointError(f"{path}: {part.name} {found_shape}; the model needs {list(part.shape or ())}")
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class CheckpointManager:
                 manifest = read_manifest(self.path_of(step))
             except DamagedCheckpointError as error:
                 damage = str(error)
-                log.warning("%s; the checkpoint before it is used", damage)
+                log.warning("%s; using the checkpoint before it", damage)
             else:
                 return self.path_of(step), manifest
         if damage:

@@ -56,7 +56,9 @@ class MetricsFile:
             lines = [(line, _record(line)) for line in file]
         damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(lines))
         if damaged < len(lines) - 1:
-            raise CourseError(f"{self.path}, line {damaged + 1} is damaged, and steps follow it: repair or remove it")
+            raise CourseError(
+                f"line {damaged + 1} of {self.path} is damaged, and more steps follow it: repair or remove that line"
+            )
         self._file.truncate(sum(len(line) for line, record in lines if record is not None and record["step"] <= step))
 
     def __enter__(self) -> MetricsFile:

@@ -65,7 +65,8 @@ class MfuMeter:
         if share > 1 and self._plausible:
             self._plausible = False
             log.warning(
-                "an MFU of %.0f %% cannot be. Is the peak right (%s)? If it was measured, was the machine busy then?",
+                "an MFU of %.0f %% is impossible. Is the peak right (%s)? If it was measured, "
+                "was the machine busy then?",
                 100 * share,
                 self.peak,
             )
@@ -92,7 +93,7 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
             raise ValueError("processes on one CPU share its peak, which is measured for one process")
         peak = find_peak(device, config.precision)
     except ValueError as error:
-        log.warning("MFU is not counted: %s", error)
+        log.warning("MFU is not computed: %s", error)
         return None
     return MfuMeter(flops, peak, config.parallel.world_size)
 

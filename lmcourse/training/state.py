@@ -154,7 +154,7 @@ class TrainingState:
         if len(states) == self.distributed.world_size:
             set_rng_states(states[self.distributed.rank])
         else:
-            log.warning("%s was made by %d processes: dropout, if there is any, draws anew", path, len(states))
+            log.warning("%s was made by %d processes: dropout, if used, draws different numbers", path, len(states))
             seed_all(self.config.seed, self.distributed.rng_stream, self.step)
 
 

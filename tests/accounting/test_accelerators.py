@@ -70,7 +70,7 @@ MEMORIES = [
 
 
 def test_a_peak_is_the_number_of_units_times_their_rate() -> None:
-    """They agree within the digits of data sheets; a sparse or half-rate figure would be off by a factor of two."""
+    """They agree to the digits of data sheets; sparse or half-rate units would give twice or half as much."""
     table = {(name, precision): find_accelerator(name).peak(precision) for name, precision, *_ in UNITS}
     chips = {(name, precision): units * flops * clock * 1e9 for name, precision, units, flops, clock in UNITS}
     assert table == pytest.approx(chips, rel=0.01)

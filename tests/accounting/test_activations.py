@@ -300,8 +300,8 @@ def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
 
 
 REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
-    "one token": ("at least 2 tokens", lambda: predict_saved_bytes(one_block(), 1, 1)),
-    "no text": ("at least 2 tokens", lambda: predict_block_bytes(one_block(), 0, 8)),
+    "one token": ("a seq_len of at least 2", lambda: predict_saved_bytes(one_block(), 1, 1)),
+    "no text": ("a batch of at least 1", lambda: predict_block_bytes(one_block(), 0, 8)),
     "one feature": ("at least 2 features", lambda: predict_saved_bytes(one_block({"d_head": 1}), 1, 8)),
     "autocast of bf16": (
         "fp32 parameters",

@@ -50,7 +50,7 @@ def test_a_causal_query_sees_half_the_text() -> None:
 
 
 def test_window_pairs_grow_linearly_with_length() -> None:
-    """2,048 + 1 … = the triangle of the first window, then 4,096 keys for every token."""
+    """The first 4,096 tokens see 1 to 4,096 keys, and every later token sees 4,096."""
     window = 4096
     triangle = window * (window + 1) // 2
     assert (

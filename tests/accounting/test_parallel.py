@@ -142,7 +142,7 @@ def test_bubble_follows_the_formula() -> None:
 def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least 1 device"):
         Layout(tensor=0)
-    with pytest.raises(ValueError, match="stages 0 to 3, not 4"):
+    with pytest.raises(ValueError, match="stage must be from 0 to 3, not 4"):
         Layout(zero=4)  # type: ignore[arg-type]
 
 

@@ -117,9 +117,9 @@ def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) 
     ("options", "told"),
     [
         ({"seq_len": 129}, "a context of 128 tokens, not 129"),
-        ({"seq_len": 3 + WARMUP}, "are not possible"),
-        ({"batch": 0}, "are not possible"),
-        ({"steps": 0}, "are not possible"),
+        ({"seq_len": 3 + WARMUP}, "--seq-len must be above"),
+        ({"batch": 0}, "must be at least 1, not 3 and 0"),
+        ({"steps": 0}, "must be at least 1, not 0 and"),
         ({"precision": "fp16"}, "use one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Use a smaller model"),

@@ -109,7 +109,7 @@ def test_the_six_designs_of_the_grade_stay_hidden() -> None:
 
 def test_runs_are_shown_only_after_a_forecast() -> None:
     for incomplete in ({}, {"layers": 2}, {"loss": None}):
-        with pytest.raises(CourseError, match="Commit yourself first"):
+        with pytest.raises(CourseError, match="Make your forecast first"):
             after(incomplete)
 
 
@@ -142,7 +142,7 @@ def test_the_purse_subtracts_costs_and_rejects_unaffordable_runs() -> None:
     assert purse.runs == [(design, cost, SMALL_RECIPE, 0, loss)]
     with pytest.raises(ValueError, match="are left in the purse"):
         purse.small(1, 24, 1e9)
-    with pytest.raises(ValueError, match="pay for no step"):
+    with pytest.raises(ValueError, match="too few for one step"):
         purse.small(4, 96, 1e6)
     assert purse.left == 1e9 - cost
 

@@ -126,9 +126,9 @@ def test_a_sum_keeps_its_dtype() -> None:
         (lambda w, x: w.receive(w.rank), ValueError, "worker 0 cannot send to itself or receive from itself"),
         (lambda w, x: w.send(2, x), ValueError, "there is no worker 2: ranks go from 0 to 1"),
         (lambda w, x: w.receive(-1), ValueError, "there is no worker -1"),
-        (lambda w, x: w.send(1 - w.rank, 3.0), TypeError, "worker 0 sends float: only tensors can be sent"),
-        (lambda w, x: w.all_reduce(x, "mean"), ValueError, "op is 'sum' or 'max', not 'mean'"),
-        (lambda w, x: w.all_reduce(1), TypeError, "worker 0 calls all_reduce with int"),
+        (lambda w, x: w.send(1 - w.rank, 3.0), TypeError, "worker 0 sends a value of type float: send a tensor"),
+        (lambda w, x: w.all_reduce(x, "mean"), ValueError, "op must be 'sum' or 'max', not 'mean'"),
+        (lambda w, x: w.all_reduce(1), TypeError, "worker 0 calls all_reduce with a value of type int"),
         (
             lambda w, x: w.rank or w.all_reduce(x),
             CommunicationError,
@@ -169,5 +169,5 @@ def test_a_patient_send_waits_until_it_is_taken() -> None:
 
 def test_inputs_have_an_entry_for_every_worker() -> None:
     for columns in ([], [[]], [[1, 2], [1]]):
-        with pytest.raises(ValueError, match="an entry for every worker"):
+        with pytest.raises(ValueError, match="one entry per worker"):
             simulate(_to_the_right, *columns)

@@ -226,7 +226,7 @@ def test_a_dry_run_counts_the_training_part_of_the_corpus(
 NEW = ["--corpus", "CORPUS", "--out", "OUT"]
 MISTAKES = [
     ([], "name the folder of the run: --out"),
-    (["--corpus", "CORPUS", "--out", ""], "a path is empty (is a variable not set?): name it"),
+    (["--corpus", "CORPUS", "--out", ""], "a path is empty (is a variable not set?): give a path"),
     (["--resume"], "name the run to resume: --resume --out FOLDER"),
     (["--resume", "--out", "OUT"], "has no run"),
     (["--corpus", "sinthetic", "--out", "OUT"], "Did you mean 'synthetic'?"),

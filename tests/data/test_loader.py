@@ -334,8 +334,8 @@ def test_impossible_arguments_are_rejected_in_one_line(changes: dict[str, int], 
     [
         ({"tokens": 60, "seq_len": 4, "seed": 7, "windows": 1}, "seq_len 4 instead of 3, seed 7 instead of 0"),
         ({"tokens": 61, "seq_len": 3, "seed": 0, "windows": 1}, "tokens 61 instead of 60"),
-        ({"step": 3}, "has tokens, seq_len, seed, windows; this has step"),
-        ({}, "this has nothing"),
+        ({"step": 3}, "needs tokens, seq_len, seed, windows; this one has step"),
+        ({}, "this one has nothing"),
     ],
 )
 def test_a_position_in_another_window_order_is_rejected(state: dict[str, int], message: str) -> None:

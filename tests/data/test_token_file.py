@@ -150,7 +150,7 @@ def broken_files() -> dict[str, tuple[bytes, str]]:
     return {
         "foreign": (b"From: somebody\n" * 9, "not a token file"),
         "empty": (b"", "not a token file"),
-        "newer": (header(version=2) + tokens, "has format 2, this code reads format 1"),
+        "newer": (header(version=2) + tokens, "has format 2, but this code reads format 1"),
         "cut in its header": (header()[:30], "ends in its header"),
         "longer": (header() + tokens + b"\0", "has 71 bytes and should have 70"),
         "no such width": (header(width=3) + tokens, "damaged header"),

@@ -154,7 +154,7 @@ def cells_of(*sources: str) -> bytes:
         (b'{"nbformat": 1' + b"0" * 5000 + b"}", "cannot be read as a notebook"),
         (cells_of(5), "it lacks parts"),
         (b'{"nbformat": 5, "cells": []}', "has notebook format 5"),
-        (b"[" + b"1," * notebooks.MAX_VALUES, "holds too much data. Clear its outputs"),
+        (b"[" + b"1," * notebooks.MAX_VALUES, "contains too much data. Clear its outputs"),
         (cells_of(*[""] * (notebooks.MAX_CELLS + 1)), "has more than 2,000 cells"),
         (cells_of("x" * notebooks.MAX_SOURCE_CHARS, "x"), "has more than 300,000 characters"),
     ],

@@ -61,7 +61,7 @@ def test_outputs_without_a_file_give_no_base64(outputs: Any) -> None:
 
 def test_a_file_that_is_too_large_is_rejected_in_the_notebook(tmp_path: Path) -> None:
     (tmp_path / "large.bin").write_bytes(bytes(MAX_FILE_BYTES + 1))
-    with pytest.raises(ValueError, match="524,289 bytes, and at most 524,288"):
+    with pytest.raises(ValueError, match="524,289 bytes, but at most 524,288"):
         hand_in(tmp_path / "large.bin")
 
 

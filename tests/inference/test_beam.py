@@ -37,7 +37,7 @@ def log_probability(model: Transformer, text: tuple[int, ...]) -> float:
 
 
 def all_texts(longest: int) -> list[tuple[int, ...]]:
-    """Yield all texts that end with the stop token or are cut off at `longest`."""
+    """Return all texts that end with the stop token or are cut off at `longest`."""
     others = [token for token in range(TOY) if token != STOP]
     ended = [(*t, STOP) for n in range(longest) for t in itertools.product(others, repeat=n)]
     return ended + list(itertools.product(others, repeat=longest))

@@ -269,7 +269,7 @@ def test_an_impossible_cache_is_rejected(act, message: str) -> None:
 def test_too_many_tokens_are_rejected_and_nothing_changes() -> None:
     model, cache, tokens = build(CONFIGS["mha"]), Cache(CONFIGS["mha"], 5), random_tokens(1, 5)
     first = model(tokens[:, :4], kv_cache=cache)
-    with pytest.raises(ValueError, match="4 and 2 more tokens do not fit into a cache for 5"):
+    with pytest.raises(ValueError, match="has 4 of 5 tokens, so 2 more do not fit"):
         model(random_tokens(1, 2), kv_cache=cache)
     close(torch.cat([first, model(tokens[:, 4:], kv_cache=cache)], dim=1), model(tokens))
 

@@ -126,7 +126,7 @@ def test_generation_follows_the_counts() -> None:
     [
         (lambda: NGram(0, 3), "an order and a vocabulary of at least 1"),
         (lambda: NGram(2, 3, add=-1), "no negative counts"),
-        (lambda: NGram(2, 3, add=1, witten_bell=True), "not by both"),
+        (lambda: NGram(2, 3, add=1, witten_bell=True), "not both"),
         (lambda: NGram(2, 3, weights=[1.0]), "an order of 2 needs 2 weights"),
         (lambda: NGram(2, 3, weights=[0.5, 0.6]), "sum to one"),
         (lambda: NGram(2, 3, weights=[1.5, -0.5]), "sum to one"),

@@ -101,7 +101,7 @@ def test_sizes_are_required_or_rejected_by_kind(kind: str) -> None:
         AttentionPattern(kind)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not 0"):
         AttentionPattern(kind, 0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="full attention has no size"):
+    with pytest.raises(ValueError, match="full attention takes no size"):
         AttentionPattern("full", 4)
 
 

@@ -38,7 +38,7 @@ def translator(encoder: dict[str, Any], decoder: dict[str, Any]) -> EncoderDecod
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: NormConfig("batch"), "there is no norm 'batch'; choose from 'layer', 'rms'"),  # type: ignore[arg-type]
     (lambda: NormConfig(eps=0.0), "eps must be positive, not 0.0"),
-    (lambda: NormConfig(scale=False, unit_offset=True), "it needs scale=True"),
+    (lambda: NormConfig(scale=False, unit_offset=True), "set scale=True"),
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
     (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
@@ -57,8 +57,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: RelativePositionVectorsConfig(0), "at least 1, not 0"),
     (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
-    (lambda: RelativePositionBiasConfig(1), "give each direction the same number of buckets, at least 2"),
-    (lambda: RelativePositionBiasConfig(32, 16), "32 buckets up to a distance of 16"),
+    (lambda: RelativePositionBiasConfig(1), "each direction needs the same number of buckets, at least 2"),
+    (lambda: RelativePositionBiasConfig(32, 16), "got 32 buckets and a max_distance of 16"),
     (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
     (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1 token, not 0"),
@@ -84,7 +84,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
     (lambda: model(d_model=9), "layer 0: 2 heads do not divide the width 9 evenly: set d_head"),
     (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE rotates features in pairs"),
-    (lambda: model(vocab_size=0), "a model needs a vocabulary"),
+    (lambda: model(vocab_size=0), "vocab_size and d_model must be at least 1"),
     (lambda: model(layers=()), "at least one layer"),
     (
         lambda: model(AttentionConfig(3), d_model=9, embedding=EmbeddingConfig("sinusoidal")),

@@ -92,7 +92,7 @@ def train_and_generate() -> None:
 
 
 def default_precision() -> None:
-    """Return the default precision of `lmcourse train`."""
+    """Check the default precision of `lmcourse train`."""
     assert new_run({}).training.precision == "bf16"
     assert new_run({"precision": "fp32"}).training.precision == "fp32"
 

@@ -42,7 +42,7 @@ def mixed_devices() -> None:
 
 
 def unmended() -> None:
-    """Run shared fp32 key heads without repeating the keys."""
+    """Run attention with shared fp32 key heads without repeating the keys."""
     q, k = (torch.zeros(1, heads, 16, 8, device="cuda") for heads in (4, 2))
     F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
 

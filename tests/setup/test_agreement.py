@@ -166,7 +166,7 @@ def test_every_imported_package_is_a_dependency(folder: str, extras: tuple[str, 
 
 
 def imported_modules(file: Path) -> set[str]:
-    """Yield the top-level modules that a file imports."""
+    """Return the top-level modules that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

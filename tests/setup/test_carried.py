@@ -111,7 +111,7 @@ def test_a_missing_notebook_is_copied_again(wheel: Path, empty: Path) -> None:
 
 def test_other_notebooks_in_the_folder_are_not_changed(wheel: Path, empty: Path) -> None:
     (empty / "notebooks").mkdir()
-    with pytest.raises(CourseError, match=r"has other files\. Run `lmcourse lab` in an empty folder"):
+    with pytest.raises(CourseError, match=r"contains other files\. Run `lmcourse lab` in an empty folder"):
         course_folder(carried=wheel)
     assert [*empty.rglob("*")] == [empty / "notebooks"]
 

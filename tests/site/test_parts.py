@@ -238,6 +238,6 @@ def test_without_sphinx_the_command_names_the_package(tmp_path: Path, monkeypatc
 
 def test_a_foreign_folder_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CourseError, match="contains other things than a site"):
+    with pytest.raises(CourseError, match="contains files that are not from a site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"

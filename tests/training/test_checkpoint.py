@@ -143,7 +143,7 @@ def test_another_format_is_rejected(tmp_path: Path) -> None:
     write(tmp_path / "a")
     manifest = json.loads((tmp_path / "a" / MANIFEST).read_text(encoding="utf-8"))
     (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "version": 2}), encoding="utf-8")
-    with pytest.raises(CourseError, match="has format 2, this code reads format 3") as caught:
+    with pytest.raises(CourseError, match="has format 2, but this code reads format 3") as caught:
         read_manifest(tmp_path / "a")
     assert not isinstance(caught.value, DamagedCheckpointError)
 
@@ -187,12 +187,12 @@ def test_parts_are_joined_by_their_offsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weight@2,0": torch.ones(3, 4)}, "weight, of shape .5, 4., is of shape .5, 4."),  # rows 0 and 1 are missing
-        ({"weight": torch.ones(6, 4)}, "weight, of shape .5, 4., is of shape .6, 4."),
-        ({"weight": torch.ones(5)}, "weight, of shape .5, 4., is of shape .5."),
+        ({"weight@2,0": torch.ones(3, 4)}, "weight is incomplete; the model needs .5, 4."),  # rows 0 and 1 are missing
+        ({"weight": torch.ones(6, 4)}, "weight has shape .6, 4.; the model needs .5, 4."),
+        ({"weight": torch.ones(5)}, "weight has shape .5.; the model needs .5, 4."),
         ({"weight@0,0,0": torch.ones(5, 4)}, "is damaged: "),
         ({"weight@zero": torch.ones(5, 4)}, "is damaged: "),
-        ({}, "weight, of shape .5, 4., is nowhere"),
+        ({}, "weight is missing; the model needs .5, 4."),
     ],
 )
 def test_parts_that_do_not_cover_the_weights_are_rejected(

@@ -47,7 +47,7 @@ def test_truncated_steps_can_be_written_again(tmp_path: Path, kept: int) -> None
 def test_lines_without_a_step_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "m"
     path.write_text('{"stop": 1}\n{"stop": 2}\n')
-    with MetricsFile(path) as metrics, pytest.raises(CourseError, match="m, line 1 is damaged"):
+    with MetricsFile(path) as metrics, pytest.raises(CourseError, match=r"line 1 of .* is damaged"):
         metrics.truncate(2)
     assert len(path.read_text().splitlines()) == 2
 
@@ -59,7 +59,7 @@ def test_a_damaged_line_in_the_middle_deletes_nothing(damage: bytes, tmp_path: P
     first, *others = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + damage + b"".join(others))
     before = path.read_bytes()
-    with MetricsFile(path) as metrics, pytest.raises(CourseError, match="m, line 2 is damaged, and steps follow it"):
+    with MetricsFile(path) as metrics, pytest.raises(CourseError, match=r"line 2 of .*m is damaged, and more steps"):
         metrics.truncate(3)
     assert path.read_bytes() == before
 

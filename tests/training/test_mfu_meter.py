@@ -75,7 +75,7 @@ def test_an_mfu_above_1_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> N
         shares = [meter(rate)["mfu"] for rate in (1e9, 1.25e9, 2e9)]
     assert shares == [1.0, 1.25, 2.0]
     (message,) = caplog.messages
-    assert "MFU of 125 % cannot be" in message
+    assert "MFU of 125 % is impossible" in message
     assert str(PEAK) in message
 
 
@@ -161,5 +161,5 @@ def test_unknown_flops_give_no_mfu_and_a_reason(
     with caplog.at_level(logging.WARNING):
         assert make_mfu_meter(model or runs.model(), config) is None
     (message,) = caplog.messages
-    assert message.startswith("MFU is not counted: ")
+    assert message.startswith("MFU is not computed: ")
     assert why in message

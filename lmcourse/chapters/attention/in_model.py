@@ -39,7 +39,7 @@ def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
     """
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     if any(layer.kv_heads != layer.heads or layer.qkv.bias is not None for layer in layers):
-        raise ValueError("`attention` takes no biases, and as many key heads as query heads")
+        raise ValueError("your `attention` fits only layers without biases that have as many key heads as query heads")
     for layer in layers:
         vars(layer)["forward"] = partial(_forward, layer, attention)
     try:
@@ -88,7 +88,7 @@ def _model() -> Transformer:
 
 
 def in_the_model(attention: MultiHead) -> dict[str, Any]:
-    """Compare the model's logits with those after replacing its attention with a function; add both losses."""
+    """Compare the model's logits with those after replacing its attention with a function; include the loss of each."""
     tokens = validation_texts(2)
     expected, received = logits_with(None, tokens), logits_with(attention, tokens)
     difference = (received - expected).abs().max().item()

@@ -1,6 +1,7 @@
-"""Losses of the order's size: measured by `python benchmarks/capstone.py large short recipes seeds`, on one thread.
+"""Losses of runs with the full budget, measured by `benchmarks/capstone.py large short recipes seeds` on one thread.
 
-`after` returns the losses with which a commitment may be compared. The designs of the grade, `held_out`, stay hidden.
+`after` returns the losses with which a commitment may be compared. The designs that the grade asks about (`held_out`)
+stay hidden.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ DRAWN = (1, 2, 4, 5, 10, 11)
 
 
 class LargeRun(NamedTuple):
-    """A run of the order's size.
+    """A run with all FLOPs that the order allows, or a smaller budget for `held_out`.
 
     Attributes:
         layers, d_model: depth and width.
@@ -103,7 +104,9 @@ def after(commitment: Mapping[str, object]) -> list[LargeRun]:
         CourseError: the commitment has no forecast of the loss.
     """
     if not isinstance(commitment.get("loss"), float):
-        raise CourseError("Commit yourself first: `after` takes what `commitment()` returns, with your forecast loss.")
+        raise CourseError(
+            "Make your forecast first: `after` takes what `commitment()` returns, with your forecast loss."
+        )
     runs = [
         _run(layers, width, ORDER["flops"], loss, Recipe(optimizer="muon" if optimizer == "muon" else "adamw"), seed)
         for layers, width, seed, optimizer, loss in LARGE

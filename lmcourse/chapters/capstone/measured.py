@@ -1,7 +1,7 @@
 """Losses of the small runs: measured by `python benchmarks/capstone.py small`, on one thread.
 
-Each was trained with batches of 4 texts and half the given learning rate (`recipe.SMALL_RECIPE`). The losses of the
-order's own size are in `after`, so that no cell of the notebook sees them before the commitment.
+Each was trained with batches of 4 texts and half the given learning rate (`recipe.SMALL_RECIPE`). The losses at the
+full budget are in `after`, so that no cell of the notebook sees them before the commitment.
 """
 
 from __future__ import annotations

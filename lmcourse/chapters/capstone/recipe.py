@@ -96,7 +96,7 @@ class Design:
 
     @property
     def heads(self) -> int:
-        """Number of heads of 16 features that the width makes, rounded up."""
+        """Number of heads, each with 16 features, rounded up."""
         return math.ceil(self.d_model / HEAD)
 
     @property
@@ -301,9 +301,11 @@ class Purse:
         steps = design.steps(flops, batch)
         cost = steps * design.flops_of_step(batch)
         if not steps:
-            raise ValueError(f"{flops:.3g} FLOPs pay for no step of {layers} × {d_model} with batches of {batch}.")
+            raise ValueError(
+                f"{flops:.3g} FLOPs are too few for one step of {layers} × {d_model} with batches of {batch}."
+            )
         if cost > self.left:
-            raise ValueError(f"This run costs {cost:.3g} FLOPs, and {self.left:.3g} are left in the purse.")
+            raise ValueError(f"This run costs {cost:.3g} FLOPs, but only {self.left:.3g} are left in the purse.")
         _, loss = train(design, steps, seed, recipe=recipe)
         self.left -= cost
         self.runs.append((design, cost, recipe, seed, loss))

@@ -25,7 +25,7 @@ class SimulatedCache:
             ValueError: the cache holds fewer tokens.
         """
         if not 0 <= tokens <= self._tokens:
-            raise ValueError(f"cannot keep {tokens} of {self._tokens} tokens")
+            raise ValueError(f"the cache holds {self._tokens} tokens and cannot keep {tokens}")
         self._tokens = tokens
         self._device.now += self._device.forget
 

@@ -117,7 +117,7 @@ def told(found: Found, text: Tensor, v: int) -> list[str]:
 
 
 def fresh(found: Found, text: Tensor, P: Tensor) -> str:
-    """Say whether the last tenth is new text for the table: the loss there should be as high as on all new text."""
+    """Describe whether the last tenth is new text for the table: its loss should be as high as on all new text."""
     first, second, kept = pairs_of(text)
     log_p = _table(found, len(P))
     above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()

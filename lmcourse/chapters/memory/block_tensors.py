@@ -36,7 +36,7 @@ def tensors_saved_by_block(
     their input, two numbers a token, is left out.
 
     Args:
-        B, S, D: texts, tokens of each, width.
+        B, S, D: number of texts, tokens per text, width.
         A: number of heads.
         d_ff: width of the feed-forward layer.
         p: bytes per number.

@@ -1,4 +1,4 @@
-"""Several workers in one process: every byte is counted, and a deadlock is reported instead of lasting for ever.
+"""Several workers in one process: every byte is counted, and a deadlock is reported instead of lasting forever.
 
 There are no threads. A program is run for one worker after the other. A worker that must wait is stopped,
 and once its message has arrived, it is run again from its beginning, with all messages that it has received.
@@ -27,7 +27,7 @@ Program = Callable[..., Any]
 
 
 class CommunicationError(RuntimeError):
-    """Workers that wait for each other for ever, a message that no worker reads, or collectives that do not match."""
+    """Raised if workers wait for each other forever, no worker reads a message, or collectives do not match."""
 
 
 @dataclass
@@ -84,10 +84,10 @@ def _check_match(calls: list[tuple[str, Tensor, Any]]) -> None:
     first, tensor, argument = calls[0]
     for rank, (name, other, rest) in enumerate(calls):
         if (name, rest) != (first, argument):
-            raise CommunicationError(f"worker 0 calls {first}{argument}, and worker {rank} {name}{rest}")
+            raise CommunicationError(f"worker 0 calls {first}{argument}, but worker {rank} calls {name}{rest}")
         if (other.shape, other.dtype) != (tensor.shape, tensor.dtype):
             raise CommunicationError(
-                f"{first} of different tensors: {tuple(tensor.shape)} {tensor.dtype} on worker 0, "
+                f"the workers call {first} with different tensors: {tuple(tensor.shape)} {tensor.dtype} on worker 0, "
                 f"{tuple(other.shape)} {other.dtype} on worker {rank}"
             )
 
@@ -148,7 +148,7 @@ class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
         """Return all workers' tensors, as in `CollectiveWorker`."""
         if not isinstance(x, Tensor):
-            raise TypeError(f"worker {self.rank} calls {name} with {type(x).__name__}: it takes a tensor")
+            raise TypeError(f"worker {self.rank} calls {name} with a value of type {type(x).__name__}: pass a tensor")
         index, states = self._collectives, self._cluster.states
         self._collectives += 1
         if index == len(self._state.posted):
@@ -181,7 +181,9 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
     """
     sizes = {len(column) for column in columns}
     if len(sizes) != 1 or not min(sizes):
-        raise ValueError("each input is a list with an entry for every worker, so all are of one length, and not empty")
+        raise ValueError(
+            "pass each input as a list with one entry per worker: all lists must have the same length, at least 1"
+        )
     cluster = SimulatedCluster(sizes.pop(), patient)
     kind = SimulatedCollectiveWorker if collectives else SimulatedWorker
     inputs: list[tuple[Any, ...]] = [()] * cluster.size

@@ -107,7 +107,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], folder: Path, seconds: float
         elif time.monotonic() > end:
             waiting = ", ".join(str(rank) for rank, code in enumerate(codes) if code is None)
             raise CourseError(
-                f"ended after {seconds:g} s, while these workers were still at work or waiting: {waiting}"
+                f"the time limit of {seconds:g} s is over, and these workers are still running or waiting: {waiting}"
             )
         time.sleep(POLL_SECONDS)
 

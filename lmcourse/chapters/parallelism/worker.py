@@ -97,7 +97,7 @@ def check_message(rank: int, size: int, to: int, tensor: Tensor) -> None:
         ValueError: the receiver is the worker itself, or no worker has this rank.
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"worker {rank} sends {type(tensor).__name__}: only tensors can be sent")
+        raise TypeError(f"worker {rank} sends a value of type {type(tensor).__name__}: send a tensor")
     check_other(rank, size, to)
 
 
@@ -119,7 +119,7 @@ def _reduce(parts: list[Tensor], op: Operation) -> Tensor:
         return torch.stack(parts).amax(dim=0)
     if op == "sum":
         return torch.stack(parts).sum(dim=0, dtype=parts[0].dtype)
-    raise ValueError(f"op is 'sum' or 'max', not {op!r}")
+    raise ValueError(f"op must be 'sum' or 'max', not {op!r}")
 
 
 def _reduce_scatter_sent(whole: Tensor, rank: int, size: int) -> int:

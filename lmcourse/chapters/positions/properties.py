@@ -27,7 +27,7 @@ def _at(factor: Factor, m: int, speed: float) -> complex:
     try:
         return complex(value)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"one complex number is wanted, and position_factor returns a {type(value).__name__}") from None
+        raise TypeError(f"position_factor must return one complex number, not a {type(value).__name__}") from None
 
 
 def _numbers(first: float, second: float) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def _product(factor: Factor, speed: float, q: complex, k: complex, m: int, n: in
 
 
 def two_speeds(factor: Factor, first: float, second: float) -> str:
-    """Say whether two speeds rotate the same pair differently, and whether both rotate it."""
+    """Describe whether two speeds rotate the same pair differently, and whether both rotate it."""
     values = [[_at(factor, m, speed) for m in (1, 2, 3)] for speed in (first, second)]
     for speed, (one, two, three) in zip((first, second), values, strict=True):
         if _is_same(one, two) and _is_same(two, three):

@@ -93,7 +93,7 @@ class Run:
 
     @property
     def exploded(self) -> bool:
-        """True if the last loss is hopeless or NaN."""
+        """True if the last loss is NaN or not below `HOPELESS`."""
         return not self.losses[-1] < HOPELESS
 
 

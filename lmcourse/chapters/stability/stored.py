@@ -16,7 +16,7 @@ Signs = dict[str, Any]
 LIMITS = {"X": 1.6, "Y": 2.2}
 """The loss that a patient must reach at each of the three seeds."""
 SHOWN = 5
-"""Runs that are shown with their diagnosis."""
+"""Number of runs that are shown with their diagnosis."""
 PAIRS = 1.91
 """Entropy of a byte of the stories if the byte before it is known, in nats."""
 

@@ -79,7 +79,8 @@ class Grammar:
         }
         if max(abs(np.linalg.eigvals(self._children()))) >= 1 - 1e-9:
             raise ValueError(
-                "the expected length of this grammar's texts is infinite: on average each symbol leads to at least one"
+                "the expected length of this grammar's texts is infinite: a symbol leads to "
+                "one or more others on average"
             )
 
     def generate(self, source: random.Random) -> str:

@@ -76,7 +76,7 @@ class CharacterTokenizer:
 
     def __init__(self, characters: str) -> None:
         if not characters or len(set(characters)) != len(characters):
-            raise ValueError("a character tokenizer needs at least one character, and each only once")
+            raise ValueError("a character tokenizer needs at least one character, and no character twice")
         self.characters = characters
         self.vocab_size = len(characters)
         self._tokens = {character: token for token, character in enumerate(characters)}

@@ -105,7 +105,9 @@ class Family:
         named = {key: value for key, value in settings.items() if key not in self.old_settings}
         for old, new in self.old_settings.items():
             if old in settings and named.setdefault(new, settings[old]) != settings[old]:
-                raise CourseError(f"config.json has {old}={settings[old]!r} and {new}={named[new]!r}")
+                raise CourseError(
+                    f"config.json contradicts itself: it has {old}={settings[old]!r} but {new}={named[new]!r}"
+                )
         return named
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
@@ -123,9 +125,11 @@ class Family:
         lost = [name for name in differences(flat, flatten(back)) if not name.endswith("dropout")]
         if lost:
             told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
-            raise DifferentModelError(f"{self.name}: its models cannot have {told}", lost)
+            raise DifferentModelError(f"{self.name}: models of this family cannot have {told}", lost)
         if not _alike(config, unflatten(flat)):
-            raise CourseError(f"{self.name}: layers or norms of its models cannot differ in this way")
+            raise CourseError(
+                f"{self.name}: layers or norms cannot differ from each other in this way in models of this family"
+            )
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
     def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:
@@ -146,10 +150,12 @@ class Family:
                     raise CourseError(f"{self.name}: the weight {name!r} is missing")
                 if left[name].shape != part.shape:
                     there, here = tuple(left[name].shape), tuple(part.shape)
-                    raise CourseError(f"{self.name}: the weight {name!r} is {there}, the model needs {here}")
+                    raise CourseError(f"{self.name}: the weight {name!r} has shape {there}, but the model needs {here}")
             ours[mapping.ours] = mapping.layout.join([left.pop(name) for name in mapping.theirs], mapping.heads)
         if left:
-            raise CourseError(f"{self.name}: the model has no place for the weight {next(iter(left))!r}")
+            raise CourseError(
+                f"{self.name}: the files have a weight that this model does not use: {next(iter(left))!r}"
+            )
         return ours
 
     def to_theirs(self, model: Model, ours: Mapping[str, Tensor]) -> Weights:
@@ -168,7 +174,7 @@ class Family:
             number = re.search(r"blocks\.(\d+)", path)
             layout = table.get(re.sub(r"blocks\.\d+", "blocks.*", path).replace(".layer", ""))
             if layout is None:
-                raise CourseError(f"{self.name}: its files cannot store {name!r}")
+                raise CourseError(f"{self.name}: files of this family cannot store {name!r}")
             layout = WeightLayout((layout,)) if isinstance(layout, str) else layout
             layer = int(number[1]) if number else 0
             heads = _heads(model, layer, in_encoder=path.startswith("encoder."))

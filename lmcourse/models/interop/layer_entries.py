@@ -113,7 +113,7 @@ def layer_types_entry(
                     raise CourseError(f"layer type {name!r} is not supported: {local_name!r}, {FULL!r}")
             return tuple(name == local_name for name in names)
         if switch_key:
-            raise CourseError(f"{switch_key}=True needs 'layer_types'")
+            raise CourseError(f"{switch_key}=True needs 'layer_types' in config.json")
         step = settings.get(pattern_key, every) if pattern_key else every
         return tuple(step is not None and (step == 0 or (index + 1) % step != 0) for index in range(layers))
 

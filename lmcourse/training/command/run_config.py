@@ -122,7 +122,8 @@ def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
         heads, left = divmod(attention.heads * d_model, config.d_model)
         if left or (attention.kv_heads is not None and heads % attention.kv_heads):
             raise CourseError(
-                f"heads of {attention.head_width(config.d_model)} features do not fill a d_model of {d_model}"
+                f"heads of {attention.head_width(config.d_model)} features do not fit evenly into "
+                f"a d_model of {d_model}: choose a multiple of {config.d_model}"
             )
         width = -(-feed_forward.width * d_model // config.d_model // 32) * 32
         return LayerConfig(replace(attention, heads=heads), replace(feed_forward, width=width))

@@ -104,7 +104,7 @@ def load_run(folder: Path) -> RunConfig:
         raise CourseError(f"{folder} has no run: there is no {SETTINGS_FILE} in it")
     version = read_json(path).get("version")
     if version != VERSION:
-        raise CourseError(f"{path} has format {version}, this code reads format {VERSION}: train in another folder")
+        raise CourseError(f"{path} has format {version}, but this code reads format {VERSION}: train in another folder")
     values = read_settings_file(path)
     try:
         return make_run(values)
@@ -187,7 +187,7 @@ def _locked_file(folder: Path) -> Iterator[None]:
     except Timeout:
         raise BlockingIOError from None
     except NotImplementedError:
-        log.warning("%s is on a file system without locks: see to it that no other process trains there", folder)
+        log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
     try:
         yield
     finally:

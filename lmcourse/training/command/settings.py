@@ -249,7 +249,7 @@ def make_run(values: Mapping[str, Any]) -> RunConfig:
         CourseError: a setting is missing or out of range, or two settings contradict each other.
     """
     if missing := [n for n, (_, field) in SETTINGS.items() if field.default is MISSING and n not in values]:
-        raise CourseError(f"{', '.join(missing)} must be given")
+        raise CourseError(f"give a value for {', '.join(missing)}")
     parts = {
         owner: {name: value for name, value in values.items() if SETTINGS[name][0] is owner}
         for owner in TABLES.values()

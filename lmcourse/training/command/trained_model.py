@@ -75,7 +75,9 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
     if (path / MANIFEST).is_file():
         return path.resolve().parents[1], path
     if not path.is_dir():
-        raise CourseError(f"there is no folder {path}: give the folder of a run, as in lmcourse train --out {path}")
+        raise CourseError(
+            f"there is no folder {path}: give the folder of a run, which lmcourse train --out FOLDER writes"
+        )
     if not (path / SETTINGS_FILE).is_file():
         raise CourseError(f"{path} is neither a run nor a checkpoint: it has no {SETTINGS_FILE} and no {MANIFEST}")
     checkpoints = CheckpointManager(path / "checkpoints", keep=1)

@@ -62,10 +62,10 @@ class Muon(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """As in `BaseOptimizer`, and the settings of this optimizer.
+        """Check the settings that all optimizers share, and those of this optimizer.
 
         Raises:
-            ValueError: one is out of range.
+            ValueError: a setting is out of range.
         """
         BaseOptimizer.check(group)
         if not 0 <= group["momentum"] < 1:
@@ -145,7 +145,7 @@ class MuonAdamW(Optimizer):
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Let both optimizers use loaded groups and states, which `load_state_dict` creates anew."""
+        """Let both optimizers use loaded groups and states, which `load_state_dict` creates again."""
         super().__setstate__(state)
         self._share()
 

@@ -44,7 +44,7 @@ class BaseOptimizer(Optimizer):
         """Validate settings.
 
         Raises:
-            ValueError: one is out of range.
+            ValueError: a setting is out of range.
         """
         for name in ("lr", "weight_decay", "eps"):
             if not group.get(name, 0.0) >= 0:
@@ -135,10 +135,10 @@ class SGD(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """As in `BaseOptimizer`, and the settings of this optimizer.
+        """Check the settings that all optimizers share, and those of this optimizer.
 
         Raises:
-            ValueError: one is out of range.
+            ValueError: a setting is out of range.
         """
         BaseOptimizer.check(group)
         if not 0 <= group["momentum"] < 1:
@@ -230,10 +230,10 @@ class Adam(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """As in `BaseOptimizer`, and the settings of this optimizer.
+        """Check the settings that all optimizers share, and those of this optimizer.
 
         Raises:
-            ValueError: one is out of range.
+            ValueError: a setting is out of range.
         """
         BaseOptimizer.check(group)
         if not all(0 <= beta < 1 for beta in group["betas"]):

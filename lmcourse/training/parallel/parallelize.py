@@ -99,8 +99,8 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
         raise ValueError("fp16 on several processes needs all gradients on each: use bf16, or only data_parallel")
     if config.compile and parallel.tensor_parallel * parallel.pipeline_parallel > 1:
         raise ValueError(
-            "compile is for one process, data_parallel and fsdp: "
-            "leave it out with tensor_parallel and pipeline_parallel"
+            "compile works only on one process, or with data_parallel or fsdp: "
+            "leave it out with tensor_parallel or pipeline_parallel"
         )
     if parallel.tensor_parallel == parallel.pipeline_parallel == 1:
         return
@@ -135,10 +135,12 @@ def _check_layer(index: int, layer: LayerConfig, n: int) -> None:
     _divides(f"layer {index}: the key heads", attention.key_heads, n)
     _divides(f"layer {index}: the feed-forward width", layer.feed_forward.width, n)
     if attention.relative_position_vectors is not None:
-        raise ValueError(f"layer {index}: tensor_parallel divides heads, and Shaw's vectors are shared by all of them")
+        raise ValueError(
+            f"layer {index}: tensor_parallel divides heads, but all heads share Shaw's vectors: use rotary positions"
+        )
     if attention.value_residual:
         raise ValueError(
-            f"layer {index}: tensor_parallel divides heads, and a value residual's weight is shared by all of them"
+            f"layer {index}: tensor_parallel divides heads, but all heads share the weight of a value residual"
         )
     if attention.qk_norm is not None and attention.qk_norm.over != "head":
         raise ValueError(f"layer {index}: tensor_parallel divides heads, so a QK-norm must be over 'head'")

@@ -82,7 +82,7 @@ def _check_world_size(parallel: Parallelism, started: int) -> None:
     if parallel.world_size != started:
         sides = " × ".join(f"{side} {getattr(parallel, side)}" for side in PARALLEL_DIMS if getattr(parallel, side) > 1)
         raise CourseError(
-            f"the run is for {parallel.world_size} processes ({sides or 'no parallelism'}), and {started} were "
+            f"the run is for {parallel.world_size} processes ({sides or 'no parallelism'}), but {started} were "
             f"started: use torchrun --nproc-per-node {parallel.world_size}, or change how the work is divided"
         )
 

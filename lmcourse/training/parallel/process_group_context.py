@@ -71,7 +71,7 @@ class ProcessGroupContext(DistributedContext):
     def __init__(self, parallel: Parallelism, device: torch.device) -> None:
         started = dist.get_world_size() if dist.is_initialized() else 1
         if started != parallel.world_size:
-            raise CourseError(f"the run is for {parallel.world_size} processes, and {started} were started")
+            raise CourseError(f"the run is for {parallel.world_size} processes, but {started} were started")
         self.mesh, self.device = make_mesh(parallel, device.type), device
         replica, shard, stage = (
             self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel")

@@ -74,7 +74,7 @@ def test_wider_models_keep_the_number_of_key_heads() -> None:
 @pytest.mark.parametrize(
     ("preset", "d_model", "told"),
     [
-        ("micro", 100, "heads of 32 features do not fill a d_model of 100"),
+        ("micro", 100, "heads of 32 features do not fit evenly into a d_model of 100"),
         ("gemma-2b", 1024, "d_model can change only in presets whose embedding and head do not depend on it"),
     ],
 )

@@ -191,8 +191,8 @@ def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
-        ('{"version": 9}', "has format 9, this code reads format 1"),
-        ('{"version": 1, "steps": 5}', "batch, seq_len must be given"),
+        ('{"version": 9}', "has format 9, but this code reads format 1"),
+        ('{"version": 1, "steps": 5}', "give a value for batch, seq_len"),
     ],
 )
 def test_unreadable_settings_are_reported(text: str, told: str, tmp_path: Path) -> None:

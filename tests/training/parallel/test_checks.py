@@ -50,14 +50,14 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (
             gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
             TENSOR,
-            "Shaw's vectors are shared by all of them",
+            "all heads share Shaw's vectors",
         ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
         (
             MIXED_VALUES,
             TENSOR,
-            "layer 1: tensor_parallel divides heads, and a value residual's weight is shared by all",
+            "layer 1: tensor_parallel divides heads, but all heads share the weight of a value residual",
         ),
         (MIXED_VALUES, STAGES, "every layer of a value residual needs the first layer's values"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding whose width differs from d_model"),
@@ -83,7 +83,7 @@ def test_models_that_cannot_be_divided_are_rejected(
         (STAGES, {"grad_accum_steps": 1}, "set grad_accum_steps to at least 2, or use gpipe"),
         (TENSOR, {"precision": "fp16"}, "use bf16, or only data_parallel"),
         (Parallelism(fsdp=2), {"precision": "fp16"}, "use bf16, or only data_parallel"),
-        (STAGES, {"compile": True}, "leave it out with tensor_parallel and pipeline_parallel"),
+        (STAGES, {"compile": True}, "leave it out with tensor_parallel or pipeline_parallel"),
     ],
 )
 def test_runs_that_cannot_be_divided_are_rejected(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:

@@ -138,7 +138,7 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
 
 
 def same_records(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
-    """Return True if two runs have the same records up to rounding."""
+    """Check that two runs have the same records up to rounding."""
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert one.keys() == other.keys()

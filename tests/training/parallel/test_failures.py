@@ -160,7 +160,7 @@ def test_without_torchrun_the_start_command_is_printed(tmp_path: Path, monkeypat
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with pytest.raises(CourseError, match="torchrun --nproc-per-node 2"), process_group(TWO, CPU):
         pass
-    with pytest.raises(CourseError, match="for 2 processes, and 1 were started"):
+    with pytest.raises(CourseError, match="for 2 processes, but 1 were started"):
         ProcessGroupContext(TWO, CPU)
     monkeypatch.setenv("WORLD_SIZE", "2")
     with (

@@ -159,7 +159,7 @@ def test_damage_to_any_file_is_detected(saved: Path, caplog: pytest.LogCaptureFi
 
 
 def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
-    """Return the step at which one process would resume."""
+    """Return the step at which one process would resume, the checkpoint and its manifest."""
     run = trainer(folder, ONE_PROCESS)
     latest = run.checkpoints.latest()
     assert latest is not None

@@ -35,7 +35,7 @@ def _by_autograd(q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, 
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The result of attention, and the logarithm of each row's sum of e^score."""
+    """Return the result of attention, and the logarithm of each row's sum of e^score."""
     scores = (q.double() @ k.double().T / q.shape[-1] ** 0.5).masked_fill(
         torch.ones(len(q), len(k)).triu(1).bool(), -torch.inf
     )

@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import integers, normal
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Torch's own attention on a square: fill up with queries for the earlier keys, and drop their rows."""
+    """Compute with torch's own attention: add queries for the earlier keys, and drop their rows."""
     past = k.shape[-2] - q.shape[-2]
     padded = F.pad(q, (0, 0, past, 0)).double()
     mixed = F.scaled_dot_product_attention(padded, k.double(), v.double(), is_causal=True)

@@ -103,7 +103,7 @@ def _wrong(
     inputs_and_outputs: int = 2,
     keys_and_values: int = 2,
 ) -> tuple[int, int]:
-    """The count with one mistake switched on."""
+    """Count FLOPs and bytes with one mistake switched on."""
     batch, new, context, d_model, heads, kv_heads = args
     width = d_model // heads
     shared = kv_heads if projected_heads is None else projected_heads

@@ -9,7 +9,7 @@ BATCH, TOKENS, D_MODEL = 32, 2048, 4096
 
 
 def _intensity() -> float:
-    """Operations per moved number: each step reads the weights once, and the whole cache of each text."""
+    """Return the operations per moved number: each step reads the weights once, and the whole cache of each text."""
     operations = moved = 0
     for _ in range(TOKENS):
         operations += BATCH * D_MODEL**2

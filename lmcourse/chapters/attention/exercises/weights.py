@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import integers, normal
 
 
 def _weights(q: Tensor, k: Tensor) -> Tensor:
-    """Torch's own attention with unit vectors as values: their average is the row of weights."""
+    """Compute with torch's own attention: if the values are unit vectors, the result is the weights."""
     units = torch.eye(k.shape[-2], dtype=torch.float64).expand(*k.shape[:-1], -1)
     return F.scaled_dot_product_attention(q.double(), k.double(), units).to(q.dtype)
 
@@ -25,7 +25,7 @@ def _pair(random: Random, batch: int, heads: int, s: int, t: int, d: int) -> tup
 
 
 def _large(random: Random) -> tuple[Tensor, Tensor]:
-    """Whole numbers, so that scores in the thousands are exact in any order of summation."""
+    """Return whole numbers, so that scores in the thousands are exact in any order of summation."""
     return 16 * integers(random, 1, 2, 3, 16), 16 * integers(random, 1, 2, 4, 16)
 
 

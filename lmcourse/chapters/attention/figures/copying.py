@@ -22,7 +22,7 @@ def copying_runs(runs: Mapping[str, CopyingRun]) -> Figure:
         ValueError: there is no run, or the last model has fewer than two layers.
     """
     if not runs or len([*runs.values()][-1].model.layers) < 2:
-        raise ValueError("the last run needs a model of at least two layers")
+        raise ValueError("the figure needs at least one run, and the last one needs a model of at least two layers")
     figure = new_figure(8.0, 3.6)
     places = figure.add_gridspec(1, 3, width_ratios=[1.25, 1, 1])
     axes = new_axes(figure, "What can be copied", "step", "loss (nats per token)")

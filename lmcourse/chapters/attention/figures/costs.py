@@ -53,7 +53,7 @@ def attention_roofline(batch: int = 32, context: int = 2048, accelerator: str = 
     ValueError for a batch or context below 1.
     """
     if batch < 1 or context < 1:
-        raise ValueError("a batch holds at least one text, and a text one token")
+        raise ValueError(f"batch and context must be at least 1, not {batch} and {context}")
     machine = find_accelerator(accelerator)
     figure = new_figure(8.0, 4.1)
     places = figure.add_gridspec(1, 2, width_ratios=[1.5, 1])
@@ -104,7 +104,7 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
     ValueError for a length or a number of heads below 1.
     """
     if length < 1 or heads < 1:
-        raise ValueError("a text has at least one token and a layer at least one head")
+        raise ValueError(f"length and heads must be at least 1, not {length} and {heads}")
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, "Kept for backward by one attention layer", "tokens in the text", "GiB")
     lengths = 2.0 ** np.arange(8, 18)
@@ -130,8 +130,8 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
 
 
 def saved_bytes(length: float, heads: int, *, fused: bool, width: int = 128) -> float:
-    """Bytes kept for backward: queries, keys and values, and if fused the result and a number per row, else the
-    weights."""
+    """Bytes kept for the backward pass: queries, keys and values; also the weights or, if fused, the result and one
+    number per row."""
     if fused:
         return heads * length * (4 * width * 2 + 4)
     return heads * length * (3 * width * 2 + length * 2)

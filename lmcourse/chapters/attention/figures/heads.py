@@ -47,7 +47,7 @@ def heads(text: str = "a sentence") -> Figure:
     ValueError if there is no such text.
     """
     if text not in TEXTS:
-        raise ValueError(f"there is no text {text!r}, only {', '.join(TEXTS)}")
+        raise ValueError(f"there is no text {text!r}; choose from {', '.join(TEXTS)}")
     tokens, weights = weights_on(text)
     layers, count = weights.shape[:2]
     figure = new_figure(8.0, 8.6)
@@ -86,7 +86,7 @@ def scores(pattern: str) -> Array:
     ValueError for an unknown pattern.
     """
     if pattern not in PATTERNS:
-        raise ValueError(f"there is no pattern {pattern!r}, only {', '.join(PATTERNS)}")
+        raise ValueError(f"there is no pattern {pattern!r}; choose from {', '.join(PATTERNS)}")
     model = load_pretrained().model
     with TokenFile(pretrained_folder() / VALIDATION) as file:
         windows = [file[start * _WINDOW : (start + 1) * _WINDOW] for start in range(_WINDOWS)]

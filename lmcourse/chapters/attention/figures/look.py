@@ -31,8 +31,8 @@ class HandmadeHead:
     values: tuple[Pair, ...]
 
     def weights(self, *, divide: bool = True, hide_future: bool = False) -> Array:
-        """softmax(q kᵀ / √2), or softmax(q kᵀ): a row for each query. With `hide_future` a query sees no later
-        tokens."""
+        """The attention weights, one row per query. Without `divide` the scores are not divided by √2; with
+        `hide_future` no query sees later tokens."""
         scores = np.asarray(self.queries, float) @ np.asarray(self.keys, float).T
         if divide:
             scores /= math.sqrt(2)
@@ -82,7 +82,7 @@ def attention_playground(
     ValueError if no token has the index `query_index`.
     """
     if not 0 <= query_index < len(SENTENCE):
-        raise ValueError(f"the sentence has tokens 0 to {len(SENTENCE) - 1}, not {query_index}")
+        raise ValueError(f"there is no token {query_index}: the sentence has tokens 0 to {len(SENTENCE) - 1}")
     weights = hand.weights(divide=divide, hide_future=hide_future)
     result = weights[query_index] @ np.asarray(hand.values)
     figure = new_figure(8.0, 3.6)
@@ -143,7 +143,7 @@ def head_patterns() -> dict[str, Array]:
 
 
 def head_gallery() -> Figure:
-    """Four patterns that heads of trained models are known for, side by side."""
+    """Four patterns that are known from heads of trained models, side by side."""
     figure = new_figure(8.0, 2.9)
     grid = figure.add_gridspec(1, 4)
     for place, (letter, weights) in enumerate(head_patterns().items()):
@@ -201,6 +201,6 @@ def _draw_plane(axes: Axes, points: Sequence[Pair], weights: Array, colour: str,
 
 
 def _draw_hull(axes: Axes, points: Sequence[Pair]) -> None:
-    """The convex hull, as all triangles between three of the points."""
+    """Fill the convex hull of the points, by filling all triangles between three of them."""
     for corners in combinations(points, 3):
         axes.fill(*zip(*corners, strict=True), color="#E3E5E8", linewidth=0.8)

@@ -35,9 +35,9 @@ _SPARSE: dict[str, PatternKind] = {"window": "window", "chunk": "chunk", "stride
 def mask_matrix(kind: str, length: int, size: int) -> Mask:
     """The mask as a matrix with a row per query. ValueError for an unknown kind, or a length or size below 1."""
     if kind not in MASK_DESCRIPTIONS:
-        raise ValueError(f"there is no mask {kind!r} in the zoo; it has {', '.join(MASK_DESCRIPTIONS)}")
+        raise ValueError(f"there is no mask {kind!r}; choose from {', '.join(MASK_DESCRIPTIONS)}")
     if length < 1 or size < 1:
-        raise ValueError("a text and a size have at least one token")
+        raise ValueError(f"length and size must be at least 1, not {length} and {size}")
     sparse = _SPARSE.get(kind)
     pattern = AttentionPattern(sparse, size) if sparse else AttentionPattern(causal=kind != "everything")
     places = torch.arange(length)[None]
@@ -53,7 +53,7 @@ def mask_zoo(kind: str = "strided", size: int = 4, query: int = 12, length: int 
     """
     mask = mask_matrix(kind, length, size)
     if not 0 <= query < length:
-        raise ValueError(f"the text has tokens 0 to {length - 1}, not {query}")
+        raise ValueError(f"there is no token {query}: the text has tokens 0 to {length - 1}")
     seen, pairs = mask.sum(axis=1), int(mask.sum())
     figure = new_figure(8.0, 4.5)
     places = figure.add_gridspec(1, 2, width_ratios=[1, 0.75])
@@ -93,7 +93,7 @@ def mask_zoo(kind: str = "strided", size: int = 4, query: int = 12, length: int 
 
 
 def _ranges(places: list[int]) -> str:
-    """Positions as text, neighbours as a range: "0-2, 5"."""
+    """Return positions as text, with neighbours as a range: "0-2, 5"."""
     runs: list[list[int]] = []
     for place in places:
         if runs and place == runs[-1][-1] + 1:
@@ -125,7 +125,7 @@ def receptive_field(window: int = 3, layers: int = 4, full_layers: str = "none")
     """
     choices = {"none": 0, "every 4th": 4}
     if window < 1 or layers < 1 or full_layers not in choices:
-        raise ValueError("a window and a depth are at least 1, and full layers are 'none' or 'every 4th'")
+        raise ValueError("window and layers must be at least 1, and full_layers must be 'none' or 'every 4th'")
     every, length = choices[full_layers], 32
     reached = receptive_positions(window, layers, length, every)
     count = int(reached[0].sum())

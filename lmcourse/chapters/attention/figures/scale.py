@@ -33,7 +33,7 @@ def softmax_saturation(d: int = 64, keys: int = 20) -> Figure:
     ValueError for a width below 1 or less than two keys.
     """
     if d < 1 or keys < 2:
-        raise ValueError(f"a head has at least 1 feature and a choice at least 2 keys, not {d} and {keys}")
+        raise ValueError(f"d must be at least 1 and keys at least 2, not {d} and {keys}")
     figure = new_figure(8.0, 3.8)
     places = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
     curves = new_axes(figure, f"The largest of {keys} weights, on average", "width of the head, d", "weight")
@@ -71,7 +71,7 @@ def _scores(d: int, keys: int, rows: int) -> Array:
     """q·k for standard normal q and k.
 
     Given q, the scores of its keys are independent and normal with standard deviation |q|, and |q|² is chi-squared: so
-    two draws stand for d products each.
+    two draws replace d products each.
     """
     random = np.random.default_rng(d)
     length = np.sqrt(random.chisquare(d, size=(rows, 1)))

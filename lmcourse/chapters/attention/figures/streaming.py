@@ -20,7 +20,7 @@ Backward = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
 def compare_block_sizes(layer: Layer, update: Update, sizes: Sequence[int] = (1, 64, 300)) -> None:
-    """Print how far a layer that takes 300 keys block by block is from PyTorch's attention."""
+    """Print the difference between PyTorch's attention and a layer that takes 300 keys block by block."""
     q, k, v = torch.randn(3, 300, 64, generator=torch.Generator().manual_seed(0))
     expected = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
     chosen, whose = block_update_or_ours(update)
@@ -67,7 +67,7 @@ def _flash_backward_or_ours(backward: Backward) -> tuple[Backward, str]:
 
 
 def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The update of Milakov and Gimelshein (2018), with the past as one more key; `nan_to_num` replaces −∞ − (−∞)."""
+    """The update of Milakov and Gimelshein (2018), with the past as one more key. `nan_to_num` handles −∞ − (−∞)."""
     together = torch.cat([top, scores], dim=-1)
     new_top = together.amax(dim=-1, keepdim=True)
     weights = (together - new_top).exp().nan_to_num()

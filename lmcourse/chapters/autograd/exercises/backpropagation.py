@@ -117,7 +117,7 @@ def _right_order(end: Any) -> list[Any]:
 
 
 def _first_visits(end: Any) -> list[Any]:
-    """The nodes in the order of their distance from the end: each node when it is first reached."""
+    """Return the nodes in the order in which a search from the end first reaches them."""
     found, waiting = {end: None}, deque([end])
     while waiting:
         for parent in waiting.popleft().parents:

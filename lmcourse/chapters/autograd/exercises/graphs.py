@@ -61,7 +61,7 @@ _OTHERS = _others()
 
 
 def other_graphs(random: Random) -> list[Case]:
-    """The fixed graphs, some of them with random local derivatives: their shapes stay, so no mark depends on luck."""
+    """The fixed graphs, some with random local derivatives. Their shapes stay the same, so no mark depends on luck."""
     again = [
         case("other graphs", {node: {p: _local(random) for p in parents} for node, parents in graph.items()}, end)
         for graph, end in (other.args for other in _OTHERS[1:3])

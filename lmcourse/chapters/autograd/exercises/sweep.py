@@ -137,7 +137,7 @@ def distances_of_the_longest_paths(graph: dict[str, dict[str, float]], end: str)
 
 
 def _first_visits(graph: Graph, end: str) -> list[str]:
-    """The nodes in the order of their distance from the end: each node when it is first reached."""
+    """Return the nodes in the order in which a search from the end first reaches them."""
     order, waiting = {end: None}, deque([end])
     while waiting:
         for parent in graph[waiting.popleft()]:

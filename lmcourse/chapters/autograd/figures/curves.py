@@ -24,7 +24,7 @@ def gaussian_loss(error: float = 1.0, sigma: float = 1.0) -> Figure:
     ValueError unless sigma is positive.
     """
     if sigma <= 0:
-        raise ValueError(f"a standard deviation is positive, not {sigma:g}")
+        raise ValueError(f"sigma must be above 0, not {sigma:g}")
     figure = new_figure(8.0, 3.8)
     slopes = {"(ŷ − y)²": 2 * error, "−log p": error / sigma**2}
     title = f"Slope at ŷ − y = {error:g}: {slopes['−log p']:.3g} for −log p, {2 * error:.3g} for (ŷ − y)²"
@@ -96,7 +96,7 @@ def gradient_check_error(step: float = 1e-5, difference: str = "central") -> Fig
     `difference` is "central", (f(x + h) − f(x − h)) / 2h, or "forward", (f(x + h) − f(x)) / h. ValueError for another.
     """
     if difference not in ("central", "forward"):
-        raise ValueError(f"the difference is 'central' or 'forward', not {difference!r}")
+        raise ValueError(f"difference must be 'central' or 'forward', not {difference!r}")
     central = difference == "central"
     figure = new_figure(8.0, 4.2)
     found = {name: difference_error(step, dtype, central=central) for name, dtype in _DTYPES.items()}

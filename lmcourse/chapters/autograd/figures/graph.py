@@ -58,7 +58,7 @@ def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figur
     shown = example(graph) if isinstance(graph, str) else graph
     steps = steps_of(shown)
     if not 0 <= step < len(steps):
-        raise ValueError(f"there is no step {step}: this graph has the steps 0 to {len(steps) - 1}")
+        raise ValueError(f"there is no step {step}: this graph has steps 0 to {len(steps) - 1}")
     now = steps[step]
     grads = now.grads if now.phase in ("seed", "backward") else None
     figure, axes = _canvas(shown, f"Step {step} of {len(steps) - 1}, {PHASES[now.phase]}: {now.text}")

@@ -27,7 +27,7 @@ def three_matmuls(B: int = 6, D: int = 4, K: int = 3) -> Figure:
     """The product y = x W and the two products of its backward pass, with each matrix's shape. ValueError below 1."""
     sizes = {"B": B, "D": D, "K": K}
     if min(sizes.values()) < 1:
-        raise ValueError(f"sizes are at least 1, not {sizes}")
+        raise ValueError(f"sizes must be at least 1, not {sizes}")
     figure = new_figure(8.0, 5.0)
     each = 2 * B * D * K
     axes = new_drawing_axes(figure, f"Three products over the same three axes: 2·B·D·K = {each:,} FLOPs each")
@@ -80,7 +80,7 @@ def example_gradients(count: int) -> NDArray[np.float64]:
 def batch_gradients(batch: int = 8) -> Figure:
     """The gradients of a batch's examples, head to tail, and their mean. ValueError unless 1 ≤ batch ≤ 64."""
     if not 1 <= batch <= 64:
-        raise ValueError(f"the batch has 1 to 64 examples, not {batch}")
+        raise ValueError(f"batch must be from 1 to 64, not {batch}")
     gradients = example_gradients(batch)
     ends = np.vstack([np.zeros(2), gradients.cumsum(axis=0)])
     total, mean = ends[-1], gradients.mean(axis=0)
@@ -107,12 +107,12 @@ def batch_gradients(batch: int = 8) -> Figure:
 
 
 def saved_for_backward(batch: int = 64, width: int = 256) -> Figure:
-    """MB of fp32 numbers in a two-layer net with 784 inputs and 10 outputs: its parameters, and what a batch leaves.
+    """MB of fp32 numbers in a two-layer net with 784 inputs and 10 outputs: parameters, and tensors kept for a batch.
 
     ValueError for sizes below 1.
     """
     if min(batch, width) < 1:
-        raise ValueError(f"batch and width are at least 1, not {batch} and {width}")
+        raise ValueError(f"batch and width must be at least 1, not {batch} and {width}")
     parts = {
         "parameters": 784 * width + width * 10,
         "their gradients": 784 * width + width * 10,
@@ -141,7 +141,7 @@ def saved_for_backward(batch: int = 64, width: int = 256) -> Figure:
 def layernorm_gradient(spread: float = 1.0, offset: float = 0.0) -> Figure:
     """The gradient that arrives at a LayerNorm and the one that leaves, for one row. ValueError unless spread > 0."""
     if spread <= 0:
-        raise ValueError(f"the spread of a row is positive, not {spread:g}")
+        raise ValueError(f"spread must be above 0, not {spread:g}")
     row = offset + spread * np.array([-1.4, 0.3, 1.1, -0.2, 0.9, -0.7])
     arriving = np.array([0.8, 0.5, 1.2, -0.3, 0.9, 0.1])
     deviation = row.std()

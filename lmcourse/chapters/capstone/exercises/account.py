@@ -92,7 +92,7 @@ def _costs(
     cache_numbers: int = 2,
     cache_bytes: int = 4,
 ) -> dict[str, int]:
-    """The account, with the parts that people forget as arguments."""
+    """Return the account; the keyword arguments change the parts that people forget."""
     layers, d, _, d_ff, vocabulary, batch, length = sizes
     block = 4 * d * d + matrices * d * d_ff
     parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + 1) * d

@@ -24,7 +24,7 @@ RIGHT = {"parameters": "counted", "flops": "counted", "states": "counted", "the 
 
 
 def _numbers(value: Plain) -> Numbers | None:
-    """The answer, if it is a dict of ten finite numbers and a name."""
+    """Return the answer if it is a dict of ten finite numbers and a name, otherwise None."""
     if not isinstance(value, dict) or set(value) != set(KEYS):
         return None
     answer = {
@@ -90,7 +90,7 @@ def _counted(answer: Numbers, name: str) -> str:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """One property of a commitment."""
+    """Describe one property of a commitment."""
     answer = _numbers(value)
     if answer is None:
         return f"a dict of ten numbers and an optimizer is asked for: {', '.join(KEYS)}"

@@ -41,7 +41,7 @@ def _forecasts(runs: Runs, floor: float, asked: Asked) -> list[float]:
 
 
 def _nearest(runs: Runs, asked: Asked) -> list[float]:
-    """For each design the loss of the run whose N and D are nearest on a logarithmic scale."""
+    """Return for each design the loss of the run whose N and D are nearest on a logarithmic scale."""
 
     def distance(run: tuple[int, int, int, float], n: float, d: float) -> float:
         return math.log(run[1] / n) ** 2 + math.log(run[2] / d) ** 2
@@ -97,7 +97,7 @@ def skill_on_held_out(forecast: list[float]) -> float:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """The skill of the forecasts. The measured losses stay in the judge's process."""
+    """Describe the skill of the forecasts. The measured losses stay in the judge's process."""
     wanted = len(asked.args[2])
     losses = _numbers(value, wanted)
     if not losses:

@@ -22,7 +22,7 @@ from lmcourse.models.transformer import Transformer
 File = dict[str, Tensor]
 
 EXAMPLE = Path(__file__).with_name(TRAINED.name)
-"""2 × 24 with Muon and seed 0, in the form that `hand_over` writes."""
+"""The weights of the 2 × 24 model, trained with Muon and seed 0, in the form that `hand_over` writes."""
 
 NUMBERS = ("layers", "d_model", "forecast", "reported")
 
@@ -37,7 +37,7 @@ NEAR = 0.02
 """Largest error of the forecast loss, in nats per byte."""
 
 BEST_GIVEN = 0.3404
-"""Loss on the stories for the grade of the given recipe's best run, 4 × 24 with seed 0 (`given.safetensors`)."""
+"""Loss of the given recipe's best run (4 × 24, seed 0, `given.safetensors`) on the stories that the grade uses."""
 
 SLACK = 0.005
 """Largest difference by which a run may be worse than that, in nats per byte. Two seeds differ by less."""
@@ -114,7 +114,7 @@ def measured(value: dict[str, Plain], *, known: bool) -> float:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """One property of the file that was handed in."""
+    """Describe one property of the file that was handed in."""
     if problem := _problem(value):
         return problem
     forecast, reported = _number(value["forecast"]), _number(value["reported"])

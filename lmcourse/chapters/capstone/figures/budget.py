@@ -63,7 +63,7 @@ def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
         depth: the number of blocks.
     """
     if floor not in _FLOORS:
-        raise ValueError(f"the floor is {' or '.join(_FLOORS)}, not {floor!r}")
+        raise ValueError(f"the floor must be {' or '.join(_FLOORS)}, not {floor!r}")
     law = fitted_law(_FLOORS[floor])
     figure = new_figure(8.0, 4.4)
     axes = new_axes(

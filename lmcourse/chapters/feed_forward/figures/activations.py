@@ -66,7 +66,7 @@ def activation_explorer(activation: str = "gelu", sharpness: float = 1.0, x: flo
     For GELU and SiLU these are x·Φ(βx) and x·σ(βx). ValueError for an unknown name or unless β > 0.
     """
     if not sharpness > 0:
-        raise ValueError(f"the sharpness is a positive number, not {sharpness:g}")
+        raise ValueError(f"the sharpness must be above 0, not {sharpness:g}")
     at = torch.linspace(-4, 4, 1600, dtype=torch.float64)  # an even number of points: 0 is not among them
     y, slope = _sharpened(activation, sharpness, at)
     value, tilt = (part.item() for part in _sharpened(activation, sharpness, torch.tensor([x], dtype=torch.float64)))
@@ -102,7 +102,7 @@ def universal_fit(width: int = 8, activation: str = "relu") -> Figure:
     ValueError for an unknown activation or unless width is at least 1.
     """
     if width < 1:
-        raise ValueError(f"a hidden layer has at least 1 unit, not {width}")
+        raise ValueError(f"width, the number of hidden units, must be at least 1, not {width}")
     inside, beyond = (torch.linspace(-end, end, 601, dtype=torch.float64) for end in (3.0, 4.5))
     hidden = _hidden(inside, width, activation)
     weights = torch.linalg.pinv(hidden, rtol=1e-10) @ _target(inside)
@@ -128,7 +128,7 @@ def universal_fit(width: int = 8, activation: str = "relu") -> Figure:
 def value_and_slope(name: str, x: Tensor) -> tuple[Curve, Curve]:
     """An activation and its derivative, by autograd. ValueError for an unknown name."""
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+        raise ValueError(f"unknown activation {name!r}; choose from {', '.join(ACTIVATIONS)}")
     at = x.detach().clone().requires_grad_()
     y = ACTIVATIONS[name](at)
     (slope,) = torch.autograd.grad(y.sum(), at)

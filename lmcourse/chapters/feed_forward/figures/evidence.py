@@ -45,7 +45,7 @@ def glue_scores(runs: int = 1) -> Figure:
     ValueError if runs is below 1.
     """
     if runs < 1:
-        raise ValueError(f"a mean needs at least 1 run, not {runs}")
+        raise ValueError(f"runs must be at least 1, not {runs}")
     noise = RUN_DEVIATION / runs**0.5
     figure = new_figure(8.0, 4.2)
     best = (GLUE["ReGLU"] - GLUE["ReLU"]) / (noise * 2**0.5)
@@ -76,7 +76,7 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
     ValueError for a model with fewer than two seeds.
     """
     if short := [name for name, values in losses.items() if len(values) < 2]:
-        raise ValueError(f"a standard deviation needs at least 2 seeds: {', '.join(short)}")
+        raise ValueError(f"a standard deviation needs at least 2 seeds; fewer are given for {', '.join(short)}")
     figure = new_figure(8.0, 3.6)
     seeds = len(next(iter(losses.values())))
     axes = new_axes(figure, f"The same number of parameters, {seeds} seeds each", "loss on new text (nats per byte)")

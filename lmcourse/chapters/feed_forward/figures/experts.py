@@ -24,7 +24,7 @@ def expert_shares(runs: Mapping[str, Sequence[Tensor]], layer: int = 0) -> Figur
         ValueError: there is no run.
     """
     if not runs:
-        raise ValueError("there is no run to show")
+        raise ValueError("there is no run to show: pass at least one run")
     figure = new_figure(8.0, 3.8)
     panels = figure.add_gridspec(1, len(runs))
     alt_parts: list[str] = []

@@ -25,7 +25,7 @@ def gate_surface(layer: str = "SwiGLU", gate: float = 2.0, value: float = -1.0) 
     ValueError for an unknown layer.
     """
     if layer not in GATES:
-        raise ValueError(f"unknown layer {layer!r}; there are {', '.join(GATES)}")
+        raise ValueError(f"unknown layer {layer!r}; choose from {', '.join(GATES)}")
     activation = ACTIVATIONS[cast(Activation, GATES[layer])]
     ticks = torch.linspace(-4, 4, 161, dtype=torch.float64)
     opened = activation(ticks)

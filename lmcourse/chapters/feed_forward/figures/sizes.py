@@ -47,7 +47,7 @@ def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
     ValueError for sizes below 1.
     """
     if d_model < 1 or multiple < 1:
-        raise ValueError(f"d_model and multiple are at least 1, not {d_model} and {multiple}")
+        raise ValueError(f"d_model and multiple must be at least 1, not {d_model} and {multiple}")
     matched = -(-8 * d_model // (3 * multiple)) * multiple
     layers = {
         f"plain, {4 * d_model:,} wide": FeedForwardConfig(4 * d_model, gated=False),
@@ -142,7 +142,7 @@ def published() -> list[Entry]:
 def model_shapes(choice: str = "all heads") -> Figure:
     """One choice of all published models against their size, a dot per model. ValueError for an unknown choice."""
     if choice not in SHAPES:
-        raise ValueError(f"unknown choice {choice!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"unknown choice {choice!r}; choose from {', '.join(SHAPES)}")
     label, number = SHAPES[choice]
     low, high = _BANDS[choice]
     entries = published()
@@ -188,7 +188,7 @@ def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
     ValueError unless the ratio is positive.
     """
     if not ratio > 0:
-        raise ValueError(f"the ratio of d_ff to d is a positive number, not {ratio:g}")
+        raise ValueError(f"the ratio of d_ff to d must be above 0, not {ratio:g}")
     ratios = [2 ** (step / 8) for step in range(-16, 49)]
     layers = 12 * _depth(ratio)
     budget = 144 * d_model**2

@@ -38,7 +38,7 @@ def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts 
 def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     """The ten places where a hidden unit is largest, and the ten tokens whose logits its row of W_2 raises most.
 
-    A unit may act through negative numbers. Both halves show the sign of its largest absolute number.
+    A unit may act through negative numbers. If its largest absolute value is negative, all signs are turned.
 
     Raises:
         ValueError: the model has no such layer or unit.
@@ -46,7 +46,10 @@ def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     trained = load_pretrained()
     texts, hidden = hidden_numbers()
     if not 0 <= layer < len(hidden) or not 0 <= unit < hidden[0].shape[-1]:
-        raise ValueError(f"there are {len(hidden)} layers of {hidden[0].shape[-1]} units, counted from 0")
+        raise ValueError(
+            f"layer must be from 0 to {len(hidden) - 1} and unit from 0 to "
+            f"{hidden[0].shape[-1] - 1}, not {layer} and {unit}"
+        )
     numbers = hidden[layer][..., unit].flatten()
     sign = numbers[numbers.abs().argmax()].sign()
     largest, places = (sign * numbers).topk(_SHOWN)

@@ -20,7 +20,7 @@ def _softmax(logits: Tensor) -> Tensor:
 
 
 def _shuffled(random: Random, logits: Tensor) -> Tensor:
-    """A case with the rows in another order, and all rows' logits."""
+    """Return the logits with the rows and the columns in a random order."""
     rows, columns = (random.sample(range(size), size) for size in logits.shape)
     return logits[rows][:, columns]
 

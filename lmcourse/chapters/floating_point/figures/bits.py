@@ -92,7 +92,7 @@ def code_grid(format: FloatFormat | str = "e4m3", code: int = 0x38) -> Figure:
     """All 256 codes of an fp8 format as a grid, the given code outlined. ValueError for other formats."""
     chosen = find_format(format)
     if chosen.bits != 8:
-        raise ValueError(f"{chosen.name} has {chosen.bits} bits; the grid shows formats of 8 bits")
+        raise ValueError(f"{chosen.name} has {chosen.bits} bits: choose an 8-bit format")
     values = np.array([decode(each, chosen) for each in range(256)]).reshape(16, 16)
     figure = new_figure(8.0, 6.2)
     kind = fields(code, chosen).kind

@@ -23,7 +23,7 @@ def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
     ValueError if count is below 1.
     """
     if count < 1:
-        raise ValueError(f"a running sum needs at least 1 addition, not {count}")
+        raise ValueError(f"count must be at least 1 addition, not {count}")
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, f"{count} times {increment:g}, one after the other", "additions", "running sum")
     additions = range(1, count + 1)
@@ -56,7 +56,7 @@ def gradient_histogram(
     ValueError unless scale > 0.
     """
     if not scale > 0:
-        raise ValueError(f"the loss scale is a positive number, not {scale:g}")
+        raise ValueError(f"the loss scale must be above 0, not {scale:g}")
     chosen = find_format(format)
     sizes = torch.cat([gradient.flatten() for gradient in gradients]).double().abs()
     sizes = sizes[sizes > 0] * scale
@@ -110,7 +110,7 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
     clipped to it first, as quantisers do. ValueError unless scale > 0, or if a format is unknown to PyTorch.
     """
     if not scale > 0:
-        raise ValueError(f"the scale is a positive number, not {scale:g}")
+        raise ValueError(f"the scale must be above 0, not {scale:g}")
     samples = torch.randn(4096, generator=torch.Generator().manual_seed(0))
     scales = torch.logspace(-6, 6, 145, dtype=torch.float64).float()
     figure = new_figure(8.0, 4.0)
@@ -175,9 +175,9 @@ def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"
 
 
 def _cast_error(samples: Tensor, scales: Tensor, format: FloatFormat) -> Tensor:
-    """Relative error for each scale."""
+    """Return the relative error of the cast for each scale."""
     if format.torch_dtype is None:
-        raise ValueError(f"PyTorch has no tensors of {format.name}")
+        raise ValueError(f"PyTorch has no dtype for {format.name}: choose another format")
     scaled = scales[:, None] * samples
     cast = scaled.clamp(-format.max_finite, format.max_finite).to(format.torch_dtype).to(scaled.dtype)
     error: Tensor = (cast - scaled).norm(dim=1) / scaled.norm(dim=1)

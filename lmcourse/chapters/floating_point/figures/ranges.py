@@ -32,7 +32,7 @@ def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: floa
     """
     chosen = find_format(format)
     if not low < high:
-        raise ValueError(f"the interval from {low:g} to {high:g} is empty")
+        raise ValueError(f"low must be below high, not {low:g} and {high:g}")
     figure = new_figure(8.0, 2.2)
     count = count_between(low, high, chosen)
     if count > _MAX_TICKS:
@@ -141,7 +141,7 @@ def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
     ValueError for zero, a value that is not finite, or digits outside 1…15.
     """
     if value == 0 or not math.isfinite(value) or not 1 <= digits <= 15:
-        raise ValueError("significant digits need a finite value other than zero and 1 to 15 digits")
+        raise ValueError(f"value must be finite and not 0, and digits from 1 to 15; got {value:g} and {digits}")
     significand, _, power = f"{value:.{digits - 1}e}".partition("e")
     centre, unit = float(significand), 10.0 ** (1 - digits)
     figure = new_figure(8.0, 2.3)

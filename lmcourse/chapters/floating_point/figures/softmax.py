@@ -43,7 +43,7 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
     ValueError if count is below 1, or for a format without infinity.
     """
     if count < 1:
-        raise ValueError(f"a softmax needs at least 1 logit, not {count}")
+        raise ValueError(f"count must be at least 1 logit, not {count}")
     chosen = find_format(format)
     outcome = naive_softmax_outcome(logit, count, chosen)
     underflow, exp_overflow = _exp_limits(chosen)
@@ -79,7 +79,9 @@ def softmax_bars(
     ValueError without logits or unless temperature > 0.
     """
     if not logits or not temperature > 0:
-        raise ValueError("a softmax needs at least one logit and a temperature above 0")
+        raise ValueError(
+            f"a softmax needs at least one logit and a temperature above 0; got {len(logits)} and {temperature:g}"
+        )
     scores = (np.asarray(logits, dtype=np.float64) + shift) / temperature
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()
@@ -104,6 +106,6 @@ def softmax_bars(
 def _exp_limits(format: FloatFormat) -> tuple[float, float]:
     """The limits between which exp(x) rounds neither to 0 nor to infinity."""
     if not format.has_infinity:
-        raise ValueError(f"{format.name} has no infinity to overflow to; choose an IEEE format")
+        raise ValueError(f"{format.name} has no infinity to overflow to: choose an IEEE format")
     first_too_large = format.max_finite + ulp(format.max_finite, format) / 2
     return math.log(format.min_subnormal / 2), math.log(first_too_large)

@@ -129,13 +129,13 @@ def _cheapest(
     full: bool = False,
     returned: str = "bill",
 ) -> list[object]:
-    """Return the offer with the lowest bill among those that are done in time, in exact fractions.
+    """Return the offer with the lowest bill among those that finish in time, in exact fractions.
 
     Args:
         per_parameter: FLOPs per parameter and token.
         by: the number by which the lowest offer is chosen.
         patient: whether the days do not matter.
-        alone: whether a single GPU must be done in time.
+        alone: whether a single GPU must finish in time.
         full: whether the GPUs reach their peak.
         returned: the number that is returned beside the name.
     """

@@ -28,7 +28,7 @@ def _attention(queries: int, keys: int, d_model: int) -> int:
 
 
 def _passes(prompt: int, new: int, cache: bool) -> list[tuple[int, int]]:
-    """The new tokens and the keys of every pass. The last written token is never read."""
+    """Return the numbers of new tokens and of keys in every pass. The last written token is never read."""
     after = range(prompt + 1, prompt + new)
     return [(prompt, prompt), *((1 if cache else length, length) for length in after)]
 

@@ -14,7 +14,7 @@ from lmcourse.models.zoo.styles import gpt_like
 
 
 def _total(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    """Both numbers, from the package's own count for a configuration of these sizes."""
+    """Compute both numbers with the package's own count for a configuration of these sizes."""
     config = gpt_like(layers, d_model, 1, vocab_size=2, context=context, feed_forward={"width": d_ff}, d_head=d_attn)
     flops = kaplan_forward(config, context)
     return [kaplan_parameters(config), flops.total - flops["embed"] - flops["de-embed"]]

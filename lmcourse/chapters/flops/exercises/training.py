@@ -16,7 +16,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
-    """The products of one layer; the number of heads does not change their FLOPs."""
+    """Compute the products of one layer; the number of heads does not change their FLOPs."""
 
     def weights(inputs: int, outputs: int) -> Tensor:
         return empty(inputs, outputs, trained=True)
@@ -169,7 +169,7 @@ def in_floats(*sizes: int) -> float:
 
 @model_flops.variant
 def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> Fraction:
-    """Compute the FLOPs with D², times one plus the ratios of all other FLOPs to them."""
+    """Compute the FLOPs of the terms with D², and multiply by 1 plus the ratios of the other terms to them."""
     B, S, L, D, V = batch, length, layers, d_model, vocab_size
     square = 12 * (2 + expansion) * B * S * L * D**2
     return square * (1 + Fraction(S, (2 + expansion) * D) + Fraction(V, 2 * (2 + expansion) * L * D))

@@ -19,7 +19,7 @@ def backward_bars(batch: int = 64, width: int = 128, outputs: int = 32, input_gr
     ValueError for sizes below 1.
     """
     if min(batch, width, outputs) < 1:
-        raise ValueError("batch, width and outputs are at least 1")
+        raise ValueError(f"batch, width and outputs must be at least 1, not {batch}, {width} and {outputs}")
     first, second = 2 * batch * width**2, 2 * batch * width * outputs
     rows = {
         "forward:  x·w": (first, second),

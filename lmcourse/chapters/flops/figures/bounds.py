@@ -39,7 +39,7 @@ def products_on_the_roof(accelerator: str = "h100-sxm", faster: float = 1.0) -> 
         ValueError: `faster` is not positive.
     """
     if faster <= 0:
-        raise ValueError(f"a chip is some positive factor as fast, not {faster}")
+        raise ValueError(f"faster, the factor for the peak, must be above 0, not {faster}")
     chip = find_accelerator(accelerator)
     peak, bandwidth = faster * chip.peak("bf16"), chip.bandwidth
     figure = new_figure(8.0, 4.2)

@@ -72,10 +72,10 @@ def training_budget(
 ) -> Figure:
     """Days and cost of a training run, step by step, and the days with more GPUs or fewer.
 
-    ValueError for a number of tokens or a price that is not positive, and as in `Cluster`.
+    ValueError for a number of tokens or a price that is not positive, or if `Cluster` rejects its arguments.
     """
     if tokens_in_billions <= 0 or dollars_per_gpu_hour <= 0:
-        raise ValueError("tokens and price must be positive")
+        raise ValueError("the number of tokens and the price must be above 0")
     run = plan_run(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
     machine, cost = run.cluster.accelerator, run.gpu_hours * dollars_per_gpu_hour
     figure = new_figure(8.0, 4.0)

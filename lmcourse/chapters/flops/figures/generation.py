@@ -14,7 +14,7 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
     A feed-forward of 4d; the head is left out. ValueError for sizes below 1.
     """
     if d_model < 1 or tokens < 1:
-        raise ValueError("a model is at least one wide and a text at least one token long")
+        raise ValueError(f"d_model and tokens must be at least 1, not {d_model} and {tokens}")
     steps = np.unique(np.round(np.geomspace(1, 16 * d_model, 200)))
     figure = new_figure(8.0, 3.9)
     places = figure.add_gridspec(1, 2, width_ratios=[1.35, 1])

@@ -74,7 +74,7 @@ def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:
     """
     check_choice("choice of pairs", pairs, Pairs)
     if length < 1:
-        raise ValueError(f"a text has at least one token, not {length}")
+        raise ValueError(f"length must be at least 1 token, not {length}")
     lengths = 2.0 ** np.linspace(7, 20, 300)
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, "When does attention's square matter?", "tokens in the text S", "share of a layer (%)")
@@ -111,5 +111,5 @@ def layer_share(length: np.ndarray, width: int, pairs: Pairs) -> np.ndarray:
 
 
 def crossing(width: int, pairs: Pairs) -> int:
-    """The length at which that share is one half."""
+    """The text length at which scores and values take half of a layer's FLOPs."""
     return 6 * width if pairs == "all" else 12 * width - 1

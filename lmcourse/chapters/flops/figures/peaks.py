@@ -1,4 +1,4 @@
-"""One measured rate as a share of different peaks."""
+"""One measured rate as a fraction of different peaks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Fig
     ValueError for a rate below 1.
     """
     if tflops < 1:
-        raise ValueError(f"the rate is at least 1 TFLOP/s, not {tflops}")
+        raise ValueError(f"the rate must be at least 1 TFLOP/s, not {tflops}")
     machine = find_accelerator(accelerator)
     peaks = {f"{number}": machine.peaks[number] / 1e12 for number in PEAK_FORMATS if number in machine.peaks}
     tensor = "bf16" if "bf16" in peaks else "fp16"

@@ -30,7 +30,7 @@ def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
     ValueError for sizes below 1 or above MAX_CUBE_EDGE.
     """
     if not all(1 <= size <= MAX_CUBE_EDGE for size in (m, k, n)):
-        raise ValueError(f"each size lies between 1 and {MAX_CUBE_EDGE}, not {m}, {k}, {n}")
+        raise ValueError(f"m, k and n must be from 1 to {MAX_CUBE_EDGE}, not {m}, {k} and {n}")
     figure = new_figure(8.0, 4.2)
     flops = 2 * m * k * n
     axes = new_drawing_axes(figure, f"{m} × {k} times {k} × {n}: {m * k * n} cubes, {flops} FLOPs")
@@ -75,7 +75,7 @@ def elementwise_share(operations: int = 20) -> Figure:
     ValueError for fewer than one operation.
     """
     if operations < 1:
-        raise ValueError(f"an activation takes at least one operation, not {operations}")
+        raise ValueError(f"operations must be at least 1, not {operations}")
     widths = 2.0 ** np.arange(6, 14.6, 0.1)
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, "How much does the activation add?", "width d of the model", "activation / products (%)")

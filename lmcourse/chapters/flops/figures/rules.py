@@ -40,7 +40,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
     ValueError for a length below 1 or another N.
     """
     if length < 1:
-        raise ValueError(f"a text has at least one token, not {length}")
+        raise ValueError(f"length must be at least 1 token, not {length}")
     gaps = {name: (size, gap) for name, size, gap in rule_gaps(length, N)}
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, f"How far is 6·N·T off?  N = {N}", "parameters of the model", "6·N·T − exact (%)")
@@ -68,7 +68,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
 def rule_gaps(length: int, N: str) -> list[tuple[str, int, float]]:
     """Name, parameters and error in percent, for each decoder of the zoo."""
     if N not in COUNTS:
-        raise ValueError(f"N is one of {', '.join(COUNTS)}, not {N!r}")
+        raise ValueError(f"N must be one of {', '.join(COUNTS)}, not {N!r}")
     found = []
     for entry in all_models():
         config = entry.config

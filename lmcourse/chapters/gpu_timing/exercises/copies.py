@@ -25,7 +25,7 @@ def _bandwidth(seconds: Log, cache: int) -> float:
 
 
 def _copy_log(random: Random, sizes: list[int], cache: int, best: int, quickest: int) -> Log:
-    """Times at about 1e10 bytes/s, much shorter within the cache; one size does better than the others."""
+    """Return times of copies at about 1e10 bytes/s, much shorter within the cache; one size is the fastest."""
     factor = {size: 0.1 if size <= cache else 0.5 if size == best else 1.0 for size in sizes}
     return {
         size: [size / 1e10 * each * factor[size] for each in slowness(random, 1.0, 1.5, 4, quickest)] for size in sizes

@@ -26,7 +26,7 @@ def _peak(seconds: Log) -> float:
 
 
 def _product_log(random: Random, widths: list[int], best: int, quickest: int) -> Log:
-    """Times at about 1e12 FLOP/s, where one width does better than the others."""
+    """Return times of products at about 1e12 FLOP/s; one width is the fastest."""
     factor = {width: 0.5 if width == best else 1.0 for width in widths}
     return {
         width: [2 * width**3 / 1e12 * each * factor[width] for each in slowness(random, 1.1, 2.0, 5, quickest)]

@@ -17,7 +17,7 @@ Shares = dict[str, float]
 
 
 def _shares(events: Events) -> Shares:
-    """Give the time between two neighbouring borders to the shortest call that is open then."""
+    """Assign the time between two neighbouring begins or ends to the shortest call that is running then."""
     if not events:
         return {}
     own = dict.fromkeys(["idle", *(name for name, _, _ in events)], 0.0)
@@ -30,7 +30,7 @@ def _shares(events: Events) -> Shares:
 
 
 def _recorded(random: Random, names: str, depth: int, calls: int, *, shuffled: bool = False) -> Events:
-    """Calls one after the other, with gaps of 0 to 4 µs, and calls inside them down to this depth."""
+    """Return random calls, one after the other, with gaps of 0 to 4 µs, and calls nested in them to this depth."""
     events: Events = []
 
     def fill(begin: int, end: int, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""Random slowness of runs, with the quickest run in a given place, so that no mark depends on luck."""
+"""Random slowness of runs, with the quickest run at a given index, so that no mark depends on luck."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def slowness(random: Random, low: float, high: float, runs: int, quickest: int) 
         low: the smallest factor.
         high: the largest factor.
         runs: the number of runs.
-        quickest: the place of the smallest factor, counted from 0.
+        quickest: the index of the smallest factor.
     """
     least, *others = sorted(random.uniform(low, high) for _ in range(runs))
     random.shuffle(others)

@@ -61,7 +61,7 @@ def transfer_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> F
     ValueError for sizes that are not positive.
     """
     if parameters_in_billions <= 0 or bytes_each <= 0:
-        raise ValueError("a model has parameters, and each takes bytes")
+        raise ValueError("parameters_in_billions and bytes_each must be above 0")
     size = parameters_in_billions * 1e9 * bytes_each
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, f"Moving {size / 1e9:,.3g} GB of weights once", "time (ms)")

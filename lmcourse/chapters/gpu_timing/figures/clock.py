@@ -23,7 +23,7 @@ def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float
     ValueError for no runs, or a share outside 0 to 1.
     """
     if runs < 1 or not 0 <= disturbed <= 1:
-        raise ValueError("at least one run must count, and a fraction of runs must be between 0 and 1")
+        raise ValueError(f"runs must be at least 1 and disturbed between 0 and 1, not {runs} and {disturbed:g}")
     random = np.random.default_rng(2)
     jitter = random.gamma(2.0, 0.5, 200)
     noise = np.where(random.random(200) < disturbed, random.uniform(15, 45, 200), 0.0)
@@ -65,7 +65,7 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
 def kernel_timeline(work: float, launch: float, fused: int) -> list[tuple[float, float, float]]:
     """For each kernel: when its launch begins, when the device starts it, and when it is done, in µs."""
     if work <= 0 or launch <= 0 or fused < 1 or NUM_KERNELS % fused:
-        raise ValueError(f"times are positive, and {NUM_KERNELS} kernels are fused by 1, 2, 4 or 8")
+        raise ValueError("work and launch must be above 0, and fused must be 1, 2, 4 or 8")
     done, result = 0.0, []
     for number in range(NUM_KERNELS // fused):
         begin = max(done, (number + 1) * launch)

@@ -49,7 +49,7 @@ def measured_roofline(
         ValueError: a number is not positive, or there is no dot.
     """
     if min([peak, bandwidth, *(value for dot in dots for value in dot[1:])]) <= 0 or not dots:
-        raise ValueError("a roofline has a positive peak and bandwidth, and dots of positive numbers")
+        raise ValueError("peak, bandwidth and all numbers of the dots must be above 0, with at least one dot")
     figure = new_figure(8.0, 4.6)
     axes = new_axes(figure, title, "FLOPs per byte", "GFLOP/s")
     _draw_roof(axes, peak, bandwidth, [dot.intensity for dot in dots])
@@ -87,7 +87,7 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     ValueError for sizes below 1.
     """
     if tokens < 1 or width < 1:
-        raise ValueError("a product has at least one token and a width of at least 1")
+        raise ValueError(f"tokens and width must be at least 1, not {tokens} and {width}")
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, f"Intensity of x · W, W of {width} × {width}", "tokens", "FLOPs per byte")
     many = np.geomspace(1, 2**20, 200)

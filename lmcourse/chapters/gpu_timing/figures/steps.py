@@ -46,10 +46,10 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
         title: the title of the figure.
 
     Raises:
-        ValueError: there is none, or a share is not positive.
+        ValueError: `shares` is empty, or a share is not positive.
     """
     if not shares or min(shares.values()) <= 0:
-        raise ValueError("MFU is drawn from at least one positive share")
+        raise ValueError("shares needs at least one entry, and every share must be above 0")
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, title, "texts in a batch", "MFU (%)")
     widths, batches = (sorted({size[side] for size in shares}) for side in (0, 1))
@@ -170,7 +170,7 @@ def runtime_shares(free: Free = "nothing") -> Figure:
     ValueError for an unknown kind.
     """
     if free not in get_args(Free):
-        raise ValueError(f"{free} cannot be made free: take one of {', '.join(get_args(Free))}")
+        raise ValueError(f"{free} cannot be made free: choose from {', '.join(get_args(Free))}")
     gone = {"nothing": (), "both": ("normalisation", "element-wise")}.get(free, (free,))
     left = sum(share.time for name, share in BERT_LAYER.items() if name not in gone)
     figure = new_figure(8.0, 2.9)

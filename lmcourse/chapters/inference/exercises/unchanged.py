@@ -19,7 +19,7 @@ CLOSE = 1e-5
 
 
 def _entry_by_entry(before: States, after: States, shift: int) -> list[bool]:
-    """For each layer, whether the largest difference between old and new vectors is small, number by number."""
+    """Return for each layer True if the largest difference between old and new vectors is small."""
     answers = []
     for old, new in zip(before, after, strict=True):
         pairs = [(old[i], new[i - shift]) for i in range(len(old)) if 0 <= i - shift < len(new)]
@@ -160,7 +160,7 @@ def with_numpy(before: list[Tensor], after: list[Tensor], shift: int) -> list[bo
 
 
 def _pairs(old: Tensor, new: Tensor, shift: int) -> list[bool]:
-    """For each token that both texts have, whether its row is the same."""
+    """Return for each token in both texts True if its row is the same."""
     rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
     return [bool((old[i] - new[i - shift]).abs().max() <= CLOSE) for i in rows]
 

@@ -23,7 +23,7 @@ def _top_k(logits: Tensor, k: float) -> Tensor:
 
 
 def _before(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The order, the sorted probabilities, and the sum of the probabilities before each."""
+    """Return the sorted order, the sorted probabilities, and the sum of those before each one."""
     order = _order(logits)
     p = logits.double().softmax(-1).gather(-1, order)
     return order, p, p.cumsum(-1) - p

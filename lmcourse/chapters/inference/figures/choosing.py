@@ -33,7 +33,7 @@ def text_tree(first: Mapping[str, float], then: Mapping[str, Mapping[str, float]
         ValueError: there is no first token, or one that nothing follows.
     """
     if not first or not all(then.get(token) for token in first):
-        raise ValueError("every first token needs at least one second token")
+        raise ValueError("pass at least one first token, and at least one second token for each")
     figure = new_figure(8.0, 3.6)
     axes = new_drawing_axes(figure, "Texts of two tokens")
     texts = {x + y: p * q for x, p in first.items() for y, q in then[x].items()}
@@ -96,7 +96,7 @@ def next_token(
         temperature, top_k, top_p, min_p: as in `lmcourse.inference.sampling`; a min-p of 0 keeps everything.
     """
     if beginning not in BEGINNINGS:
-        raise ValueError(f"there is no beginning {beginning!r}; there are {', '.join(BEGINNINGS)}")
+        raise ValueError(f"there is no beginning {beginning!r}; choose from {', '.join(BEGINNINGS)}")
     trained, prompt = _trained(), BEGINNINGS[beginning]
     rules = Sampling(temperature, top_k, top_p, min_p or None)
     logits = _logits(prompt)
@@ -146,7 +146,7 @@ def calibration(rules: Mapping[str, tuple[float, float]]) -> Figure:
         ValueError: there is no rule.
     """
     if not rules:
-        raise ValueError("there is nothing to draw")
+        raise ValueError("there is nothing to draw: pass at least one rule")
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, "Is the model surprised by its own text?", "", "nats per token")
     for place, (surprise, entropy) in enumerate(rules.values()):

@@ -18,7 +18,7 @@ def speed_up(alpha: float, draft_cost: float, drafted: int) -> float:
         ValueError: alpha is not a probability, or a cost or number is negative.
     """
     if not 0 <= alpha <= 1 or draft_cost < 0 or drafted < 0:
-        raise ValueError("alpha is a probability, and cost and number are not negative")
+        raise ValueError("alpha must be from 0 to 1, and draft_cost and drafted must be at least 0")
     return sum(alpha**power for power in range(drafted + 1)) / (1 + drafted * draft_cost)
 
 

@@ -27,7 +27,7 @@ def tokens_per_second(
         ValueError: there is no format.
     """
     if not predicted:
-        raise ValueError("there is no prediction to draw")
+        raise ValueError("there is nothing to draw: pass at least one prediction")
     figure = new_figure(8.0, 4.4)
     axes = new_axes(figure, "One decoding step for a batch of texts", "texts in the batch", "tokens per second")
     said = []

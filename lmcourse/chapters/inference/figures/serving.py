@@ -139,7 +139,7 @@ def schedule(lengths: tuple[int, ...], slots: int, continuous: bool) -> list[tup
         ValueError: there is no slot.
     """
     if slots < 1:
-        raise ValueError(f"a batch has at least one slot, not {slots}")
+        raise ValueError(f"slots must be at least 1, not {slots}")
     placed = []
     if continuous:
         free = [(0, slot) for slot in range(slots)]

@@ -39,7 +39,7 @@ SCORES = normal(Random(7), 5_000)
 
 
 def _near_the_edges() -> list[Case]:
-    """Sums that are just within the tolerance of 1, or just outside."""
+    """Cases whose sum is just within the tolerance of 1, or just outside."""
     full = [
         case("nearly one", _summing_to(1 + error, 4, dtype))
         for dtype in (torch.float32, torch.float64)

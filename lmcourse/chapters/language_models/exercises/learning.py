@@ -67,7 +67,7 @@ FIRST = _of_source(1)
 
 
 def _cases(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[Case]:
-    """One case for each point."""
+    """Return one case for each point that the exercise is worth."""
     text, call = {"text": first["text"]}, f"learn(text, {WORDS})"
     return [
         script("log_p holds distributions", f"{_IMPORT} rows\nrows({call}, {WORDS})", **text),

@@ -34,13 +34,13 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
         models: name → the three probabilities.
 
     Raises:
-        ValueError: not three words, or numbers that are no distribution over them.
+        ValueError: there are not three words, or the numbers of a model are not a distribution over them.
     """
     if len(words) != 3 or len(models) > len(_COLOURS):
-        raise ValueError(f"the triangle has three words and at most {len(_COLOURS)} models")
+        raise ValueError(f"the triangle shows exactly three words and at most {len(_COLOURS)} models")
     for name, p in models.items():
         if len(p) != 3 or min(p) < 0 or not math.isclose(sum(p), 1.0, abs_tol=1e-6):
-            raise ValueError(f"{name}: {p} is no distribution over three words")
+            raise ValueError(f"{name}: {p} must be three probabilities that sum to 1")
     figure = new_figure(8.0, 3.1)
     axes = new_drawing_axes(figure, "Every distribution over three words is a point of a triangle")
     axes.fill(*zip(*_CORNERS, strict=True), facecolor="#F3F4F6", edgecolor=GREY, linewidth=1.2)
@@ -74,10 +74,10 @@ def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
         laptops: the weight of the second word. If both add up to more than 1, all weights are divided by their sum.
 
     Raises:
-        ValueError: a negative weight.
+        ValueError: a weight is negative.
     """
     if min(books, laptops) < 0:
-        raise ValueError("weights are at least 0")
+        raise ValueError(f"books and laptops must be at least 0, not {books:g} and {laptops:g}")
     weights = (books, laptops, max(1 - books - laptops, 0.0))
     return simplex(WORDS, {**MODELS, "yours": [weight / sum(weights) for weight in weights]})
 
@@ -91,10 +91,12 @@ def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Fig
         length: 1 to 3.
 
     Raises:
-        ValueError: more leaves than there is room for.
+        ValueError: `length` is not 1 to 3, or the tree would have more than 27 leaves.
     """
     if not 1 <= length <= 3 or len(words) ** length > 27:
-        raise ValueError("the tree has one to three levels and at most 27 leaves")
+        raise ValueError(
+            "the tree shows one to three levels and at most 27 leaves: use a smaller length or fewer words"
+        )
     leaves = len(words) ** length
     figure = new_figure(8.0, 1.6 + 0.33 * leaves)
     axes = new_drawing_axes(figure, f"All {leaves} texts of {length} words: their probabilities sum to 1")

@@ -92,10 +92,10 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
         reuse: whether the numbers computed for a token are kept.
 
     Raises:
-        ValueError: a prompt or a text of no tokens.
+        ValueError: `prompt` or `new` is below 1.
     """
     if min(prompt, new) < 1:
-        raise ValueError("there must be a token to begin with, and one to write")
+        raise ValueError(f"prompt and new must be at least 1 token, not {prompt} and {new}")
     cells = np.zeros((new, prompt + new))
     for step in range(new):
         cells[step, : prompt + step] = 1

@@ -24,10 +24,10 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
         unit: "nats" or "bits".
 
     Raises:
-        ValueError: a weight that is not positive, or another unit.
+        ValueError: a weight is not positive, or the unit is unknown.
     """
     if min(books, laptops) <= 0 or unit not in _UNITS:
-        raise ValueError("weights are positive, and the unit is nats or bits")
+        raise ValueError("books and laptops must be above 0, and the unit must be nats or bits")
     weights = (books, laptops, max(1 - books - laptops, 0.01))
     q = [weight / sum(weights) for weight in weights]
     log = math.log(_UNITS[unit])

@@ -56,8 +56,8 @@ def sample(n: int, count: int, length: int = 90) -> str:
 
 
 def _with_counts(model: NGram, counted: NGram) -> NGram:
-    """Give a model the counts of one of the same or a higher order; the model looks up only its own shorter
-    contexts."""
+    """Give a model the counts of a model of the same or a higher order. It looks up only contexts up to its own
+    length."""
     model.counts, model.totals = counted.counts, counted.totals
     return model
 
@@ -69,7 +69,7 @@ def ngram_loss(n: int = 8, count: int = 20) -> Figure:
         ValueError: n is not from 1 to 10.
     """
     if not 1 <= n <= LARGEST:
-        raise ValueError(f"there are models of n = 1 to {LARGEST}, not {n}")
+        raise ValueError(f"n must be from 1 to {LARGEST}, not {n}")
     seen, new, impossible = losses_by_order(count)
     floor = story_grammar().entropy_per_byte
     best = int(new.argmin()) + 1
@@ -114,10 +114,10 @@ def token_surprise(
     """The price of every letter of a text that begins a line, for a 6-gram model of fifty stories.
 
     Raises:
-        ValueError: no text, or one of more than 100 letters.
+        ValueError: the text is empty or has more than 100 letters.
     """
     if not 1 <= len(text) <= 100:
-        raise ValueError(f"type between 1 and 100 letters, not {len(text)}")
+        raise ValueError(f"type 1 to 100 letters; the text has {len(text)}")
     each = iter(_reader().losses(b"\n" + text.encode()).tolist()[1:])
     surprise = [sum(next(each) for _ in letter.encode()) for letter in text]
     dearest = max(range(len(text)), key=surprise.__getitem__)

@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def block_bytes(S: int, D: int, A: int, E: int, p: int) -> tuple[int, int]:
-    """Bytes that a layer keeps of one text in tensors with a number per pair of tokens, and in all others."""
+    """Bytes that a layer keeps for one text: in tensors with a number per pair of tokens, and in all others."""
     kept = tensors_saved_by_block(1, S, D, A, E * D, p)
     scores = sum(tensor.size for tensor in kept if "weights" in tensor.name or "softmax" in tensor.name)
     return scores, sum(tensor.size for tensor in kept) - scores
@@ -65,7 +65,7 @@ scores_take_over = Exercise(
 
 
 def _from(D: int, A: int, E: int, p: int, *, streams: int = 8, masks: int = 2, pairs: int | None = None) -> int:
-    """The length, from other numbers of tensors."""
+    """Compute the length from other numbers of tensors."""
     per_pair = 2 * p + 1 if pairs is None else pairs
     return D * (p * (streams + 2 * E) + masks) // (A * per_pair) + 1
 

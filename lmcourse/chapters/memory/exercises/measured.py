@@ -1,4 +1,4 @@
-"""The exercise on measuring the tensors that autograd keeps of a module's forward pass."""
+"""The exercise on measuring the tensors that autograd keeps from a module's forward pass."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ Sizes = dict[str, Any]
 
 
 def gpt(layers: int, d_model: int, heads: int, vocab_size: int, positions: int) -> Sizes:
-    """A model after GPT-2."""
+    """Return the sizes of a model like GPT-2."""
     sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": heads, "d_ff": 4 * d_model}
     return sizes | {"vocab_size": vocab_size, "positions": positions, "gated": False, "biases": True, "tied": True}
 
 
 def llama(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocab_size: int) -> Sizes:
-    """A model after Llama."""
+    """Return the sizes of a model like Llama."""
     sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": kv_heads, "d_ff": d_ff}
     return sizes | {"vocab_size": vocab_size, "positions": 0, "gated": True, "biases": False, "tied": False}
 
@@ -108,7 +108,7 @@ parameter_count.equivalent_mutant(
 
 
 def _parts(config: Sizes) -> dict[str, int]:
-    """The count part by part, for answers that forget one."""
+    """Count part by part, for answers that forget one part."""
     d, d_ff, biases = config["d_model"], config["d_ff"], config["biases"]
     kv, matrices = d // config["heads"] * config["kv_heads"], 3 if config["gated"] else 2
     layer = {

@@ -23,7 +23,7 @@ def _peak(events: list[int]) -> Peak:
 
 def _peak_cases(random: Random) -> list[Case]:
     def events(older: int = 0) -> list[int]:
-        """Allocations and releases of tensors, and releases of memory that was in use before."""
+        """Return a record of allocations and releases of tensors, and of releases of memory that was in use before."""
         alive: list[int] = []
         found = [random.randint(50, 99)]
         for _ in range(random.randint(20, 40)):

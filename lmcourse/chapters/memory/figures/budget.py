@@ -49,7 +49,7 @@ def memory_budget(
     Args:
         model: a decoder of the zoo.
         card: a name in `lmcourse.accounting.accelerators`.
-        batch, length: texts that the devices of a copy read at once, and tokens of each.
+        batch, length: texts that the devices of a copy read at once, and tokens per text.
         precision: one of `PRECISIONS`, or a recipe of `lmcourse.accounting.recipes`.
         devices: the number T of devices that divide every matrix, with sequence parallelism.
         recompute_blocks: whether only the input of each block is kept.
@@ -63,7 +63,7 @@ def memory_budget(
         ValueError: `training_memory` rejects the arguments, or `accumulate` is below 1.
     """
     if accumulate < 1:
-        raise ValueError("a step takes at least one batch")
+        raise ValueError(f"accumulate must be at least 1 batch, not {accumulate}")
     config, accelerator = find_model(model).decoder, find_accelerator(card)
     recipe = find_recipe(PRECISIONS.get(precision, precision))
     activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"

@@ -21,14 +21,14 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     """Memory of GPT-3's blocks and embeddings on all devices together, by the number of devices that divide a matrix.
 
     Args:
-        batch, length: the number of texts, and the tokens of each.
+        batch, length: the number of texts, and the tokens per text.
         sequence_parallel: whether the devices share the tokens of norms and dropout, too.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a size is below 1.
     """
     if min(batch, length) < 1:
-        raise ValueError(f"batch and length are at least 1, not {batch} and {length}")
+        raise ValueError(f"batch and length must be at least 1, not {batch} and {length}")
     devices = (1, 2, 4, 8, 16, 32)
     states = MIXED.memory(gpt_3_parameters()).total / GIB
     one = korthikanti(gpt_3(), batch, length) / GIB
@@ -74,10 +74,10 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
         devices: the number of devices that divide every matrix.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a size is below 1.
     """
     if batch < 1:
-        raise ValueError(f"a batch has at least 1 text, not {batch}")
+        raise ValueError(f"batch must be at least 1 text, not {batch}")
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=devices))
     parts = {
         "weights": states["weights"] / GIB,

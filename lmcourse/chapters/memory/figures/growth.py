@@ -19,13 +19,13 @@ BYTES_PER_NUMBER = {"16 bits": 2, "32 bits": 4}
 
 def _model(name: str) -> TransformerConfig:
     if name not in MODELS:
-        raise ValueError(f"there is no {name!r} here: choose from {', '.join(MODELS)}")
+        raise ValueError(f"there is no model {name!r} here; choose from {', '.join(MODELS)}")
     return find_model(name).decoder
 
 
 def _bytes_per_number(number: str) -> int:
     if number not in BYTES_PER_NUMBER:
-        raise ValueError(f"numbers have 16 or 32 bits, not {number!r}")
+        raise ValueError(f"number must be one of {', '.join(BYTES_PER_NUMBER)}, not {number!r}")
     return BYTES_PER_NUMBER[number]
 
 
@@ -43,7 +43,7 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
         number: "16 bits" or "32 bits".
 
     Raises:
-        ValueError: an unknown model or number format.
+        ValueError: the model or the number format is unknown.
     """
     config, p = _model(model), _bytes_per_number(number)
     lengths = [2 ** (step / 2) for step in range(14, 33)]
@@ -85,11 +85,11 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
         length: tokens of each text.
 
     Raises:
-        ValueError: an unknown model, or less than one token.
+        ValueError: the model is unknown, or `length` is below 1.
     """
     config = _model(model)
     if length < 1:
-        raise ValueError(f"a text has at least 1 token, not {length}")
+        raise ValueError(f"length must be at least 1 token, not {length}")
     parameters, crossing = kaplan_parameters(config), break_even_batch(config, length)
     last = max(4, round(2.5 * crossing))
     batches = [last * step / 50 for step in range(51)]
@@ -123,10 +123,10 @@ def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
         length: tokens of each text.
 
     Raises:
-        ValueError: an unknown model, or fewer than two tokens.
+        ValueError: the model is unknown, or `length` is below 2.
     """
     if length < 2:
-        raise ValueError(f"halving needs a text of at least 2 tokens, not {length}")
+        raise ValueError(f"length must be at least 2 tokens, which can be halved, not {length}")
     config = _model(model)
     linear, squares = _lines_and_squares(config, length, 2)
     total = linear + squares

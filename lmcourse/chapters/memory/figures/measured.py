@@ -24,7 +24,9 @@ def memory_measured(phases: list[list[int]], copy: int) -> Figure:
     """
     events = [size for phase in phases for size in phase]
     if len(phases) != len(PHASES) or not events:
-        raise ValueError(f"a step has events in {len(PHASES)} phases")
+        raise ValueError(
+            f"phases needs {len(PHASES)} lists of events, with at least one event; it has {len(phases)} lists"
+        )
     in_use = [size / MIB for size in accumulate(events)]
     kept, peak = sum(phases[0]) / MIB, max(in_use)
     moment = in_use.index(peak)

@@ -11,7 +11,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def checkpoint_costs(layers: int) -> dict[int, tuple[int, int]]:
-    """For each length of a segment, the most units in memory and the number of layers computed twice."""
+    """Return for each segment length the most units in memory, and the number of layers computed twice."""
     costs = {}
     for every in range(1, layers + 1):
         lengths = [min(every, layers - start) for start in range(0, layers, every)]

@@ -76,10 +76,10 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
 
     Raises:
         CourseError: there is no such card.
-        ValueError: less than one card.
+        ValueError: `cards` is below 1.
     """
     if cards < 1:
-        raise ValueError(f"it takes at least 1 card, not {cards}")
+        raise ValueError(f"cards must be at least 1, not {cards}")
     accelerator = find_accelerator(card)
     room = accelerator.memory * cards
     billions = {name: largest_parameters(room, RECIPES[name]) / 1e9 for name in RECIPE_TITLES}

@@ -25,10 +25,12 @@ def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forwa
         feed_forward: "GELU, 4 d" or "SwiGLU, 8/3 d", which has as many parameters.
 
     Raises:
-        ValueError: less than one token, or an unknown choice.
+        ValueError: `length` is below 1, or a choice is unknown.
     """
     if length < 1 or number not in ("16 bits", "32 bits") or feed_forward not in ("GELU, 4 d", "SwiGLU, 8/3 d"):
-        raise ValueError(f"no block has {length} tokens of {number} and {feed_forward}")
+        raise ValueError(
+            "length must be at least 1, number '16 bits' or '32 bits', and feed_forward 'GELU, 4 d' or 'SwiGLU, 8/3 d'"
+        )
     gated, D = feed_forward.startswith("SwiGLU"), 12_288
     kept = tensors_saved_by_block(
         1, length, D, 96, 8 * D // 3 if gated else 4 * D, 4 if number == "32 bits" else 2, gated=gated

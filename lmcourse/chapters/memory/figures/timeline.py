@@ -43,7 +43,7 @@ def memory_timeline(
 
     Args:
         model: a decoder of the zoo with equal layers.
-        batch, length: the number of texts, and the tokens of each.
+        batch, length: the number of texts, and the tokens per text.
         recompute_blocks: whether only the input of each block is kept.
         accumulated: whether this is a later batch of a step, whose gradients are added to existing ones.
 
@@ -82,7 +82,7 @@ def memory_timeline(
 
 
 def _places(phases: list[str]) -> list[float]:
-    """The place of each moment in the drawing: evenly within its phase."""
+    """Return the place of each moment in the drawing; the moments of a phase are evenly spaced."""
     places: list[float] = []
     for phase, width in PHASES.items():
         start, count = sum(list(PHASES.values())[: list(PHASES).index(phase)]), phases.count(phase)

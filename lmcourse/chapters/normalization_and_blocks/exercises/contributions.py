@@ -19,7 +19,7 @@ EPS = 1e-6
 
 
 def _by_leaving_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    """For each part, the logit with all parts minus the logit without this part, at the same length of the stream."""
+    """Return for each part the logit with all parts minus the logit without it, at the same length of the stream."""
     wide, factors, reader = parts.double(), scale.double(), row.double()
     root = math.sqrt(wide.sum(0).square().mean().item() + eps)
 

@@ -68,7 +68,7 @@ def norm_costs(kernels: str = "fused") -> Figure:
     ValueError unless `kernels` is "fused" or "one by one".
     """
     if kernels not in ("fused", "one by one"):
-        raise ValueError(f"kernels are 'fused' or 'one by one', not {kernels!r}")
+        raise ValueError(f"kernels must be 'fused' or 'one by one', not {kernels!r}")
     fused = kernels == "fused"
     title = "Fused: fewer operations, the same bytes" if fused else "One by one: every step reads, and most write"
     figure = new_figure(8.0, 2.8)

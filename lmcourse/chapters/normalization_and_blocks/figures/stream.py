@@ -23,7 +23,7 @@ def norm_points(kind: str = "rms", eps: float = 1e-6) -> tuple[np.ndarray, np.nd
     ValueError unless `kind` is "layer" or "rms".
     """
     if kind not in _KINDS:
-        raise ValueError(f"the norm is 'layer' or 'rms', not {kind!r}")
+        raise ValueError(f"kind must be 'layer' or 'rms', not {kind!r}")
     points = np.random.default_rng(0).normal(size=(_POINTS, 2)) * np.geomspace(0.05, 2.0, _POINTS)[:, None]
     centred = points - points.mean(axis=1, keepdims=True) if kind == "layer" else points
     return points, centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps)
@@ -62,7 +62,9 @@ def squared_shares(placement: str, blocks: int) -> np.ndarray:
     ValueError for an unknown placement or less than one block.
     """
     if placement not in PLACEMENTS or blocks < 1:
-        raise ValueError(f"one of {', '.join(PLACEMENTS)} and at least 1 block, not {placement!r} and {blocks}")
+        raise ValueError(
+            f"choose a placement from {', '.join(PLACEMENTS)} and at least 1 block, not {placement!r} and {blocks}"
+        )
     shares = np.zeros((blocks + 1, blocks + 1))
     parts = np.zeros(blocks + 1)
     parts[0] = shares[0, 0] = 1.0

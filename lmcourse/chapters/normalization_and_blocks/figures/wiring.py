@@ -116,7 +116,7 @@ def block_timeline(branches: str = "serial") -> Figure:
     ValueError unless `branches` is "serial" or "parallel".
     """
     if branches not in ("serial", "parallel"):
-        raise ValueError(f"branches are 'serial' or 'parallel', not {branches!r}")
+        raise ValueError(f"branches must be 'serial' or 'parallel', not {branches!r}")
     groups = [(name,) for name in PRODUCTS] if branches == "serial" else FUSED
     rows = {", ".join(group): sum(PRODUCTS[name] for name in group) for group in groups}
     title = (

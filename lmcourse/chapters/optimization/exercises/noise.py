@@ -18,7 +18,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _noise(gradients: Tensor, batch: int, replacement: bool) -> float:
-    """Compute in exact fractions: ‖Σ g‖² over a batch is B squares and B (B − 1) products of two draws."""
+    """Compute in exact fractions: ‖Σ g‖² over a batch is a sum of B squares and B (B − 1) products of two draws."""
     rows = [[Fraction(number) for number in row] for row in gradients.tolist()]
     n = len(rows)
     total = sum(sum(column) ** 2 for column in zip(*rows, strict=True))

@@ -110,7 +110,7 @@ class MomentumRule(Rule):
 
 
 class AdaGradRule(Rule):
-    """AdaGrad."""
+    """AdaGrad by torch's formula."""
 
     def __init__(self, params: Any, lr: float = 1e-2, eps: float = 1e-10) -> None:
         super().__init__(params, {"lr": lr, "eps": eps})

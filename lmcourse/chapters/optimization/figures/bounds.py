@@ -38,7 +38,7 @@ def chord_and_parabola(at: float = -2.5, L: float = 1.0, step: float = 1.0) -> F
         ValueError: L is not positive.
     """
     if L <= 0:
-        raise ValueError(f"the curvature of a parabola that opens upwards is positive, not {L:g}")
+        raise ValueError(f"the curvature L must be above 0, not {L:g}")
     x = np.linspace(-5, 5, 401)
     slope, height = _slope(at), float(_wave(at))
 
@@ -105,7 +105,7 @@ def certificate(scale: float = 1.0, seed: int = 0) -> Figure:
         ValueError: the rate is not positive, or so large that descent diverges.
     """
     if not 0 < scale < 2:
-        raise ValueError(f"descent needs a rate between 0 and 2/L, not {scale:g}/L")
+        raise ValueError(f"scale, the learning rate in units of 1/L, must be between 0 and 2, not {scale:g}")
     measured, bound = measured_and_bound(scale, seed)
     broken = int((measured > bound * (1 + 1e-9)).sum())
     verdict = "measured is below the bound for every K" if not broken else f"the bound fails for {broken} of 100 K"

@@ -83,7 +83,7 @@ def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) ->
         ValueError: there are not two runs.
     """
     if len(curves) != 2:
-        raise ValueError(f"two runs are compared, not {len(curves)}")
+        raise ValueError(f"this figure compares exactly two runs, not {len(curves)}")
     smooth = {name: torch.as_tensor(running_mean(list(losses), window)) for name, losses in curves.items()}
     (first, one), (second, other) = smooth.items()
     half, end = len(one) // 2, len(one) - window // 2

@@ -38,7 +38,7 @@ def walk(method: str, rate: float, momentum: float, kappa: float, rotation: floa
         ValueError: there is no such method.
     """
     if method not in METHODS:
-        raise ValueError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+        raise ValueError(f"there is no method {method!r}; choose from {', '.join(METHODS)}")
     H = valley(kappa, rotation)
     angle = math.radians(rotation)
     turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
@@ -159,7 +159,7 @@ def adam_steps(beta1: float = 0.9, beta2: float = 0.999, corrected: bool = False
         ValueError: a β is negative, or not below 1.
     """
     if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
-        raise ValueError(f"betas are at least 0 and below 1, not {beta1:g} and {beta2:g}")
+        raise ValueError(f"beta1 and beta2 must be at least 0 and below 1, not {beta1:g} and {beta2:g}")
     k = torch.arange(1, 51, dtype=torch.float64)
     steps = (1 - beta1**k) / (1 - beta2**k).sqrt()
     figure = new_figure(8.0, 3.4)

@@ -33,19 +33,19 @@ def optimizer_bytes() -> Figure:
 
 
 def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, drop: float = 0.2) -> Figure:
-    """The factor of the rate over 1,000 steps.
+    """The learning rate over 1,000 steps, as a fraction of the full rate.
 
     Args:
         shape: one of SHAPES.
         warmup: steps until the full rate.
-        floor: the factor at the end.
+        floor: the rate at the end, as a fraction of the full rate.
         drop: the last part of the run, as a fraction, in which a constant rate falls.
 
     Raises:
         ValueError: there is no such shape, or the phases do not fit into the run.
     """
     if shape not in SHAPES:
-        raise ValueError(f"there is no schedule {shape!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"there is no schedule {shape!r}; choose from {', '.join(SHAPES)}")
     steps = 1000
     schedules: dict[str, Schedule] = {
         "cosine": Cosine(steps, warmup, floor),

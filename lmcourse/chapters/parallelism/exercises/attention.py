@@ -19,7 +19,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _heads(x: Tensor, qkv: Tensor, heads: int) -> Tensor:
-    """Queries, keys and values: (3, heads, t, d_head)."""
+    """Return queries, keys and values: (3, heads, t, d_head)."""
     return einops.rearrange(x @ qkv.T, "t (kind h e) -> kind h t e", kind=3, h=heads)
 
 

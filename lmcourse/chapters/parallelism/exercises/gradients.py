@@ -45,7 +45,7 @@ def _some(random: Random, workers: int, *shapes: tuple[int, ...], dtype: torch.d
 
 
 def _without(gradients: list[Any], worker: int) -> list[Any]:
-    """The same gradients, but with NaN for this worker, as from a mean over no targets."""
+    """Return the gradients with NaN for this worker, the result of a mean over no targets."""
     nothing = [torch.full_like(gradient, NAN) for gradient in gradients[worker]]
     return [*gradients[:worker], nothing, *gradients[worker + 1 :]]
 

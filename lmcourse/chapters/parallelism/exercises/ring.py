@@ -14,8 +14,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool = False, to: int = 1) -> Tensor:
-    """The ring. In round 0 the arriving chunk is added to this worker's own chunk number plus `add_to`; `to` is the
-    direction."""
+    """Run the ring all-reduce. In round 0 a worker adds the arriving chunk to the chunk with number rank + `add_to`;
+    `to` is the direction."""
     n, rank = worker.size, worker.rank * to
     right, left = (worker.rank + to) % n, (worker.rank - to) % n
     chunks = [chunk.clone() for chunk in x.tensor_split(n)]
@@ -30,7 +30,7 @@ def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool =
 
 
 def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
-    """Send one chunk on for 2(N − 1) steps: each worker adds to it for N − 1 of them, then copies it."""
+    """Pass each chunk on for 2(N − 1) steps: in the first N − 1 workers add to it, in the others they copy it."""
     n, rank = worker.size, worker.rank
     parts = list(x.tensor_split(n))
     travelling = parts[rank]
@@ -43,8 +43,8 @@ def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
 
 
 def _ask(name: str, xs: list[Tensor], even: bool = True) -> Case:
-    """A case that runs the ring. Chunks of different lengths allow several right counts of sent bytes, so only the sum
-    and the limit of the largest are compared."""
+    """A case that runs the ring. If the chunks differ in length, several counts of sent bytes are right, so the
+    case compares only their sum and an upper limit."""
     n, width = len(xs), xs[0].element_size()
     most = 2 * width * (len(xs[0]) - len(xs[0]) // n)
     sent = ["run.sent"] if even else ["sum(run.sent)", f"max(run.sent) <= {most}"]

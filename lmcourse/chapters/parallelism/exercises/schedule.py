@@ -130,7 +130,7 @@ def recursively(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
 
 
 def _with(alive: int, rank: int, stages: int, micro: int, schedule: str) -> list[str]:
-    """The right order for GPipe; for 1F1B the order with `alive` micro-batches alive."""
+    """Return the right order for GPipe, and for 1F1B an order that keeps `alive` micro-batches alive."""
     if schedule != "1f1b":
         return _by_counting(rank, stages, micro, schedule)
     return _by_counting(0, max(alive, 1), micro, schedule)

@@ -23,7 +23,7 @@ def tensor_parallel_block(direction: str = "forward") -> Figure:
         ValueError: `direction` is neither "forward" nor "backward".
     """
     if direction not in DIRECTIONS:
-        raise ValueError(f"a pass goes forward or backward, not {direction!r}")
+        raise ValueError(f"direction must be 'forward' or 'backward', not {direction!r}")
     lit = "g" if direction == "forward" else "f"
     figure = new_figure(8.0, 3.3)
     axes = new_drawing_axes(figure, f"A block on two devices, {direction}: {lit} adds up")

@@ -39,7 +39,7 @@ def _rounds(kind: str, n: int) -> list[list[Message]]:
         case "through rank 0":
             inward = [[(r, 0, c, True) for c in range(n)] for r in range(1, n)]
             return inward + [[(0, r, c, False) for c in range(n)] for r in range(1, n)]
-    raise ValueError(f"there is no collective {kind!r}: there are {', '.join(COLLECTIVES)}")
+    raise ValueError(f"there is no collective {kind!r}; choose from {', '.join(COLLECTIVES)}")
 
 
 def _start(kind: str, n: int) -> Held:

@@ -52,7 +52,7 @@ def layout_explorer(
     allow gets a sentence instead of a drawing. ValueError for an unknown cluster.
     """
     if cluster not in CLUSTERS:
-        raise ValueError(f"unknown cluster {cluster!r}; there are {', '.join(CLUSTERS)}")
+        raise ValueError(f"unknown cluster {cluster!r}; choose from {', '.join(CLUSTERS)}")
     devices, texts = CLUSTERS[cluster]
     step, machines = _step(model, texts), Machines(devices)
     data = devices // (tensor * pipeline)

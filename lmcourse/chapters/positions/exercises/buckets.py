@@ -14,8 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _far(distance: int, exact: int, count: int, max_distance: int) -> int:
-    """The number of whole steps of equal ratio between `exact` and the distance, in integers and so without
-    rounding."""
+    """Return how many whole steps of equal ratio lead from `exact` to the distance. Integers avoid rounding."""
     steps = count - exact
     far = 0
     while far < steps - 1 and distance**steps * exact ** (far + 1) >= max_distance ** (far + 1) * exact**steps:

@@ -22,7 +22,7 @@ TOLERANCE = Tolerance(0.0, 2e-4)
 
 
 def turned(x: Tensor, angle: Tensor) -> Tensor:
-    """Neighbouring features as complex numbers, times e^(i angle), in float64; back in the dtype of x."""
+    """Multiply neighbouring features, as complex numbers, by e^(i angle), in float64; return the dtype of x."""
     pairs = torch.view_as_complex(rearrange(x.double(), "... (pair two) -> ... pair two", two=2).contiguous())
     result = pairs * torch.polar(torch.ones_like(angle), angle)
     return torch.view_as_real(result).flatten(-2).to(x.dtype)
@@ -34,7 +34,7 @@ def evens_first(d: int) -> Tensor:
 
 
 def turned_pairs(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    """RoPE with neighbours as pairs."""
+    """Apply RoPE with neighbouring features as pairs."""
     return turned(x, angles(positions, x.shape[-1], base))
 
 
@@ -50,7 +50,7 @@ def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
 
 
 def _both_formulas(x: Tensor, formulas: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-    """Two formulas for the two features of each pair, in float64; back in the dtype of x."""
+    """Apply two formulas to the two features of each pair, in float64; return the dtype of x."""
     return torch.stack(formulas(x.double()[..., ::2], x.double()[..., 1::2]), dim=-1).flatten(-2).to(x.dtype)
 
 

@@ -16,7 +16,7 @@ from lmcourse.exercises.exercise import Exercise
 
 def _list(heads: int) -> list[float]:
     """Compute like the authors' code: one geometric series for a power of two; other numbers of heads add slopes of the
-    next."""
+    next power of two."""
     power = 1 << (heads.bit_length() - 1)
     if heads != power:
         return _list(power) + _list(2 * power)[::2][: heads - power]

@@ -26,7 +26,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _is_relative(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    """Compare entry by entry all scores of one offset, in each matrix of a batch."""
+    """Compare all scores of one offset, entry by entry, in each matrix of a batch."""
     for matrix in scores.reshape(-1, *scores.shape[-2:]).tolist():
         by_offset = defaultdict(list)
         for i, row in enumerate(matrix):

@@ -30,7 +30,9 @@ def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, freque
     ValueError for more schemes than colours, or if no position is beyond training.
     """
     if len(losses) > len(_COLOURS) or any(len(values) < 2 * trained for values in losses.values()):
-        raise ValueError(f"at most {len(_COLOURS)} schemes, each with positions up to {2 * trained} at least")
+        raise ValueError(
+            f"the figure shows at most {len(_COLOURS)} schemes; each needs losses for at least {2 * trained} positions"
+        )
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, f"Trained on {trained} tokens", "position", "loss (nats)")
     axes.axvspan(0, trained, color=GRID, alpha=0.6, zorder=0)

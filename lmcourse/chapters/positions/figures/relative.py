@@ -23,7 +23,7 @@ _MIN_BIAS = -8.0
 def relative_bands(clip: int = 2, length: int = 8) -> Figure:
     """The relative vector of each pair of query and key (Shaw et al. 2018, §3.2). ValueError if clip < 0."""
     if clip < 0:
-        raise ValueError(f"the clipping distance is not negative, so not {clip}")
+        raise ValueError(f"clip, the largest distance with its own vector, must be at least 0, not {clip}")
     offset = np.arange(length) - np.arange(length)[:, None]
     index = offset.clip(-clip, clip)
     count = len(np.unique(index))

@@ -31,7 +31,7 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
     `turned` is "both" (RoPE), or "only know". ValueError for anything else.
     """
     if turned not in ("both", "only know"):
-        raise ValueError(f"turned is 'both' or 'only know', not {turned!r}")
+        raise ValueError(f"turned must be 'both' or 'only know', not {turned!r}")
     at = {"we": words_before, "know": words_before + words_between + 1}
     angles = {
         "we": _WE + (_DEGREES_PER_POSITION * at["we"] if turned == "both" else 0),
@@ -67,9 +67,12 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
 
 
 def pair_layouts(d: int = 8) -> Figure:
-    """Features that RoPE rotates together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
+    """Features that RoPE rotates together: neighbours ("interleaved") or i and i + d/2 ("half").
+
+    ValueError unless d is even and from 2 to 16.
+    """
     if d % 2 or not 2 <= d <= 16:
-        raise ValueError(f"the picture is for an even width up to 16, not {d}")
+        raise ValueError(f"d must be an even width from 2 to 16, not {d}")
     figure = new_figure(8.0, 3.2)
     axes = new_drawing_axes(figure, f"Two layouts of the same {d // 2} pairs, d = {d}")
     half = d // 2
@@ -127,7 +130,7 @@ def scaled_speeds(width: int, base: float, kind: str, factor: float, trained: in
     ValueError for a kind that is not in `KINDS`.
     """
     if kind not in KINDS:
-        raise ValueError(f"unknown kind of speeds {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind of speeds {kind!r}; choose from {', '.join(KINDS)}")
     theta = base * factor ** (width / (width - 2)) if kind == "ntk" else base
     scaling = Llama3RopeScaling(factor, trained) if kind == "by parts" else None
     linear = factor if kind == "interpolation" else 1.0

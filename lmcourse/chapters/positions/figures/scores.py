@@ -114,14 +114,17 @@ def scheme_scores(
     seed. ValueError for an unknown scheme, or for positions beyond the 128 that the learned scheme has.
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}")
+        raise ValueError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
     if not 0 <= shift <= _NUM_POSITIONS - tokens:
-        raise ValueError(f"the learned scheme has {_NUM_POSITIONS} positions: a shift of {shift} is beyond them")
+        raise ValueError(
+            f"shift must be from 0 to {_NUM_POSITIONS - tokens}, not {shift}: the learned scheme "
+            f"has {_NUM_POSITIONS} positions"
+        )
     return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens))
 
 
 def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
-    """Scores of one word at ten positions, as a heatmap and by offset: a relative scheme has one for each."""
+    """Scores of one word at ten positions, as a heatmap and by offset: a relative scheme has one score per offset."""
     scores = scheme_scores(scheme, shift)
     moved = (scores - scheme_scores(scheme)).abs().max().item()
     spread = max(
@@ -157,7 +160,7 @@ def _draw_heatmap(figure: Figure, place: SubplotSpec, title: str, scores: Scores
 
 
 def _draw_offsets(figure: Figure, place: SubplotSpec, scores: Scores) -> None:
-    """A dot for each pair of query and key, at their offset."""
+    """Draw a dot for each pair of query and key, at their offset."""
     axes = new_axes(figure, "All pairs, by offset", "offset (key − query)", "score q·k")
     axes.set_subplotspec(place)
     position = torch.arange(_NUM_TOKENS)

@@ -22,7 +22,7 @@ def frequency(pair: int, d: int, base: float = 10_000.0) -> float:
     ValueError unless 0 ≤ pair < d / 2.
     """
     if not 0 <= 2 * pair < d:
-        raise ValueError(f"a width of {d} has the pairs 0 to {d // 2 - 1}, not {pair}")
+        raise ValueError(f"there is no pair {pair}: a width of {d} has pairs 0 to {d // 2 - 1}")
     speed: float = base ** (-2 * pair / d)
     return speed
 

@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import integers, normal64
 
 
 def _by_torch(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    """Torch's own attention with a scale of 1, in double precision."""
+    """Compute with torch's own attention in double precision, with a scale of 1."""
     keys = h.double()[None, None]
     visible = real[None, None, None].expand(1, 1, len(s), -1)
     found = F.scaled_dot_product_attention(s.double()[None, None], keys, keys, attn_mask=visible, scale=1.0)

@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import integers, normal
 def _by_torch(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
-    """Torch's own network in double precision, with these weights."""
+    """Compute with torch's own network in double precision, with these weights."""
     d, e = W_e.shape
     network = nn.RNN(e, d, dtype=torch.float64)
     weights = {"weight_ih_l0": W_e, "weight_hh_l0": W_h, "bias_ih_l0": b1, "bias_hh_l0": torch.zeros(d)}

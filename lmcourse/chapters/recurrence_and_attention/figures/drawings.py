@@ -75,7 +75,7 @@ def ready_at(kind: str, words: int, layers: int) -> list[list[int]]:
         ValueError: the kind is neither "rnn" nor "attention".
     """
     if kind not in ("rnn", "attention"):
-        raise ValueError(f"the kind is rnn or attention, not {kind!r}")
+        raise ValueError(f"kind must be 'rnn' or 'attention', not {kind!r}")
     return [[layer + (word if kind == "rnn" else 0) + 1 for word in range(words)] for layer in range(layers)]
 
 

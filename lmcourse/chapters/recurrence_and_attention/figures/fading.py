@@ -25,11 +25,11 @@ def gradient_norms(
     inputs: float = 1.0,
     seed: int = 0,
 ) -> Tensor:
-    """‖∂(v·m_T)/∂m_{T−k}‖ for k = 0 ... 59, in double precision: the rest of a gradient of length 1.
+    """‖∂(v·m_T)/∂m_{T−k}‖ for k = 0 ... 59, in double precision: what remains of a gradient of length 1.
 
     Args:
         kind: "linear" (h ← W h + x), "tanh" (h ← tanh(W h + x)) or "lstm". m is the state h, or the cell c of an LSTM.
-        radius: the spectral radius of W, the largest size of its eigenvalues; an LSTM keeps PyTorch's initial weights.
+        radius: the spectral radius of W, its largest absolute eigenvalue; an LSTM keeps PyTorch's initial weights.
         forget_bias: the bias of an LSTM's forget gates; None keeps PyTorch's initial bias.
         inputs: the standard deviation of the inputs. Inputs, weights and v are random.
         seed: the seed of all random numbers.
@@ -38,7 +38,7 @@ def gradient_norms(
         ValueError: there is no such kind.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no kind {kind!r}; choose from {', '.join(KINDS)}")
     source = torch.Generator().manual_seed(seed)
     W, x, v, first = (
         torch.randn(*shape, generator=source, dtype=torch.float64)
@@ -132,7 +132,7 @@ def compare_networks(networks: Mapping[str, Mapping[str, object]]) -> Figure:
 
 
 def sigmoid(bias: float) -> float:
-    """The opening of a gate that depends on its bias alone."""
+    """Return the value of a gate that depends on its bias alone."""
     return 1 / (1 + math.exp(-bias))
 
 
@@ -181,7 +181,7 @@ def _frame(axes: Axes) -> None:
 
 
 def _size(value: float) -> str:
-    """The order of magnitude, or one digit between a hundredth and a hundred, which is the same on all processors."""
+    """Return the order of magnitude, or one digit from 0.01 to 100, so that texts are the same on all processors."""
     if 0.01 <= value < 100:
         return f"about {float(f'{value:.1g}'):g}"
     exponent = str(round(math.log10(max(value, 1e-18))))

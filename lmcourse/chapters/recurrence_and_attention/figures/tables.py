@@ -18,7 +18,7 @@ def soft_table(temperature: float = 1.0) -> Figure:
         ValueError: the temperature is not above 0.
     """
     if not temperature > 0:
-        raise ValueError(f"the temperature is above 0, not {temperature:g}")
+        raise ValueError(f"the temperature must be above 0, not {temperature:g}")
     raised = [math.exp((score - max(SCORES)) / temperature) for score in SCORES]
     weights = [each / sum(raised) for each in raised]
     answer = sum(weight * value for weight, value in zip(weights, VALUES, strict=True))

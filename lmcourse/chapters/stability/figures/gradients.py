@@ -34,7 +34,7 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     ValueError unless both are positive.
     """
     if not (factor > 0 and clip > 0):
-        raise ValueError("the factor of a spike and the limit of a norm are positive")
+        raise ValueError(f"factor and clip must be above 0, not {factor:g} and {clip:g}")
     norms, watch = _norms_with_spikes(), SpikeDetector(factor)
     found = [step for step, norm in enumerate(norms.tolist()) if watch.observe(norm) is not None]
     cut = int((norms > clip).sum())
@@ -92,7 +92,7 @@ def loss_scale_history(exponent: int = 24, interval: int = 100) -> Figure:
     ValueError unless the interval is at least 1.
     """
     if interval < 1:
-        raise ValueError("a scale grows after 1 step or more")
+        raise ValueError(f"interval must be at least 1 step, not {interval}")
     start = 2.0**exponent
     run = simulate_loss_scale(start, interval)
     figure = new_figure(8.0, 4.0)
@@ -117,7 +117,7 @@ def lost_updates(rate: float = 1e-3, decay: float = 0.1) -> Figure:
     ValueError unless both are positive.
     """
     if not (rate > 0 and decay > 0):
-        raise ValueError("an update and a weight decay are positive")
+        raise ValueError(f"rate and decay must be above 0, not {rate:g} and {decay:g}")
     figure = new_figure(8.0, 4.0)
     lost = {format.name: stall_point(rate, format) for format in (BF16, FP32)}
     title = f"An update of {rate:.2g} is lost on a bf16 weight of {lost['bf16']:g} or more"

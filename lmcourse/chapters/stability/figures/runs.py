@@ -27,7 +27,7 @@ def vital_signs(patient: str = "healthy") -> Figure:
     ValueError for a patient that is not shown.
     """
     if patient not in (UNKNOWN, *shown_signs()):
-        raise ValueError(f"unknown patient {patient!r}; there are {', '.join(shown_signs())}")
+        raise ValueError(f"unknown patient {patient!r}; choose from {', '.join(shown_signs())}")
     signs = unknown_signs() if patient == UNKNOWN else shown_signs()[patient]
     figure = new_figure(8.0, 4.6)
     grid = figure.add_gridspec(2, 2)

@@ -30,7 +30,7 @@ def score_growth(growth: float = 10.0, d_head: int = 64, gamma: float = 1.0) -> 
     ValueError unless all are positive.
     """
     if not (growth > 0 and d_head > 0 and gamma > 0):
-        raise ValueError("growth, d_head and gamma are positive")
+        raise ValueError("growth, d_head and gamma must be above 0")
     factors = np.logspace(-1, 2, 31)
     curves = np.array([largest_scores(factor, d_head, gamma) for factor in factors])
     plain, normed = largest_scores(growth, d_head, gamma)

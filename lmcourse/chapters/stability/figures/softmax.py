@@ -36,7 +36,7 @@ class GrownSoftmax(NamedTuple):
 
 
 def grown_softmax(scale: float, precision: str, cap: float | None) -> GrownSoftmax:
-    """The logits times `scale`, capped, rounded to the precision; the softmax is computed in it throughout."""
+    """Multiply the logits by `scale`, cap them, round them to the precision, and compute the softmax in it."""
     dtype = find_format(precision).torch_dtype
     grown = scale * torch.tensor(_LOGITS, dtype=torch.float64)
     through = torch.ones_like(grown)
@@ -58,9 +58,9 @@ def softmax_of_growing_logits(scale: float = 1.0, precision: str = "fp32", cap: 
     ValueError unless scale > 0, for an unknown format or an unknown cap ("none", "50", "30", "10").
     """
     if not scale > 0:
-        raise ValueError(f"the logits grow by a positive factor, not {scale:g}")
+        raise ValueError(f"scale must be above 0, not {scale:g}")
     if cap not in CAPS:
-        raise ValueError(f"unknown cap {cap!r}; there are {', '.join(CAPS)}")
+        raise ValueError(f"unknown cap {cap!r}; choose from {', '.join(CAPS)}")
     found = grown_softmax(scale, precision, CAPS[cap])
     figure = new_figure(8.0, 4.0)
     capped = "no cap" if cap == "none" else f"cap {cap}"
@@ -92,7 +92,7 @@ def _short(value: float) -> str:
 def soft_cap_curve(cap: float = 50.0, logit: float = 100.0) -> Figure:
     """c·tanh(z/c) and its slope, with one logit marked. ValueError unless the cap is positive."""
     if not cap > 0:
-        raise ValueError(f"a cap is positive, not {cap:g}")
+        raise ValueError(f"cap must be above 0, not {cap:g}")
     value, slope = cap * math.tanh(logit / cap), 1 - math.tanh(logit / cap) ** 2
     figure = new_figure(8.0, 4.0)
     title = f"Cap {cap:g}: {logit:g} becomes {value:.1f}, and {slope:.0%} of the gradient comes back"

@@ -20,7 +20,7 @@ def _overlapping_memories(a: Tensor, b: Tensor) -> bool:
 
 
 def _asked(name: str, *pairs: str, x: Tensor) -> Case:
-    """A case that asks for each of these pairs of expressions."""
+    """A case that asks for each pair of expressions whether they share memory."""
     return script(name, "\n".join(f"shares_storage({pair})" for pair in pairs), x=x)
 
 

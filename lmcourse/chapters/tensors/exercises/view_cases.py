@@ -8,7 +8,7 @@ from lmcourse.exercises.cases import Case, case
 
 
 def _drawn(random: Random) -> list[Case]:
-    """Cases with random sizes and gaps. They do not decide whether the view is possible."""
+    """Cases with random sizes and gaps, which do not affect whether the view is possible."""
     a, b, c, gap = random.sample(range(2, 8), 4)
     swapped = [a, b, c], [b * c, 1, b]
     return [

@@ -32,7 +32,7 @@ def broadcast_shapes(a: str = "(64,)", b: str = "(64, 1)") -> Figure:
     ValueError unless both are keys of `SHAPES`.
     """
     if not {a, b} <= set(SHAPES):
-        raise ValueError(f"the shapes are {', '.join(SHAPES)}")
+        raise ValueError(f"a and b must be among {', '.join(SHAPES)}, not {a!r} and {b!r}")
     columns = [*zip_longest(SHAPES[a][::-1], SHAPES[b][::-1], fillvalue=None)][::-1]
     fits = [len({n for n in sizes if n not in (None, 1)}) <= 1 for sizes in columns]
     result = [next((n for n in sizes if n not in (None, 1)), 1) for sizes in columns]
@@ -71,7 +71,7 @@ def head_blocks(heads: int = 2) -> Figure:
     ValueError unless there are 2 or 3 heads: with 1 or 6 some of the ways agree.
     """
     if heads not in (2, 3):
-        raise ValueError("the figure shows 2 or 3 heads")
+        raise ValueError(f"heads must be 2 or 3, not {heads}")
     tokens = np.array([[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])
     width = 6 // heads
     cuts = {
@@ -122,7 +122,7 @@ FORMULAS: dict[str, tuple[str, str, str]] = {
 def formula_to_code(formula: str = "matrix product") -> Figure:
     """A formula, its pattern for einsum, and the role of each index. ValueError for an unknown name."""
     if formula not in FORMULAS:
-        raise ValueError(f"the formulas are {', '.join(FORMULAS)}")
+        raise ValueError(f"there is no formula {formula!r}; choose from {', '.join(FORMULAS)}")
     text, pattern, summed = FORMULAS[formula]
     inputs, result = (side.strip() for side in pattern.split("->"))
     letters = list(dict.fromkeys(letter for letter in inputs if letter.isalpha()))

@@ -66,7 +66,7 @@ def memory_timeline(line: str = "sqrt(x*y + y*z)") -> Figure:
     ValueError for a line that is not in `EXPRESSIONS`.
     """
     if line not in EXPRESSIONS:
-        raise ValueError(f"the lines are {', '.join(EXPRESSIONS)}")
+        raise ValueError(f"there is no line {line!r}; choose from {', '.join(EXPRESSIONS)}")
     buffers = lifetimes(EXPRESSIONS[line])
     steps = max(last for _, _, last in buffers)
     alive = [sum(first <= step <= last for _, first, last in buffers) for step in range(1, steps + 1)]
@@ -106,7 +106,7 @@ CARGO = {
 def moving_time(link: str = "PCIe 4.0") -> Figure:
     """Time to move three kinds of data over a link at its full speed, in ms. ValueError for an unknown link."""
     if link not in LINKS:
-        raise ValueError(f"the links are {', '.join(LINKS)}")
+        raise ValueError(f"there is no link {link!r}; choose from {', '.join(LINKS)}")
     times = {name: 1000 * size / (LINKS[link] * 1e9) for name, size in CARGO.items()}
     figure = new_figure(8.0, 2.9)
     axes = new_axes(figure, f"{link}, {LINKS[link]:g} GB/s each way", "time for one copy (ms)")

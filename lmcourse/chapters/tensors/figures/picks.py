@@ -36,7 +36,7 @@ def picked_cells(line: str = "x[[0, 1], [2, 3]]") -> Figure:
     ValueError for a line that is not in `PICKS`.
     """
     if line not in PICKS:
-        raise ValueError(f"the lines are {', '.join(PICKS)}")
+        raise ValueError(f"there is no line {line!r}; choose from {', '.join(PICKS)}")
     x = torch.arange(12).view(3, 4)
     result = PICKS[line](x, torch.tensor(INDEX))
     read = result.flatten().tolist()

@@ -47,7 +47,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         ValueError: there is no such view.
     """
     if view not in VIEWS:
-        raise ValueError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
+        raise ValueError(f"there is no view {view!r}; choose from {', '.join(VIEWS)}")
     x = torch.arange(_CELLS).view(3, 4)
     figure = new_figure(8.0, 4.2)
     try:
@@ -210,7 +210,7 @@ def lines_touched(step: int = 8) -> Figure:
     ValueError for a step below 1.
     """
     if step < 1:
-        raise ValueError("a step is at least 1")
+        raise ValueError(f"step must be at least 1, not {step}")
     read = range(0, 128, step)
     lines = {place // 16 for place in read}
     figure = new_figure(8.0, 3.4)

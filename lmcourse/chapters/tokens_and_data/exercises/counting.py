@@ -143,7 +143,7 @@ def _keep_count(
 
     Args:
         tally: the function that counts the pairs of a word.
-        weigh: the function for the weight of a word.
+        weigh: the function that returns how much a word counts.
         kept: returns True for a pair whose old count is never subtracted.
         adds: whether the merged words' pairs are added.
     """

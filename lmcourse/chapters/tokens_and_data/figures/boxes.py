@@ -41,10 +41,10 @@ def course_tokenizer(vocabulary: int) -> BPETokenizer:
     """The tokenizer of this size, learned from the course's own text.
 
     Raises:
-        ValueError: fewer than the 256 bytes, or more than 2,048.
+        ValueError: `vocabulary` is below 256, the number of bytes, or above 2,048.
     """
     if not 256 <= vocabulary <= MAX_VOCABULARY:
-        raise ValueError(f"the figure has vocabularies of 256 to {MAX_VOCABULARY} tokens, not {vocabulary}")
+        raise ValueError(f"vocabulary must be from 256 to {MAX_VOCABULARY} tokens, not {vocabulary}")
     return BPETokenizer(_largest().merges[: vocabulary - 256])
 
 

@@ -21,7 +21,7 @@ def sentence_price(base: str = "English") -> Figure:
     """
     languages = list(SENTENCE_TOKENS["GPT-2"])
     if base not in languages:
-        raise ValueError(f"there is no {base!r} among {', '.join(languages)}")
+        raise ValueError(f"there is no language {base!r}; choose from {', '.join(languages)}")
     figure = new_figure(8.0, 4.6)
     axes = new_axes(figure, f"The price of the same text, {base} = 1", f"tokens, in multiples of {base}")
     told = []

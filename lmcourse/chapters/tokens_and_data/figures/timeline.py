@@ -17,7 +17,7 @@ _THIN = 0.03
 
 @dataclass(frozen=True)
 class Work:
-    """A copy or a training step: the number of its batch, its begin and its end (in milliseconds)."""
+    """A copy or a training step: the number of its batch, its beginning and its end (in milliseconds)."""
 
     batch: int
     start: float
@@ -94,7 +94,9 @@ def prefetch_timeline(
         ValueError: there is no such loop, or no such memory.
     """
     if loop not in LOOPS or memory not in MEMORY:
-        raise ValueError(f"loops are {', '.join(LOOPS)}, memory is {' or '.join(MEMORY)}; not {loop!r}, {memory!r}")
+        raise ValueError(
+            f"choose a loop from {', '.join(LOOPS)} and {' or '.join(MEMORY)} memory, not {loop!r} and {memory!r}"
+        )
     staging = copy if memory == "pageable" else 0.0
     copies, steps = LOOPS[loop](copy, compute, _BATCHES, staging)
     lanes = {

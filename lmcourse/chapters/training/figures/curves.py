@@ -45,7 +45,7 @@ def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
 def truncated_normal(limit: float = 2.0) -> Figure:
     """The density of a standard normal that is cut at ±limit, beside the uncut one. ValueError unless limit > 0."""
     if limit <= 0:
-        raise ValueError("the limit is above 0")
+        raise ValueError(f"the limit must be above 0, not {limit:g}")
     normal = NormalDist()
     lost = 2 * normal.cdf(-limit)
     spread = math.sqrt(1 - 2 * limit * normal.pdf(limit) / (1 - lost))

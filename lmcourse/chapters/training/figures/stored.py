@@ -24,7 +24,7 @@ def ladder(show: str = CHOICES[0], yours: Mapping[str, Sequence[float]] | None =
         ValueError: `show` is unknown.
     """
     if show not in CHOICES:
-        raise ValueError(f"there is {', '.join(CHOICES)}, but no {show!r}")
+        raise ValueError(f"there is no choice {show!r}; choose from {', '.join(CHOICES)}")
     names = [*(RUNGS if show != "beside it" else ()), *(SIDE_STEPS if show != "the ladder" else ())]
     rows = {**{name: LADDER[name] for name in names}, **(yours or {})}
     figure = new_figure(8.0, 1.4 + 0.42 * len(rows))

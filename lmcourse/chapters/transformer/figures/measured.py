@@ -29,7 +29,7 @@ def lens(names: Sequence[str], losses: Sequence[float], guess: float) -> Figure:
 
 
 def initial_losses(measured: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Draw predicted and measured losses of untrained models, by initialisation; the diagonal is agreement."""
+    """Draw predicted and measured losses of untrained models, by initialisation; on the diagonal both are equal."""
     figure = new_figure(8.0, 4.0)
     title = "The loss before training: arithmetic against models"
     axes = new_axes(figure, title, "ln v + σ²/2 (nats)", "measured (nats)")

@@ -56,9 +56,9 @@ PERIODS = ((2017, 2019), (2020, 2021), (2022, 2022), (2023, 2023), (2024, 2024),
 
 
 def choices(choice: str = "positions") -> dict[str, dict[str, int]]:
-    """Number of published models of each period with each choice. ValueError for an unknown choice."""
+    """Count the published models of each period by their choice. ValueError for an unknown choice."""
     if choice not in CHOICES:
-        raise ValueError(f"one of {', '.join(CHOICES)}, not {choice!r}")
+        raise ValueError(f"there is no choice {choice!r}; choose from {', '.join(CHOICES)}")
     found: dict[str, dict[str, int]] = {}
     for first, last in PERIODS:
         name = str(first) if first == last else f"{first}–{last % 100}"
@@ -93,7 +93,7 @@ def _chosen(entry: Entry, choice: str) -> str:
 
 
 def feature_timeline(choice: str = "positions") -> Figure:
-    """Draw the fraction of the releases of each period with each choice."""
+    """Draw for each period the fraction of its releases that made each choice."""
     counted = choices(choice)
     found_in_all = Counter(name for period in counted.values() for name in Counter(period).elements())
     names = [name for name, _ in found_in_all.most_common()]

@@ -18,7 +18,7 @@ def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]
     """
     if 64 % heads or heads % kv_heads:
         raise ValueError(
-            f"{heads} heads share 64 features, and {kv_heads} key heads the {heads}: neither may be left over"
+            f"heads must divide 64, and kv_heads must divide heads; got {heads} heads and {kv_heads} key heads"
         )
     width = 64 // heads
     return {

@@ -55,7 +55,7 @@ COLUMNS: dict[str, Callable[[SurveyRow], str]] = {
 
 
 class SurveyTable:
-    """All published models of the zoo, with a drop-down list for each of a few choices and one for the order."""
+    """All published models of the zoo, with drop-down lists to filter and sort them."""
 
     def __init__(self) -> None:
         self._rows = [survey_row(entry) for entry in published()]
