@@ -65,18 +65,16 @@ def constant_offset(evidence: Evidence) -> str:
     distance = received - expected
     if distinct(expected) < 2 or not distance.isfinite().all():
         return ""
-    if all(numbers.whole for numbers in evidence.numbers) and (distance.abs() == 1).all():
-        return f"Every number that differs is {_by_one(distance)}."
+    if (
+        all(numbers.whole for numbers in evidence.numbers)
+        and (distance == distance[0]).all()
+        and distance[0].abs() == 1
+    ):
+        return f"Every number that differs is one too {'large' if distance[0] > 0 else 'small'}."
     if torch.allclose(distance, distance[0], rtol=1e-4, atol=0.0) and distance[0].abs() > 1e-4 * expected.abs().max():
         size = format_number(float(f"{distance[0].abs():.4g}"))
         return f"Every number that differs is {size} too {'large' if distance[0] > 0 else 'small'}."
     return ""
-
-
-def _by_one(distance: Tensor) -> str:
-    if (distance == 1).all():
-        return "one too large"
-    return "one too small" if (distance == -1).all() else "off by one"
 
 
 def truth_reversed(evidence: Evidence) -> str:
@@ -148,7 +146,7 @@ def _range(ratios: Tensor) -> str:
     if not (ratios.isfinite() & (ratios > 0)).all() or ratios.max() > WIDE * ratios.min():
         return ""
     low, high = (_not_one(float(ratio)) for ratio in (ratios.min(), ratios.max()))
-    return f" ({low} to {high} times the expected ones)"
+    return f" ({low if low == high else f'{low} to {high}'} times the expected ones)"
 
 
 WIDE = 10.0
@@ -190,7 +188,7 @@ def constant_factor(evidence: Evidence) -> str:
     factor = float(ratios.median())
     expected, _ = evidence.entries()
     name = _name(factor)
-    if abs(factor - 1) < 1e-3 or (distinct(expected.abs()) < 2 and not (name and _unlikely(factor))):
+    if abs(factor - 1) < 0.01 or (distinct(expected.abs()) < 2 and not (name and _unlikely(factor))):
         return ""
     return f"Every number that differs is {_short(factor)} times the expected one{f' ({name})' if name else ''}."
 
