@@ -28,8 +28,8 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like
 from lmcourse.nn.norm import NormConfig
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import TrainingConfig
 
 VOCAB_SIZE, BATCH, WINDOW, LAYERS, WIDTH, HEADS = 103, 12, 64, 4, 128, 4
 

@@ -1,6 +1,6 @@
 from lmcourse.training.callbacks import ProgressBar as ProgressBar
 from lmcourse.training.callbacks import TensorBoard as TensorBoard
-from lmcourse.training.config import TrainingConfig as TrainingConfig
+from lmcourse.training.training_config import TrainingConfig as TrainingConfig
 from lmcourse.training.evaluation import evaluate as evaluate
 from lmcourse.training.metrics import read_metrics as read_metrics
 from lmcourse.training.optimizers.muon import Muon as Muon

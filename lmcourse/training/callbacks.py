@@ -22,8 +22,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record
+from lmcourse.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

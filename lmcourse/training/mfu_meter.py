@@ -21,8 +21,8 @@ from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.machine import MEASURED_FORMATS, QUICK_SECONDS, SIZES, matmul_rates
 from lmcourse.models.config import TransformerConfig
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.precision import Precision
+from lmcourse.training.training_config import TrainingConfig
 
 log = logging.getLogger(__name__)
 

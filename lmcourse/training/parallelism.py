@@ -16,7 +16,7 @@ from lmcourse.nn.checks import check_choice
 from lmcourse.training.optimizers.muon import Muon
 
 if TYPE_CHECKING:
-    from lmcourse.training.config import TrainingConfig
+    from lmcourse.training.training_config import TrainingConfig
 
 T = TypeVar("T")
 

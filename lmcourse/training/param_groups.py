@@ -11,10 +11,10 @@ from torch.optim import AdamW
 
 from lmcourse.nn.norm import Norm
 from lmcourse.training.activation_checkpointing import find_blocks
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.split_linear import find_fused
 from lmcourse.training.parallelism import DistributedContext
+from lmcourse.training.training_config import TrainingConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig, distributed: DistributedContext) -> AdamW | MuonAdamW:

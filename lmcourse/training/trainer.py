@@ -20,13 +20,13 @@ from lmcourse.data.loader import Tokens
 from lmcourse.nn.checks import check_type
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.checkpoint_manager import CheckpointManager
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import MetricsLogger, Record
 from lmcourse.training.parallelism import make_context
 from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies, overflow_message
 from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
+from lmcourse.training.training_config import TrainingConfig
 
 Callback = Callable[[Record], None]
 """A function that is called with the record of every step, as in `metrics.jsonl`: a progress bar, a live plot,

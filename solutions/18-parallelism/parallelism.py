@@ -56,8 +56,8 @@ from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.nn.attend import block_update
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import TrainingConfig
 from lmcourse.widgets import Log
 
 start("18-parallelism")

@@ -17,12 +17,12 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.command.cost_estimate import RECIPES
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallelism import SINGLE_PROCESS
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step
+from lmcourse.training.training_config import TrainingConfig
 
 pytestmark = pytest.mark.prove
 

@@ -9,8 +9,8 @@ from torch import nn
 from lmcourse.chapters.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.chapters.training.small_run import VOCAB_SIZE, SmallRun
 from lmcourse.nn.norm import Norm
-from lmcourse.training.config import OptimizerName
 from lmcourse.training.metrics import Record
+from lmcourse.training.training_config import OptimizerName
 
 
 def test_a_recipe_changes_only_its_own_settings() -> None:

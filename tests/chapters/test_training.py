@@ -28,12 +28,12 @@ from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Loader
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import TrainingConfig
 from tests.plots.figures import check_figure, said
 
 

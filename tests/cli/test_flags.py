@@ -12,8 +12,8 @@ import pytest
 from lmcourse.cli.parser import make_parser
 from lmcourse.training.command.run_config import ModelChanges, RunConfig
 from lmcourse.training.command.settings import make_parser as make_train_parser
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import TrainingConfig
 
 DOCUMENTS = {
     "train": "training.md",

@@ -13,9 +13,9 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
 from lmcourse.training.checkpoint_format import MODEL
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import TrainingConfig
 
 BASE = TrainingConfig(
     steps=40,

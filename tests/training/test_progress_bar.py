@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.control import strip_control_codes
 
 from lmcourse.training.callbacks import MEAN_STEPS, ProgressBar, steps_to_do
-from lmcourse.training.config import TrainingConfig
+from lmcourse.training.training_config import TrainingConfig
 from tests.training import runs
 
 CONFIG = TrainingConfig(steps=2000, batch=2, seq_len=16)

@@ -28,11 +28,11 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.report.handed_in import hand_in
-from lmcourse.training.config import OptimizerName, TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import Record
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trainer import Callback, Trainer
+from lmcourse.training.training_config import OptimizerName, TrainingConfig
 
 VOCABULARY, BATCH, LENGTH, HEAD = 128, 16, 64, 16
 WIDTHS, DEPTHS, BATCHES = (24, 32, 48, 64, 96), (1, 2, 4), (4, 8, 16, 32)

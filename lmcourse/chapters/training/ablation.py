@@ -20,9 +20,9 @@ from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.training_data import open_data
-from lmcourse.training.config import OptimizerName, ScheduleName, TrainingConfig
 from lmcourse.training.metrics import Record
 from lmcourse.training.trainer import Callback, Trainer
+from lmcourse.training.training_config import OptimizerName, ScheduleName, TrainingConfig
 
 WINDOW = 64
 """Number of tokens in a window."""

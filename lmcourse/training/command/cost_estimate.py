@@ -22,10 +22,10 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.mfu_meter import Peak, find_peak
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
+from lmcourse.training.training_config import TrainingConfig
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """Assumed fraction of the peak that a run reaches. Small models reach less, especially on a GPU."""

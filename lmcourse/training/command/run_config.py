@@ -13,7 +13,7 @@ from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.training.config import TrainingConfig
+from lmcourse.training.training_config import TrainingConfig
 
 TOKENIZER_KINDS = ("bpe", "bytes", "characters")
 

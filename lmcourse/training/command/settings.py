@@ -23,9 +23,9 @@ from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.json_file import check_content, read_json
 from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
+from lmcourse.training.training_config import TrainingConfig
 from lmcourse.typed_path import typed_path
 
 RecipeName = Literal["adamw", "speedrun"]

@@ -17,11 +17,11 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 from lmcourse.training.activation_checkpointing import find_blocks
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.pipeline_parallel import ModelStage, Pipeline
 from lmcourse.training.parallel.split_linear import find_fused, unfuse
 from lmcourse.training.parallel.tensor_parallel import apply_plan
 from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
+from lmcourse.training.training_config import TrainingConfig
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:

@@ -21,11 +21,11 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import Embedding
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
 from lmcourse.training.parallelism import DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import accumulate_gradients, mean_loss
+from lmcourse.training.training_config import TrainingConfig
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 

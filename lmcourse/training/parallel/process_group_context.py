@@ -17,13 +17,13 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.errors import CourseError
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.optimizers.muon import Muon
 from lmcourse.training.optimizers.rules import Group
 from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
 from lmcourse.training.parallelism import DistributedContext, Parallelism
+from lmcourse.training.training_config import TrainingConfig
 
 T = TypeVar("T")
 

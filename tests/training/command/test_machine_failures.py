@@ -28,8 +28,8 @@ from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import LOCK, _locked_file, lock_folder
 from lmcourse.training.command.train_run import STOPPED, train
 from lmcourse.training.command.trained_model import load_trained_model
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record, read_metrics
+from lmcourse.training.training_config import TrainingConfig
 
 MORE_THAN_ANY_MACHINE_HAS = 2**52
 

@@ -18,7 +18,7 @@ from lmcourse.nn.norm import Norm
 from lmcourse.training.command.run_config import UNCHANGED, ModelChanges, RunConfig
 from lmcourse.training.command.train_run import train
 from lmcourse.training.command.trained_model import load_trained_model
-from lmcourse.training.config import TrainingConfig
+from lmcourse.training.training_config import TrainingConfig
 
 NANO = find_model("nano").decoder
 

@@ -24,9 +24,9 @@ from lmcourse.training.command.run_folder import check_unused, load_run, save_ru
 from lmcourse.training.command.train_run import InterruptHandler, StoppedError, train
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.command.training_data import open_data, prepare_data, tokenize_corpus
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import TrainingConfig
 
 TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
 

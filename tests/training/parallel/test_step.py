@@ -15,7 +15,6 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 from lmcourse.training.parallel.split_linear import find_fused
@@ -24,6 +23,7 @@ from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import TrainingConfig
 from tests.training import runs
 from tests.training.parallel.together import all_returned, model, split_tensor, together, trainer
 

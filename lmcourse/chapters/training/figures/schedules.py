@@ -7,8 +7,8 @@ from typing import get_args
 from matplotlib.figure import Figure
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.config import ScheduleName, TrainingConfig
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
+from lmcourse.training.training_config import ScheduleName, TrainingConfig
 
 KINDS: list[ScheduleName] = list(get_args(ScheduleName))
 _NAMES = {"constant": "constant", "cosine": "cosine", "wsd": "warm-up, stable, decay"}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lmcourse.training.config import TrainingConfig, changes
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
+from lmcourse.training.training_config import TrainingConfig, changes
 
 PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
 
