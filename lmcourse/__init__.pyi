@@ -15,7 +15,7 @@ from lmcourse.models.zoo import find_model as find_model
 from lmcourse.models.zoo.styles import gpt_like as gpt_like
 from lmcourse.models.zoo.styles import llama_like as llama_like
 from lmcourse.pretrained import load_pretrained as load_pretrained
-from lmcourse.training.training_config import TrainingConfig as TrainingConfig
 from lmcourse.training.trainer import Trainer as Trainer
+from lmcourse.training.training_config import TrainingConfig as TrainingConfig
 
 __version__: str

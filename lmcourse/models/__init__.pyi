@@ -6,8 +6,6 @@ from lmcourse.models.interop.convert import from_hugging_face as from_hugging_fa
 from lmcourse.models.interop.convert import to_hugging_face as to_hugging_face
 from lmcourse.models.loss import next_token_loss as next_token_loss
 from lmcourse.models.ngram import NGram as NGram
-from lmcourse.models.recurrent import RecurrentConfig as RecurrentConfig
-from lmcourse.models.recurrent import RecurrentModel as RecurrentModel
 from lmcourse.models.transformer import Transformer as Transformer
 from lmcourse.models.zoo import all_models as all_models
 from lmcourse.models.zoo import find_model as find_model

@@ -1,6 +1,5 @@
 from lmcourse.training.callbacks import ProgressBar as ProgressBar
 from lmcourse.training.callbacks import TensorBoard as TensorBoard
-from lmcourse.training.training_config import TrainingConfig as TrainingConfig
 from lmcourse.training.evaluation import evaluate as evaluate
 from lmcourse.training.metrics import read_metrics as read_metrics
 from lmcourse.training.optimizers.muon import Muon as Muon
@@ -15,3 +14,4 @@ from lmcourse.training.schedules import Cosine as Cosine
 from lmcourse.training.schedules import WarmupStableDecay as WarmupStableDecay
 from lmcourse.training.step import training_step as training_step
 from lmcourse.training.trainer import Trainer as Trainer
+from lmcourse.training.training_config import TrainingConfig as TrainingConfig
