@@ -112,6 +112,14 @@ def across_words(words: Words, times: list[int]) -> dict[Pair, int]:
     return dict(Counter(pairwise(text)))
 
 
+@count_pairs.misconception(
+    "You pair the last token of a word with the first of the next word. No pair reaches across the border of two words."
+)
+def into_the_next_word(words: Words, times: list[int]) -> dict[Pair, int]:
+    longer = [word + after[:1] for word, after in zip(words, [*words[1:], []], strict=False)]
+    return _counted((pair, n) for word, n in _zip(longer, times) for pair in pairwise(word))
+
+
 @count_pairs.misconception("You count (1, 2) and (2, 1) together. They are different pairs.")
 def either_order(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted(((min(a, b), max(a, b)), n) for word, n in _zip(words, times) for a, b in pairwise(word))

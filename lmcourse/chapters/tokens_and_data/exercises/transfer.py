@@ -94,6 +94,14 @@ def the_longer(size: float, host: float, link: float, pinned: bool) -> Times:
     return first, max(first, size / link)
 
 
+@copy_seconds.misconception(
+    "You count two copies inside main memory. The batch is copied there once; the second copy goes over the bus."
+)
+def twice_inside(size: float, host: float, link: float, pinned: bool) -> Times:
+    first = 0.0 if pinned else 2 * size / host
+    return first, first + size / link
+
+
 @copy_seconds.misconception("You divide the bandwidth by the bytes. Seconds are bytes divided by bytes per second.")
 def upside_down(size: float, host: float, link: float, pinned: bool) -> Times:
     first, second = (0.0 if pinned else host / (size or 1.0)), link / (size or 1.0)

@@ -86,6 +86,18 @@ def while_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
         ready = coming
 
 
+def while_a_batch_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Loop with `while batch:`, which does not even copy an empty batch."""
+    source = iter(loader)
+    waiting: list[Any] = []
+    while batch := next(source, None):
+        waiting.append(copy(batch))
+        if len(waiting) == 2:
+            train(waiting.pop(0))
+    for last in waiting:
+        train(last)
+
+
 def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """Train with `if ready:`, which skips an empty batch."""
     ready = None
@@ -182,6 +194,10 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ),
     ("You use len(loader). A loader that generates its batches has no length.", asks_for_len),
     ("You stop at a batch or a copy that is falsy, such as 0. Compare with None.", while_it_counts),
+    (
+        "You take a batch that counts as False, such as 0 or an empty list, for the end. Only None marks the end.",
+        while_a_batch_counts,
+    ),
     (
         "You leave out a batch or a copy that counts as False, such as 0: write `if ready is not None`.",
         if_it_counts,
