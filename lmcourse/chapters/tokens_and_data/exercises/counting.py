@@ -287,6 +287,53 @@ def old_neighbours_of_counts(
     _clean(counts, where)
 
 
+@merge_counted.misconception(
+    "You do not change `where`. New pairs need entries there, and words leave the sets of pairs that they lost."
+)
+def places_not_changed(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    places = {each: {*numbers} for each, numbers in where.items()}
+    _mistake()(words, times, counts, where, pair, new)
+    where.clear()
+    where.update(places)
+
+
+@merge_counted.misconception(
+    "You give the names `words`, `counts` and `where` to new objects. Change the old ones, which the caller still "
+    "holds."
+)
+def new_objects(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    _mistake()([*words], times, dict(counts), {each: {*numbers} for each, numbers in where.items()}, pair, new)
+
+
+@merge_counted.misconception(
+    "The merged word is not written back, so the next merge misses pairs that `counts` has lost. Put it into "
+    "`words[number]`."
+)
+def not_written_back(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    """Raise KeyError in a second merge, which looks for the old word's pairs."""
+    for number in sorted(where.get(pair, ())):
+        for each in pairwise(words[number]):
+            counts[each] -= times[number]
+            where[each] = where.get(each, set()) - {number}
+            _clean(counts, where)
+        for each in pairwise(merged(words[number], pair, new)):
+            counts[each] = counts.get(each, 0) + times[number]
+            where[each] = where.get(each, set()) | {number}
+
+
+@merge_counted.misconception("You add 1 for each new pair. Add as many as the word occurs: times[n].")
+def added_once(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    for number in sorted(where.get(pair, ())):
+        for each in pairwise(words[number]):
+            counts[each] -= times[number]
+            where[each] = where[each] - {number}
+        words[number] = merged(words[number], pair, new)
+        for each in pairwise(words[number]):
+            counts[each] = counts.get(each, 0) + 1
+            where[each] = where.get(each, set()) | {number}
+    _clean(counts, where)
+
+
 @merge_counted.misconception("You count a pair once per word. It may occur twice in one word.")
 def once_a_word(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(tally=lambda pairs: Counter(set(pairs)))(words, times, counts, where, pair, new)

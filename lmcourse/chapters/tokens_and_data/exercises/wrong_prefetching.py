@@ -98,6 +98,20 @@ def while_a_batch_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
         train(last)
 
 
+def first_copied_twice(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Copy the first batch before the loop and again in it."""
+    ready = None
+    for number, batch in enumerate(loader):
+        if number == 0:
+            ready = copy(batch)
+        coming = copy(batch)
+        if number > 0:
+            train(ready)
+        ready = coming
+    if ready is not None:
+        train(ready)
+
+
 def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """Train with `if ready:`, which skips an empty batch."""
     ready = None
@@ -198,6 +212,7 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
         "You take a batch that counts as False, such as 0 or an empty list, for the end. Only None marks the end.",
         while_a_batch_counts,
     ),
+    ("You copy the first batch twice. Copy each batch once.", first_copied_twice),
     (
         "You leave out a batch or a copy that counts as False, such as 0: write `if ready is not None`.",
         if_it_counts,
