@@ -150,7 +150,8 @@ def left_to_right(word: str, merges: list[Pair]) -> list[int]:
     "wherever its pair is."
 )
 def in_one_pass(word: str, merges: list[Pair]) -> list[int]:
-    rank, tokens = {pair: index for index, pair in enumerate(merges)}, []
+    rank = {pair: index for index, pair in enumerate(merges)}
+    tokens: list[int] = []
     for byte in word.encode():
         if tokens and (tokens[-1], byte) in rank:
             tokens[-1] = 256 + rank[tokens[-1], byte]

@@ -102,7 +102,8 @@ def each_token_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 @merge.misconception("You append the last token even if a merge has used it up.")
 def last_token_twice(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    return last_lost(tokens, pair, new) + tokens[-1:]
+    kept: list[int] = last_lost(tokens, pair, new)
+    return kept + tokens[-1:]
 
 
 @merge.misconception("You stop after one merge. Merge the pair wherever it occurs.")

@@ -134,7 +134,8 @@ def each_word_once(words: dict[str, int], merges: int) -> list[Pair]:
 
 @train_bpe.misconception("You compare in how many words a pair is. Compare how often it occurs in the text: `counts`.")
 def by_the_number_of_words(words: dict[str, int], merges: int) -> list[Pair]:
-    texts, found = [list(word.encode()) for word in words], []
+    texts = [list(word.encode()) for word in words]
+    found: list[Pair] = []
     while len(found) < merges:
         places = Counter(pair for text in texts for pair in {*pairwise(text)})
         counts: Counter[Pair] = Counter()
@@ -151,7 +152,8 @@ def by_the_number_of_words(words: dict[str, int], merges: int) -> list[Pair]:
 
 @train_bpe.misconception("All your merges make the same token. Merge number i makes token 256 + i.")
 def always_the_same_token(words: dict[str, int], merges: int) -> list[Pair]:
-    texts, found = [list(word.encode()) for word in words], []
+    texts = [list(word.encode()) for word in words]
+    found: list[Pair] = []
     while len(found) < merges:
         counts: Counter[Pair] = Counter()
         for text, many in zip(texts, words.values(), strict=True):
