@@ -21,6 +21,17 @@ def i_plus_2(loader: Iterable[Any], copy: Act, train: Act) -> None:
         ready = coming
 
 
+def only_below_i_plus_2(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Test `if i + 2 < len(batches)`, which never copies the last batch."""
+    batches = list(loader)
+    ready = coming = copy(batches[0]) if batches else None
+    for i in range(len(batches)):
+        if i + 2 < len(batches):
+            coming = copy(batches[i + 1])
+        train(ready)
+        ready = coming
+
+
 def no_overlap(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """Copy, train, copy, train."""
     for batch in loader:
@@ -198,6 +209,10 @@ def returns_copies(loader: Iterable[Any], copy: Act, train: Act) -> list[Any]:
 
 WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ("You never train on the last batch, and twice on the one before it, as with `i + 2`.", i_plus_2),
+    (
+        "You never copy the last batch: batch i + 1 exists if i + 1 < the number of batches, not i + 2.",
+        only_below_i_plus_2,
+    ),
     ("The device waits for every copy: start the next copy *before* you train.", no_overlap),
     ("You copy everything first. All batches at once do not fit on the device.", everything_first),
     ("You copy the last batch and never train on it.", last_not_trained),
