@@ -138,6 +138,7 @@ def _blocks(
             "log_sum": (scores - log_sum).exp(),
             "top": (scores - top).exp(),
             "softmax": scores.softmax(dim=-1),
+            "softmax of what is seen": scores.softmax(dim=-1).nan_to_num(),
             "quotient": scores.exp() / log_sum.exp(),
         }[weights]
         dp = d_out @ v[keys].T
@@ -145,6 +146,7 @@ def _blocks(
             "all": (d_out * out).sum(),
             "out": (d_out * out).sum(-1, keepdim=True),
             "block": (p * dp).sum(-1, keepdim=True),
+            "result": (out * out).sum(-1, keepdim=True),
             "none": 0.0,
         }[d_sum]
         ds = (p if softmax else 1.0) * (dp + sign * share) * d**gradient_scale
@@ -198,6 +200,20 @@ def running_maximum(*args: Any) -> Gradients:
 )
 def softmax_of_the_block(*args: Any) -> Gradients:
     return _blocks(*args, weights="softmax")
+
+
+@flash_backward.misconception(
+    "Your weights of a block sum to one within the block. Take (scores − log_sum).exp(), which sum to one over the "
+    "whole row."
+)
+def softmax_of_what_is_seen(*args: Any) -> Gradients:
+    """A softmax of the block, and zeros where the block is hidden."""
+    return _blocks(*args, weights="softmax of what is seen")
+
+
+@flash_backward.misconception("Your D is out · out. It is d_out · out, the row's sum of P · dP.")
+def result_times_itself(*args: Any) -> Gradients:
+    return _blocks(*args, d_sum="result")
 
 
 @flash_backward.misconception("e^score overflows, and so does e^log_sum: subtract first, then exp.")

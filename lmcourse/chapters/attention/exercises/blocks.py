@@ -149,6 +149,17 @@ def the_largest_of_the_block(top: Tensor, total: Tensor, numerator: Tensor, scor
 
 
 @block_update.misconception(
+    "You subtract this block's own largest score from its scores. Both sums need the same m, the largest of all so far."
+)
+def own_maximum_for_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    own = scores.amax(dim=-1, keepdim=True)
+    grow = (_highest(top, scores) - own).exp().nan_to_num()
+    _, new, added = _update(top, torch.zeros_like(total), torch.zeros_like(numerator), scores, v)
+    shrink = (top - _highest(top, scores)).exp().nan_to_num()
+    return _highest(top, scores), total * shrink + new * grow, numerator * shrink + added * grow
+
+
+@block_update.misconception(
     "The old m is subtracted from the new scores. In the first block that is −∞, and later a larger score overflows."
 )
 def the_old_maximum_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:

@@ -123,6 +123,15 @@ def offset_ignored(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tens
 
 
 @attend_with_cache.misconception(
+    "You take one softmax over the cache and another over the new tokens. One softmax over all keys divides a query's "
+    "attention among them."
+)
+def a_softmax_for_each_part(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    old = F.scaled_dot_product_attention(q, past_k, past_v) if past_k.shape[2] else 0.0
+    return _attend(q, k, v) + old, *_grown(k, v, past_k, past_v)
+
+
+@attend_with_cache.misconception(
     "You use no mask. That is right for one new token; with several, no token may see the ones after it."
 )
 def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:

@@ -106,6 +106,14 @@ def hidden_scores_of_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (_scores(q, k) * _visible(q, k)).softmax(dim=-1) @ v
 
 
+@causal_attention.misconception(
+    "You hide every score that is 0. A score of a visible key may be 0, too: fill where the mask is False."
+)
+def zeros_hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = _scores(q, k) * _visible(q, k)
+    return scores.masked_fill(scores == 0, -torch.inf).softmax(dim=-1) @ v
+
+
 @causal_attention.misconception("You multiply a mask of zeros and ones by −∞, and 0 · ∞ is NaN. Fill, do not multiply.")
 def zero_times_infinity(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (_scores(q, k) + (~_visible(q, k)).to(q.dtype) * -torch.inf).softmax(dim=-1) @ v

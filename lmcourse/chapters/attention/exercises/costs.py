@@ -73,6 +73,7 @@ attention_flops_bytes = Exercise(
         case("decoding: 2 texts, 1 new token, 8 in all", 2, 1, 8, 16, 4, 4),
         case("decoding with one key head", 2, 1, 8, 16, 4, 1),
         case("training with a score matrix", 2, 8, 8, 16, 4, 2, fused=False),
+        case("three new tokens with a score matrix", 2, 3, 8, 16, 4, 2, fused=False),
         case("Llama-3 8B's layer, decoding", 16, 1, 8192, 4096, 32, 8),
     ],
     hidden_cases=_cases,
@@ -99,6 +100,12 @@ def _wrong(
     weight_reads: int = 1,
     outputs: int = 1,
     score_moves: int = 2,
+    stored_score_heads: int | None = None,
+    key_tokens: int | None = None,
+    scored_pairs: int | None = None,
+    stored_pairs: int | None = None,
+    score_products: int = 2,
+    written_tokens: int | None = None,
     projected_tokens: int | None = None,
     inputs_and_outputs: int = 2,
     keys_and_values: int = 2,
@@ -109,13 +116,18 @@ def _wrong(
     shared = kv_heads if projected_heads is None else projected_heads
     weights = (1 + outputs) * d_model**2 + 2 * d_model * shared * width
     pairs = batch * new * context
+    old = 0 if key_tokens is None else batch * (key_tokens - new) * 2 * d_model * shared * width
     projected = batch * (new if projected_tokens is None else projected_tokens)
-    products = projected * weights + 2 * pairs * width * (heads if scored_heads is None else scored_heads)
+    products = (
+        projected * weights
+        + old
+        + score_products * (scored_pairs or pairs) * width * (heads if scored_heads is None else scored_heads)
+    )
     cached = batch * context if cached_tokens is None else cached_tokens
-    moved = weight_reads * weights + inputs_and_outputs * batch * new * d_model
+    moved = weight_reads * weights + inputs_and_outputs * batch * (written_tokens or new) * d_model
     moved += keys_and_values * cached * width * (kv_heads if cached_heads is None else cached_heads)
     if not fused:
-        moved += score_moves * pairs * heads
+        moved += score_moves * (stored_pairs or pairs) * (heads if stored_score_heads is None else stored_score_heads)
     return per_product * products, number * moved
 
 
@@ -155,6 +167,53 @@ def scores_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, scored_heads=args[5])
 
 
+@attention_flops_bytes.misconception(
+    "You count scores for the key heads only. Every query head has its own scores, in the FLOPs and in the score "
+    "matrix."
+)
+def score_matrix_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, scored_heads=args[5], stored_score_heads=args[5])
+
+
+@attention_flops_bytes.misconception(
+    "You count only the pairs that a causal mask shows. Count all pairs: the products compute the hidden ones as well."
+)
+def visible_pairs_only(*args: int, fused: bool = True) -> tuple[int, int]:
+    batch, new, context = args[:3]
+    return _wrong(*args, fused=fused, scored_pairs=batch * (new * context - new * (new - 1) // 2))
+
+
+@attention_flops_bytes.misconception("You count the scores, but not the product of the weights and the values.")
+def scores_alone(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, score_products=1)
+
+
+@attention_flops_bytes.misconception(
+    "You give every head the full width d. A head is d / heads wide: all heads together cost what one wide head costs."
+)
+def heads_of_full_width(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, scored_heads=args[4] ** 2)
+
+
+@attention_flops_bytes.misconception("You store one score matrix for all heads. Every query head has its own.")
+def one_score_matrix(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, stored_score_heads=1)
+
+
+@attention_flops_bytes.misconception(
+    "Your score matrix has a row for each token of the context. Only the new tokens have queries: new × context."
+)
+def square_score_matrix(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, stored_pairs=args[0] * args[2] ** 2)
+
+
+@attention_flops_bytes.misconception(
+    "You move the input and output of the whole context. The layer reads and writes the new tokens only."
+)
+def whole_context_written(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, written_tokens=args[2])
+
+
 @attention_flops_bytes.misconception("Your cache holds batch · batch numbers per feature. It holds batch · context.")
 def batch_squared(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, cached_tokens=args[0] ** 2)
@@ -189,6 +248,14 @@ def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
 )
 def whole_context_projected(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, projected_tokens=args[2])
+
+
+@attention_flops_bytes.misconception(
+    "You make the keys and values of the whole context again. Those of old tokens are in the cache: project the new "
+    "tokens only."
+)
+def keys_of_the_context_projected(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, key_tokens=args[2])
 
 
 @attention_flops_bytes.misconception("The layer's input and its output move as well: two vectors for each new token.")

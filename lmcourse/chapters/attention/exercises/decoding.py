@@ -49,5 +49,12 @@ decoding_intensity.wrong_value(
     0.9696969696969697,
     "You count keys and values, two full caches. On the way they are half full; leave constants out.",
 )
+decoding_intensity.wrong_value(
+    21.333333333333332, "You share one cache among all texts. Each of the b texts has its own n · d numbers."
+)
+decoding_intensity.wrong_value(
+    0.9411764705882353,
+    "You count two bytes for each number. The question is about operations per number, not per byte.",
+)
 decoding_intensity.wrong_value(0.53125, "You give numbers per operation. The intensity is operations per number.")
 decoding_intensity.right_value("1.8824", "1 / (2048 / 4096 + 1 / 32)", "(0.5 + 2**-5) ** -1", "32 / 17")

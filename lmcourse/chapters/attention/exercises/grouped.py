@@ -7,7 +7,7 @@ from random import Random
 
 import torch
 import torch.nn.functional as F
-from einops import reduce, repeat
+from einops import rearrange, reduce, repeat
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
@@ -114,6 +114,16 @@ def groups_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @grouped_query_attention.misconception(
+    "You split the query heads into (group, g), so that neighbours get different key heads. The key head comes first: "
+    "(g, group)."
+)
+def queries_split_the_other_way(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    turned = rearrange(q, "b (group g) s d -> b (g group) s d", group=group)
+    return _attend(turned, repeat(k, REPEATED, group=group), repeat(v, REPEATED, group=group))
+
+
+@grouped_query_attention.misconception(
     "Keys and values disagree: a query head reads the keys of one group and the values of another."
 )
 def values_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -165,6 +175,14 @@ def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _checked(q, k)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k), enable_gqa=True, scale=1.0)
+
+
+@grouped_query_attention.misconception(
+    "With fewer queries than keys your mask begins at position 0. The queries are the last s of the t tokens."
+)
+def queries_at_the_start(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _checked(q, k)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
 @grouped_query_attention.misconception("The future is not hidden: the same causal mask holds for all heads.")

@@ -288,6 +288,27 @@ def mask_inverted(*args: Any, visible: Tensor | None = None, turn: Turn | None =
     return _wrong(*args, visible=None if visible is None else ~visible, turn=turn)
 
 
+@multi_head.misconception(
+    "You fill scores where `visible` is True, and so hide what a query may look at. Fill those where it is False."
+)
+def filled_where_visible(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    """In a causal mask the last query then sees nothing: NaN."""
+    if visible is None:
+        return _wrong(*args, turn=turn)
+    bias = torch.zeros(visible.shape, dtype=args[0].dtype).masked_fill(visible, -torch.inf)
+    hidden = (visible.all(dim=-1))[:, None].expand(-1, args[0].shape[-1])
+    return _wrong(*args, visible=bias, turn=turn).masked_fill(hidden, torch.nan)
+
+
+@multi_head.misconception(
+    "You always pass `is_causal=True`, so that a query sees only the first keys. What is hidden depends on `visible` "
+    "alone."
+)
+def is_causal_always(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    s, t = args[0].shape[1], args[1].shape[1]
+    return _wrong(*args, visible=torch.ones(s, t, dtype=torch.bool).tril(), turn=turn)
+
+
 @multi_head.misconception("`turn` is not used: where it is given, apply it to queries and keys.")
 def not_turned(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
     return _wrong(*args, visible=visible)

@@ -167,6 +167,35 @@ def windows_added(masks: list[Tensor]) -> Tensor:
     return total.clamp(max=torch.arange(1, len(masks[0]) + 1))
 
 
+@receptive_field.misconception(
+    "You use the formula L·(W − 1) + 1, which holds only if all layers have the same window. For other masks, "
+    "follow the paths."
+)
+def by_the_formula(masks: list[Tensor]) -> Tensor:
+    longest = len(masks) * (int(masks[0].sum(dim=-1).max()) - 1) + 1
+    return torch.arange(1, len(masks[0]) + 1).clamp(max=longest)
+
+
+@receptive_field.misconception(
+    "You multiply the numbers of the layers. Paths meet at the same tokens, and each token counts once."
+)
+def numbers_multiplied(masks: list[Tensor]) -> Tensor:
+    product = torch.stack([mask.sum(dim=-1) for mask in masks]).prod(dim=0)
+    return product.clamp(max=len(masks[0]))
+
+
+@receptive_field.misconception(
+    "You apply the first mask twice. Start from the identity, or start from masks[0] and continue with masks[1]."
+)
+def first_layer_twice(masks: list[Tensor]) -> Tensor:
+    return (_product([masks[0], *masks]) > 0).sum(dim=-1)
+
+
+@receptive_field.misconception("You leave out the top layer. Its mask is the last one of the list.")
+def without_the_top_layer(masks: list[Tensor]) -> Tensor:
+    return (_product([torch.eye(len(masks[0])), *masks[:-1]]) > 0).sum(dim=-1)
+
+
 @receptive_field.misconception("You give the field of the last token alone; every token has one.")
 def last_token_alone(masks: list[Tensor]) -> Tensor:
     return (_product(masks) > 0).sum(dim=-1)[-1]

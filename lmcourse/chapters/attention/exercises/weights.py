@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -66,6 +66,7 @@ attention_weights = Exercise(
         case("three queries, five keys", *_pair(_FIXED, 2, 2, 3, 5, 8)),
         case("a 64-wide head", *_pair(_FIXED, 1, 1, 4, 4, 64)),
         case("large scores", *_large(_FIXED)),
+        edge(case("bf16 stays bf16", *(integers(_FIXED, 1, 1, n, 16, dtype=torch.bfloat16) for n in (2, 3)))),
     ],
     hidden_cases=_cases,
     hints=[
@@ -92,6 +93,14 @@ def times_root_d(q: Tensor, k: Tensor) -> Tensor:
 def keys_reshaped(q: Tensor, k: Tensor) -> Tensor:
     b, h, t, d = k.shape
     return _scores(q, k.reshape(b, h, d, t).mT, q.shape[-1] ** -0.5).softmax(dim=-1)
+
+
+@attention_weights.misconception(
+    "You bring queries and keys to length 1, so only their directions count. A dot product also depends on their "
+    "lengths."
+)
+def directions_only(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(F.normalize(q, dim=-1), F.normalize(k, dim=-1), q.shape[-1] ** -0.5).softmax(dim=-1)
 
 
 @attention_weights.misconception(

@@ -80,6 +80,22 @@ def without_itself(s: int, t: int, window: int) -> Tensor:
     return (distance > 0) & (distance < window)
 
 
+@sliding_window_mask.misconception(
+    "You show the `window` tokens before each token, and not the token itself. It is the last one of its window."
+)
+def window_before_itself(s: int, t: int, window: int) -> Tensor:
+    distance = _distance(s, t, window)
+    return (distance > 0) & (distance <= window)
+
+
+@sliding_window_mask.misconception(
+    "Your window is one token too short. The token itself and window − 1 tokens before it are `window` in all."
+)
+def one_too_few(s: int, t: int, window: int) -> Tensor:
+    distance = _distance(s, t, window)
+    return (distance >= 0) & (distance < window - 1)
+
+
 @sliding_window_mask.misconception("Your window reaches into the future as well: a decoder's window looks back only.")
 def both_ways(s: int, t: int, window: int) -> Tensor:
     return _distance(s, t, window).abs() < window

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -58,6 +58,7 @@ alibi_bias = Exercise(
         case("one head, three tokens", torch.tensor([0.5]), 3, 3),
         case("two heads, four tokens", _TWO, 4, 4),
         case("the last two of five tokens", _TWO, 2, 5),
+        edge(case("slopes in float64", _TWO.double(), 2, 3)),
         case("more queries than tokens", _TWO, 4, 3),
     ],
     hidden_cases=_bias_cases,
@@ -96,6 +97,19 @@ def future_at_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
 def queries_from_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
     _bias(slopes, queries, keys)
     return _penalties(slopes, queries, keys, shift=queries - keys)
+
+
+@alibi_bias.misconception("All your heads have the first slope. Each head has its own.")
+def first_slope_for_all(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    return _bias(slopes[:1].expand(len(slopes)), queries, keys)
+
+
+@alibi_bias.misconception(
+    "You multiply a mask of zeros and ones by −∞, and 0 · ∞ is NaN. Put −∞ where a key is ahead: masked_fill."
+)
+def zero_times_infinity(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    bias = _bias(slopes, queries, keys)
+    return bias.masked_fill(~bias.isinf(), torch.nan)
 
 
 @alibi_bias.misconception("You count the token itself as one step away. Its distance is 0.")

@@ -187,6 +187,20 @@ def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, max_d
 
 
 @t5_bucket.misconception(
+    "You take the logarithm of the distance itself. Far buckets begin at n/2: take the logarithm of distance / (n/2)."
+)
+def logarithm_of_the_distance(
+    offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128
+) -> Tensor:
+    count = buckets // 2 if bidirectional else buckets
+    exact = count // 2
+    distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
+    far = exact + (distance.clamp(min=1).double().log() / math.log(max_distance) * exact).long()
+    found = torch.where(distance < exact, distance, far.clamp(max=count - 1))
+    return found + count * (offset > 0) if bidirectional else found
+
+
+@t5_bucket.misconception(
     "You round up. A bucket begins at its border, so a distance between two borders is rounded down."
 )
 def rounded_up(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:

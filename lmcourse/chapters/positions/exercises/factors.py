@@ -26,7 +26,7 @@ def _factor(m: int, speed: float) -> complex:
 
 
 def _factor_cases(random: Random) -> list[Case]:
-    speed, slow = round(random.uniform(0.1, 0.9), 3), round(random.uniform(0.001, 0.05), 4)
+    speed, slow = round(random.uniform(0.1, 0.9), 3), round(random.uniform(0.001, 0.05), 6)
     m, n = random.randint(10, 90), random.randint(200, 5000)
     return [
         _ask("the product at other places", "products", 0.7, 1, 0, 1, 2, 3, 50),
@@ -180,6 +180,22 @@ def powers_of_the_speed(m: int, speed: float) -> complex:
 def single_precision(m: int, speed: float) -> complex:
     angle = torch.tensor(m, dtype=torch.float32) * speed
     return torch.complex(angle.cos(), angle.sin()).item()
+
+
+@position_factor.misconception(
+    "You multiply by the speed, so the factor has the length `speed`, even at position 0. The speed belongs into the "
+    "angle."
+)
+def speed_as_the_length(m: int, speed: float) -> complex:
+    return speed * cmath.exp(1j * m)
+
+
+@position_factor.misconception(
+    "You take the direction of 1 + i·m·speed. Its angle never exceeds 90°, so later steps are shorter. All steps turn "
+    "by the same angle."
+)
+def direction_of_a_sum(m: int, speed: float) -> complex:
+    return complex(1, m * speed) / abs(complex(1, m * speed))
 
 
 @position_factor.misconception("You add cosine and sine. They are the two parts of one number: cos + i sin.")

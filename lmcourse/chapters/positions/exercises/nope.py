@@ -73,6 +73,28 @@ def summed(x: Tensor) -> Tensor:
     return 1 / x.cumsum(dim=1).square().mean(dim=-1)
 
 
+@nope_position_signal.misconception(
+    "You divide every sum by the length of the text. Token s averages s + 1 tokens, so divide its sum by s + 1."
+)
+def divided_by_the_length(x: Tensor) -> Tensor:
+    return (1 / (x.double().cumsum(dim=1) / x.shape[1]).square().mean(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
+    "Hidden scores of 0 still get weight, because e^0 is 1. Fill them with −∞ before the softmax."
+)
+def hidden_scores_of_zero(x: Tensor) -> Tensor:
+    weights = torch.ones(x.shape[1], x.shape[1], dtype=torch.float64).tril().softmax(dim=-1)
+    return (1 / (weights @ x.double()).square().mean(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
+    "You return the positions 1, 2, 3 and so on, which is what noise gives on average. Compute the signal from x."
+)
+def positions_themselves(x: Tensor) -> Tensor:
+    return torch.arange(1, x.shape[1] + 1, dtype=x.dtype).expand(x.shape[:2])
+
+
 @nope_position_signal.misconception("You return the mean square, which falls like 1/s. The signal is its inverse.")
 def not_inverted(x: Tensor) -> Tensor:
     return 1 / _signal(x)

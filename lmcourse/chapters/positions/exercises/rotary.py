@@ -93,6 +93,7 @@ rope = Exercise(
         case("three tokens", _SOME, torch.tensor([0, 1, 2])),
         case("three tokens, later in the text", _SOME, torch.tensor([7, 8, 9])),
         case("base 100", _SOME, torch.tensor([0, 1, 2]), base=100.0),
+        case("three pairs", normal(Random(5), 2, 6), torch.tensor([3, 4])),
         edge(case("bf16 at position 1001", clear_bf16(Random(3), 12, _FAR), _FAR)),
         case("an odd width", torch.ones(1, 3), torch.tensor([1])),
     ],
@@ -174,6 +175,38 @@ def half_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tenso
     return turned_pairs(x, positions, base**0.5)
 
 
+@rope.misconception("Your exponent is 4i/d: an arange in steps of 2 is 2i already. Pair i turns at base^(−2i/d).")
+def twice_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned_pairs(x, positions, base**2)
+
+
+@rope.misconception(
+    "You overwrite the first feature of a pair before the second one needs it. Compute both from the old pair."
+)
+def overwritten(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    cos, sin = angle.cos(), angle.sin()
+    return _both_formulas(x, lambda a, b: (a * cos - b * sin, (a * cos - b * sin) * sin + b * cos))
+
+
+@rope.misconception(
+    "Your angles belong to neighbours, but you mix feature i with feature i + d/2. Neighbours 2i and 2i + 1 are a pair."
+)
+def halves_mixed(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base).repeat_interleave(2, dim=-1)
+    first, second = x.double().chunk(2, dim=-1)
+    return (x.double() * angle.cos() + torch.cat([-second, first], dim=-1) * angle.sin()).to(x.dtype)
+
+
+@rope.misconception(
+    "You round the angles to the dtype of x. In bf16 an angle of 1001 becomes 1000: keep them in float32."
+)
+def angles_rounded(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base).to(x.dtype)
+    a, b = x[..., ::2], x[..., 1::2]
+    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(-2)
+
+
 @rope.misconception("You count the tokens yourself, from 0. A token's position is in `positions`.")
 def counted_from_zero(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, torch.arange(len(positions)), base)
@@ -207,6 +240,17 @@ def products_in_bf16(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., ::2], x[..., 1::2]
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+
+
+@rope.misconception(
+    "You compute in the dtype of x throughout. In bf16 position 1001 becomes 1000: turn positions and x into float32 "
+    "first, and cast the result."
+)
+def all_in_the_dtype_of_x(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    speed = angles(torch.tensor(1), x.shape[-1], base).to(x.dtype)
+    angle = positions.to(x.dtype)[:, None] * speed
+    a, b = x[..., ::2], x[..., 1::2]
+    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(-2)
 
 
 @rope.misconception("You round the angles' cosines and sines to 16 bits: keep them in float32.")

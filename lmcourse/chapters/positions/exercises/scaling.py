@@ -131,6 +131,17 @@ def interpolation_multiplied(width: int, base: float, kind: str, factor: float, 
     return _speeds(width, base, kind, 1 / factor if kind == "interpolation" else factor, trained)
 
 
+@rope_speeds.misconception(
+    "By parts: you mix with the speeds of the NTK kind. Slow pairs are divided by the factor, as in interpolation."
+)
+def mixed_with_ntk(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    whole, slow = _powers(width, base).double(), _speeds(width, base, "ntk", factor, trained).double()
+    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
+    return (kept * whole + (1 - kept) * slow).float()
+
+
 @rope_speeds.misconception("By parts: you count radians, not turns. A turn is 2π radians.")
 def radians(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":

@@ -131,6 +131,30 @@ def key_times_vector(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return _shaw(q, k, 0 * vectors) + _shaw(k, 0 * k, vectors.flip(0)).transpose(-1, -2)
 
 
+@shaw_scores.misconception("You add no vector beyond the clip. Keys that are farther away share the outermost vector.")
+def nothing_beyond_the_clip(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    relative = _shaw(q, 0 * k, vectors)
+    near = _offsets(q.shape[1]).abs() <= vectors.shape[0] // 2
+    return _shaw(q, k, 0 * vectors) + relative * near
+
+
+@shaw_scores.misconception(
+    "You give all keys of the past the first vector. The first vector belongs to offset −K: add K to the offset, then "
+    "clamp."
+)
+def past_without_vectors(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    index = _offsets(q.shape[1]).clamp(0, len(vectors) - 1)
+    relative: Tensor = (q @ vectors.T).gather(-1, index.expand(len(q), -1, -1)) / q.shape[-1] ** 0.5
+    return _shaw(q, k, 0 * vectors) + relative
+
+
+@shaw_scores.misconception(
+    "You add the vector to the query as well as to the key. It is added to the key alone: q·k + q·a."
+)
+def vectors_on_both_sides(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    return _shaw(q, k, vectors) + _shaw(k, 0 * k, vectors.flip(0)).transpose(-1, -2)
+
+
 @shaw_scores.misconception(
     "You use the same vectors for past and future. The sign of the offset counts: there are 2K + 1 vectors."
 )

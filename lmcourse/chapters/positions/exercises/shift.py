@@ -102,6 +102,13 @@ def halves_paired(k: int, d: int) -> Tensor:
     return _shift_matrix(k, d)[halves_order][:, halves_order]
 
 
+@shift_matrix.misconception(
+    "You multiply the matrix of one step by k. k steps multiply the *angle* by k: cos ωk, not k · cos ω."
+)
+def one_step_times_k(k: int, d: int) -> Tensor:
+    return k * _shift_matrix(1, d)
+
+
 @shift_matrix.misconception("Your matrix has only cosines. A rotation mixes the two waves of a pair.")
 def cosines_only(k: int, d: int) -> Tensor:
     return _shift_matrix(k, d).diag().diag()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.inputs import angles
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -31,6 +31,7 @@ def _sinusoidal_cases(random: Random) -> list[Case]:
     return [
         case("other positions", torch.tensor([7, 0, 30, 7, 2]), 6),
         case("far positions", torch.tensor([19_999, 4096]), 4),
+        case("far positions, many pairs", torch.tensor([19_873, 14_999]), 256),
         case("other widths", torch.tensor([3, 5]), 2),
         case("bad input", torch.tensor([0, 1]), 1),
         case("other positions", near, 6),
@@ -55,15 +56,17 @@ sinusoidal = Exercise(
         case("position 9, d = 8", torch.tensor([9]), 8),
         case("position 3, d = 6", torch.tensor([3]), 6),
         case("far positions", torch.tensor([1000, 20_000]), 4),
+        edge(case("position 20,000, where float32 angles are off by 0.001", torch.tensor([20_000]), 128)),
         case("an odd width", torch.arange(3), 5),
     ],
     hidden_cases=_sinusoidal_cases,
     hints=[
         "ω falls by equal ratios from 1 at pair 0 to 1/10000 at pair d/2, so ω of pair i is 10000^(−2i/d). First make "
         "a table of angles, one row per position and one column per pair: angle = position · ω.",
-        "torch.arange(0, d, 2) / d is 2i/d for all pairs at once; positions[:, None] * omega is the table.",
+        "torch.arange(0, d, 2, dtype=torch.float64) / d is 2i/d for all pairs at once; positions[:, None] * omega is "
+        "the table. In float32 the angles of far positions would be off by 0.001.",
         "torch.stack([angles.sin(), angles.cos()], dim=-1) has the shape (s, d/2, 2), and .flatten(-2) puts each sine "
-        "next to its cosine.",
+        "next to its cosine. .float() comes last.",
     ],
 )
 
@@ -96,6 +99,21 @@ def cosine_first(positions: Tensor, d: int) -> Tensor:
 @sinusoidal.misconception("Your exponent is i/d: then pair d/2 would turn by 1/100. It must turn by 1/10000.")
 def half_the_exponent(positions: Tensor, d: int) -> Tensor:
     return _pairs(angles(positions, d, base=100.0))
+
+
+@sinusoidal.misconception(
+    "You number the pairs from 1, so no pair turns by 1 radian a token. The first pair is pair 0, with ω = 1."
+)
+def pairs_from_one(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    return _pairs(positions.double()[:, None] * 10_000.0 ** (-torch.arange(2, d + 2, 2, dtype=torch.float64) / d))
+
+
+@sinusoidal.misconception(
+    "Your ratio has the base e. Pair d/2 would turn by 1/10000, so the base is 10000: e^(−2i/d · ln 10000)."
+)
+def powers_of_e(positions: Tensor, d: int) -> Tensor:
+    return _pairs(angles(positions, d, base=math.e))
 
 
 @sinusoidal.misconception("You count positions from 1. The first token is at position 0: sine 0, cosine 1.")
@@ -154,6 +172,26 @@ def moved_by_a_quarter_turn(positions: Tensor, d: int) -> Tensor:
     return torch.stack([angle.sin(), (angle + math.pi / 2).sin()], dim=-1).flatten(-2)
 
 
+@sinusoidal.misconception(
+    "Your angles are in float32. At position 20,000 they are off by about 0.001: compute them in float64, and make the "
+    "sines and cosines float32 at the end."
+)
+def angles_in_float32(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    speeds = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10_000.0) / d))
+    return _pairs((positions.float()[:, None] * speeds).double())
+
+
+@sinusoidal.misconception(
+    "Your angles are in float32, and those of far positions are rounded to 0.001 or so. Use dtype=torch.float64 for "
+    "the exponents."
+)
+def powers_in_float32(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    speeds = 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    return _pairs((positions[:, None] * speeds).double())
+
+
 @sinusoidal.variant
 def row_by_row(positions: Tensor, d: int) -> Tensor:
     if d % 2 != 0:
@@ -184,9 +222,9 @@ def exponential_of_the_logarithm(positions: Tensor, d: int) -> Tensor:
     if d & 1:
         raise ValueError("odd")
     table = torch.empty(positions.numel(), d)
-    speed = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10_000.0) / d))
-    table[:, 0::2] = torch.sin(positions.float().unsqueeze(1) * speed)
-    table[:, 1::2] = torch.cos(positions.float().unsqueeze(1) * speed)
+    speed = torch.exp(torch.arange(0, d, 2).double() * (-math.log(10_000.0) / d))
+    table[:, 0::2] = torch.sin(positions.double().unsqueeze(1) * speed)
+    table[:, 1::2] = torch.cos(positions.double().unsqueeze(1) * speed)
     return table
 
 

@@ -86,6 +86,15 @@ def from_zero(heads: int) -> Tensor:
     return torch.tensor([slope / ratio for slope in _list(heads)])
 
 
+@alibi_slopes.misconception(
+    "Both of your series begin at 1. Each begins at its own ratio, so their exponents count from 1, not from 0."
+)
+def both_series_from_zero(heads: int) -> Tensor:
+    power = 1 << (heads.bit_length() - 1)
+    finer = [2.0 ** (-4 * head / power) for head in range(2 * power)]
+    return torch.tensor([2.0 ** (-8 * head / power) for head in range(power)] + finer[::2][: heads - power])
+
+
 @alibi_slopes.misconception("Your slopes increase. The first head is the steepest, and the series decreases to 2^−8.")
 def going_up(heads: int) -> Tensor:
     return _slopes(heads).flip(0)

@@ -80,11 +80,13 @@ is_relative = Exercise(
         case("only the sum of both positions counts", _HANKEL),
         case("a constant main diagonal, and nothing else", _OUTER),
         case("one head is relative, the other is not", _ONE_SIDED),
+        case("one head is not relative, the other is", _ONE_SIDED.flip(0)),
         case("two heads, one too high where the other is too low", _OPPOSITE),
         case("a slow drift, 0.00006 a token", drift(5, 6e-5)),
         case("a wrong score in the future", but(_SMALL, 0, 1, 9.0)),
         case("a wrong score in the past", but(_SMALL, 1, 0, 9.0)),
         case("a hidden key beside visible ones", but(_SMALL, 1, 0, -math.inf)),
+        case("a hidden key beside scores of 0", but(_SMALL, 1, 1, -math.inf)),
         case("two texts of two heads", torch.stack([_OPPOSITE, _OPPOSITE.flip(0)])),
         case("two texts of two heads, all relative", torch.stack([_RELATIVE, 2 * _RELATIVE])),
         case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
@@ -147,6 +149,26 @@ def neighbours_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return not ((scores[..., 1:, 1:] - scores[..., :-1, :-1]).abs() > tolerance).any().item()
 
 
+@is_relative.misconception("One relative head is enough for you. All matrices of the batch have to pass.")
+def any_head_is_enough(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return any(_is_relative(matrix, tolerance) for matrix in scores.reshape(-1, *scores.shape[-2:]))
+
+
+@is_relative.misconception(
+    "You compare the standard deviation with the tolerance. It is smaller than largest minus smallest."
+)
+def standard_deviation(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    lines = [line for line in _diagonals(scores) if line.shape[-1] > 1]
+    return not any(bool((line.std(-1) > tolerance).any()) for line in lines)
+
+
+@is_relative.misconception(
+    "You replace −∞ by 0, so a hidden key looks like a score of 0. On one diagonal, −∞ beside a 0 is not constant."
+)
+def infinities_as_zeros(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return _is_relative(scores.masked_fill(scores.isneginf(), 0.0), tolerance)
+
+
 @is_relative.misconception("You look at the first head only. All matrices of the batch have to pass.")
 def first_matrix(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.reshape(-1, *scores.shape[-2:])[0], tolerance)
@@ -165,6 +187,15 @@ def future_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
 @is_relative.misconception("You average over the heads, where differences can cancel. Every matrix has to pass.")
 def heads_averaged(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.reshape(-1, *scores.shape[-2:]).mean(dim=0), tolerance)
+
+
+@is_relative.misconception(
+    "You compare the diagonals of different matrices with each other. Each head has its own constants: look for the "
+    "largest and the smallest entry within one matrix."
+)
+def matrices_together(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    lines = [diagonal.flatten() for diagonal in _diagonals(scores)]
+    return not any(bool(line.max() - line.min() > tolerance) for line in lines)
 
 
 @is_relative.misconception(

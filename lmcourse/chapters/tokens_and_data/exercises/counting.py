@@ -102,7 +102,7 @@ merge_counted = Exercise(
         _tried("two words hold it, two do not", [[5, 1, 2], [1, 2, 6], [5, 1], [6, 7]], [2, 3, 4, 5], (1, 2)),
         _tried("a neighbour pair is there twice", [[5, 1, 2, 5, 1], [5, 1]], [2, 3], (1, 2)),
         _tried("twice in a word", [[1, 2, 3, 1, 2, 3]], [2], (1, 2)),
-        _tried("side by side", [[1, 2, 1, 2]], [1], (1, 2)),
+        _tried("side by side: two new tokens are neighbours", [[1, 2, 1, 2]], [1], (1, 2)),
         _tried("a run", [[7, 7, 7, 7], [7, 7, 7]], [1, 2], (7, 7)),
         _tried("one merge after another", [[5, 1, 2, 6], [1, 2, 6], [2, 6]], [1, 2, 3], (1, 2), (256, 6)),
         edge(_tried("a pair that is nowhere", [[5, 1, 6], [2, 1]], [1, 2], (1, 2))),
@@ -253,6 +253,85 @@ def old_neighbours(words: Words, times: list[int], counts: Counts, where: Where,
                 change((new, right), number, many)
             place += 2
         words[number] = merged(word, pair, new)
+
+
+@merge_counted.misconception(
+    "Where two merges touch, you count pairs with old neighbours. There the neighbour is `new` as well, and (new, new) "
+    "is a pair."
+)
+def old_neighbours_of_counts(
+    words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int
+) -> None:
+    """Read neighbours in the old word, but find the places in the merged word."""
+    for number in sorted(where.get(pair, ())):
+        word, many, place = words[number], times[number], 0
+        while place < len(word):
+            if tuple(word[place : place + 2]) != pair:
+                place += 1
+                continue
+            changes = [(pair, -many)]
+            for left in word[place - 1 : place] if place else ():
+                changes += [((left, pair[0]), -many), ((left, new), many)]
+            for right in word[place + 2 : place + 3]:
+                changes += [((pair[1], right), -many), ((new, right), many)]
+            for each, by in changes:
+                counts[each] = counts.get(each, 0) + by
+                if counts[each] <= 0:
+                    del counts[each]
+            place += 2
+        for each in pairwise(word):
+            where[each] = where[each] - {number}
+        words[number] = merged(word, pair, new)
+        for each in pairwise(words[number]):
+            where[each] = where.get(each, set()) | {number}
+    _clean(counts, where)
+
+
+@merge_counted.misconception(
+    "You do not change `where`. New pairs need entries there, and words leave the sets of pairs that they lost."
+)
+def places_not_changed(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    places = {each: {*numbers} for each, numbers in where.items()}
+    _mistake()(words, times, counts, where, pair, new)
+    where.clear()
+    where.update(places)
+
+
+@merge_counted.misconception(
+    "You give the names `words`, `counts` and `where` to new objects. Change the old ones, which the caller still "
+    "holds."
+)
+def new_objects(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    _mistake()([*words], times, dict(counts), {each: {*numbers} for each, numbers in where.items()}, pair, new)
+
+
+@merge_counted.misconception(
+    "The merged word is not written back, so the next merge misses pairs that `counts` has lost. Put it into "
+    "`words[number]`."
+)
+def not_written_back(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    """Raise KeyError in a second merge, which looks for the old word's pairs."""
+    for number in sorted(where.get(pair, ())):
+        for each in pairwise(words[number]):
+            counts[each] -= times[number]
+            where[each] = where.get(each, set()) - {number}
+            _clean(counts, where)
+        for each in pairwise(merged(words[number], pair, new)):
+            counts[each] = counts.get(each, 0) + times[number]
+            where[each] = where.get(each, set()) | {number}
+
+
+@merge_counted.misconception("You add 1 for each new pair. Add as many as the word occurs: times[n].")
+def added_once(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    for number in sorted(where.get(pair, ())):
+        for each in pairwise(words[number]):
+            counts[each] -= times[number]
+            where[each] = where[each] - {number}
+        words[number] = merged(words[number], pair, new)
+        for each in pairwise(words[number]):
+            counts[each] = counts.get(each, 0) + 1
+            where[each] = where.get(each, set()) | {number}
+    _clean(counts, where)
 
 
 @merge_counted.misconception("You count a pair once per word. It may occur twice in one word.")

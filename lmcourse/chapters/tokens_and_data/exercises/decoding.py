@@ -131,6 +131,15 @@ def index_error(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
+@decode.misconception(
+    "You leave the check of a token to the list: too large a number raises IndexError, and −1 is its last entry. Check "
+    "the range, and raise ValueError."
+)
+def left_to_the_list(tokens: list[int], merges: list[Pair]) -> str:
+    pieces = _pieces(merges)
+    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
+
+
 @decode.misconception("You leave out a token that does not exist. Raise ValueError.")
 def left_out(tokens: list[int], merges: list[Pair]) -> str:
     pieces = dict(enumerate(_pieces(merges)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call
 from lmcourse.chapters.tokens_and_data.exercises.merging import merged
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.exercise import Exercise
 
 Pair = tuple[int, int]
@@ -61,7 +61,7 @@ def _hidden(random: Random) -> list[Case]:
         call("letters of several bytes", "encode_word", "东京東京", [(230, 157), (256, 177), (228, 186)]),
         call("letters of several bytes", "encode_word", "né", _NE),
         call("a merge in the middle of two letters", "encode_word", "éé", [(169, 195), (195, 256)]),
-        call("the same bytes by two ways", "encode_word", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)]),
+        edge(call("the same bytes by two ways", "encode_word", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)])),
         call("no word", "encode_word", "", TOY),
         call("a word with its blank", "encode_word", " low ", [*TOY, (32, 108)]),
         call("a word with its blank", "encode_word", " abab", [(32, 97), (97, 98), (256, 98)]),
@@ -143,6 +143,54 @@ def fewest(word: str, merges: list[Pair]) -> list[int]:
 @encode_word.misconception("You apply the leftmost merge that fits. The order of learning decides.")
 def left_to_right(word: str, merges: list[Pair]) -> list[int]:
     return _repeatedly(word, merges, lambda rank, at: at)
+
+
+@encode_word.misconception(
+    "You go through the word once and join what fits on the way. The merge that was learned first comes first, "
+    "wherever its pair is."
+)
+def in_one_pass(word: str, merges: list[Pair]) -> list[int]:
+    rank = {pair: index for index, pair in enumerate(merges)}
+    tokens: list[int] = []
+    for byte in word.encode():
+        if tokens and (tokens[-1], byte) in rank:
+            tokens[-1] = 256 + rank[tokens[-1], byte]
+        else:
+            tokens.append(byte)
+    return tokens
+
+
+@encode_word.misconception("You sort the merges by their numbers. Apply them in the order of the list.")
+def sorted_merges(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for pair in sorted(merges):
+        tokens = merged(tokens, pair, 256 + merges.index(pair))
+    return tokens
+
+
+@encode_word.misconception("You stop at the first merge that does not fit. Later merges may fit: try all of them.")
+def stopped_at_the_first_that_fails(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in enumerate(merges, start=256):
+        if pair not in pairwise(tokens):
+            break
+        tokens = merged(tokens, pair, new)
+    return tokens
+
+
+@encode_word.misconception("You put a blank in front of the word. Its bytes are the word as it is.")
+def blank_in_front(word: str, merges: list[Pair]) -> list[int]:
+    return _reference(" " + word, merges)
+
+
+@encode_word.misconception(
+    "You make token i of merge number i. Tokens 0 to 255 are the bytes, so it makes token 256 + i."
+)
+def ids_from_zero(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in enumerate(merges):
+        tokens = merged(tokens, pair, new)
+    return tokens
 
 
 @encode_word.misconception("You apply the merge that was learned last. Apply the one that was learned first.")

@@ -83,6 +83,29 @@ def overlapping(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
+@merge.misconception("You skip the token after a merge. Continue right after the pair, two tokens further on.")
+def one_token_skipped(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    found, at = [], 0
+    while at < len(tokens):
+        here = tuple(tokens[at : at + 2]) == pair
+        found.append(new if here else tokens[at])
+        at += 3 if here else 1
+    return found
+
+
+@merge.misconception(
+    "You replace each token of the pair by itself. Only both together, side by side, become one new token."
+)
+def each_token_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    return [new if token in pair else token for token in tokens]
+
+
+@merge.misconception("You append the last token even if a merge has used it up.")
+def last_token_twice(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    kept: list[int] = last_lost(tokens, pair, new)
+    return kept + tokens[-1:]
+
+
 @merge.misconception("You stop after one merge. Merge the pair wherever it occurs.")
 def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
     for at in range(len(tokens) - 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from random import Random
 
 import numpy as np
@@ -92,6 +92,35 @@ def each_word_once(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, 1) for word, many in _zip(words, times) if many for pair in pairwise(word))
 
 
+@count_pairs.misconception(
+    "You do not use `times`. A word that occurs zero times adds no pair, and one that occurs five times adds five."
+)
+def times_not_used(words: Words, times: list[int]) -> dict[Pair, int]:
+    return _counted((pair, 1) for word, _ in _zip(words, times) for pair in pairwise(word))
+
+
+@count_pairs.misconception(
+    "You set a pair's count instead of adding to it. A pair may come again, in this word or another."
+)
+def counts_set(words: Words, times: list[int]) -> dict[Pair, int]:
+    return {pair: many for word, many in _zip(words, times) if many for pair in pairwise(word)}
+
+
+@count_pairs.misconception("You stop one pair too early: a word of n tokens has n − 1 pairs.")
+def last_pair_lost(words: Words, times: list[int]) -> dict[Pair, int]:
+    return _counted((pair, n) for word, n in _zip(words, times) for pair in pairwise(word[:-1]))
+
+
+@count_pairs.misconception("You count every two tokens of a word. Only neighbours are a pair.")
+def every_two_tokens(words: Words, times: list[int]) -> dict[Pair, int]:
+    return _counted((pair, n) for word, n in _zip(words, times) for pair in combinations(word, 2))
+
+
+@count_pairs.misconception("You leave out pairs that occur once. Only pairs with a count of 0 are left out.")
+def once_left_out(words: Words, times: list[int]) -> dict[Pair, int]:
+    return {pair: count for pair, count in _reference(words, times).items() if count > 1}
+
+
 @count_pairs.misconception("You count one pair in 7 7 7. It has two: pairs may overlap.")
 def no_overlap(words: Words, times: list[int]) -> dict[Pair, int]:
     counts: Counter[Pair] = Counter()
@@ -110,6 +139,14 @@ def no_overlap(words: Words, times: list[int]) -> dict[Pair, int]:
 def across_words(words: Words, times: list[int]) -> dict[Pair, int]:
     text = [token for word, many in _zip(words, times) for token in word * many]
     return dict(Counter(pairwise(text)))
+
+
+@count_pairs.misconception(
+    "You pair the last token of a word with the first of the next word. No pair reaches across the border of two words."
+)
+def into_the_next_word(words: Words, times: list[int]) -> dict[Pair, int]:
+    longer = [word + after[:1] for word, after in zip(words, [*words[1:], []], strict=False)]
+    return _counted((pair, n) for word, n in _zip(longer, times) for pair in pairwise(word))
 
 
 @count_pairs.misconception("You count (1, 2) and (2, 1) together. They are different pairs.")

@@ -78,6 +78,27 @@ def global_seed(seed: int, count: int) -> Tensor:
     return torch.rand(count)
 
 
+@own_numbers.misconception(
+    "You save the state of the shared generator after you have seeded it. Save it before, or make a separate generator."
+)
+def saved_too_late(seed: int, count: int) -> Tensor:
+    torch.manual_seed(seed)
+    state = torch.get_rng_state()
+    numbers = torch.rand(count)
+    torch.set_rng_state(state)
+    return numbers
+
+
+@own_numbers.misconception(
+    "You seed the generators of torch, NumPy and Python that all code shares. Seed only a separate generator."
+)
+def seeds_everything(seed: int, count: int) -> Tensor:
+    np.random.seed(seed % 2**32)
+    python_random.seed(seed)
+    torch.manual_seed(seed)
+    return torch.rand(count)
+
+
 @own_numbers.misconception("You seed Python's generator. torch does not use it.")
 def python_seed(seed: int, count: int) -> Tensor:
     python_random.seed(seed)

@@ -132,6 +132,46 @@ def each_word_once(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, times=lambda n: 1)
 
 
+@train_bpe.misconception("You compare in how many words a pair is. Compare how often it occurs in the text: `counts`.")
+def by_the_number_of_words(words: dict[str, int], merges: int) -> list[Pair]:
+    texts = [list(word.encode()) for word in words]
+    found: list[Pair] = []
+    while len(found) < merges:
+        places = Counter(pair for text in texts for pair in {*pairwise(text)})
+        counts: Counter[Pair] = Counter()
+        for text, many in zip(texts, words.values(), strict=True):
+            for pair in pairwise(text):
+                counts[pair] += many
+        best = min(places, key=lambda pair: (-places[pair], pair), default=None)
+        if best is None or counts[best] < 2:
+            break
+        texts = [merged(text, best, 256 + len(found)) for text in texts]
+        found.append(best)
+    return found
+
+
+@train_bpe.misconception("All your merges make the same token. Merge number i makes token 256 + i.")
+def always_the_same_token(words: dict[str, int], merges: int) -> list[Pair]:
+    texts = [list(word.encode()) for word in words]
+    found: list[Pair] = []
+    while len(found) < merges:
+        counts: Counter[Pair] = Counter()
+        for text, many in zip(texts, words.values(), strict=True):
+            for pair in pairwise(text):
+                counts[pair] += many
+        best = min(counts, key=lambda pair: (-counts[pair], pair), default=None)
+        if best is None or counts[best] < 2:
+            break
+        texts = [merged(text, best, 256) for text in texts]
+        found.append(best)
+    return found
+
+
+@train_bpe.misconception("You take the rarest pair. Take the most common one: the one with the largest count.")
+def rarest_first(words: dict[str, int], merges: int) -> list[Pair]:
+    return _learn(words, merges, key=lambda pair, count: (count, pair), least=1)
+
+
 @train_bpe.misconception("You merge pairs that occur once. Stop before that: such a merge saves a single token.")
 def until_nothing_left(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, least=1)

@@ -94,6 +94,33 @@ def the_longer(size: float, host: float, link: float, pinned: bool) -> Times:
     return first, max(first, size / link)
 
 
+@copy_seconds.misconception(
+    "You count two copies inside main memory. The batch is copied there once; the second copy goes over the bus."
+)
+def twice_inside(size: float, host: float, link: float, pinned: bool) -> Times:
+    first = 0.0 if pinned else 2 * size / host
+    return first, first + size / link
+
+
+@copy_seconds.misconception(
+    "A batch in pinned memory still has to cross the bus: it is on the device after size / link."
+)
+def pinned_at_once(size: float, host: float, link: float, pinned: bool) -> Times:
+    return (0.0, 0.0) if pinned else _reference(size, host, link, pinned)
+
+
+@copy_seconds.misconception(
+    "The program waits for the copy inside main memory, at `host` bytes per second. You let it wait for the bus."
+)
+def waits_for_the_bus(size: float, host: float, link: float, pinned: bool) -> Times:
+    return (0.0 if pinned else size / link), _reference(size, host, link, pinned)[1]
+
+
+@copy_seconds.misconception("You add the bandwidths. Copies one after the other add their *times*.")
+def bandwidths_added(size: float, host: float, link: float, pinned: bool) -> Times:
+    return (0.0, size / link) if pinned else (size / host, size / (host + link))
+
+
 @copy_seconds.misconception("You divide the bandwidth by the bytes. Seconds are bytes divided by bytes per second.")
 def upside_down(size: float, host: float, link: float, pinned: bool) -> Times:
     first, second = (0.0 if pinned else host / (size or 1.0)), link / (size or 1.0)

@@ -114,6 +114,32 @@ def no_shift(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 0)
 
 
+@batch_at.misconception("Your targets are two tokens later than the inputs. They are one token later.")
+def shifted_by_two(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    longer = torch.cat([tokens.long(), tokens.long()[-1:]])
+    return _rows(tokens, starts, length, 0), _rows(longer, starts, length, 2)
+
+
+@batch_at.misconception(
+    "You check that the inputs lie inside the text. The last target is one token further, and must lie inside, too."
+)
+def last_target_unchecked(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    if any(not 0 <= start <= len(tokens) - length for start in starts):
+        raise ValueError("a window does not fit into the text")
+    longer = torch.cat([tokens.long(), tokens.long()[:1]])
+    return _rows(tokens, starts, length, 0), _rows(longer, starts, length, 1)
+
+
+@batch_at.misconception(
+    "You leave the borders to the index: beyond the end it raises IndexError, and below zero it counts from the end. "
+    "Check each start, and raise ValueError."
+)
+def borders_left_to_the_index(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    places = torch.tensor(starts, dtype=torch.int64)[:, None] + torch.arange(length)
+    return tokens.long()[places], tokens.long()[places + 1]
+
+
 @batch_at.misconception("Your targets are one token *before* the inputs. They are one token after.")
 def shifted_back(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)

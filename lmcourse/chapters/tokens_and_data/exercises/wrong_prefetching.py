@@ -21,6 +21,17 @@ def i_plus_2(loader: Iterable[Any], copy: Act, train: Act) -> None:
         ready = coming
 
 
+def only_below_i_plus_2(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Test `if i + 2 < len(batches)`, which never copies the last batch."""
+    batches = list(loader)
+    ready = coming = copy(batches[0]) if batches else None
+    for i in range(len(batches)):
+        if i + 2 < len(batches):
+            coming = copy(batches[i + 1])
+        train(ready)
+        ready = coming
+
+
 def no_overlap(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """Copy, train, copy, train."""
     for batch in loader:
@@ -84,6 +95,32 @@ def while_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
         coming = copy(batch) if batch is not None else None
         train(ready)
         ready = coming
+
+
+def while_a_batch_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Loop with `while batch:`, which does not even copy an empty batch."""
+    source = iter(loader)
+    waiting: list[Any] = []
+    while batch := next(source, None):
+        waiting.append(copy(batch))
+        if len(waiting) == 2:
+            train(waiting.pop(0))
+    for last in waiting:
+        train(last)
+
+
+def first_copied_twice(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """Copy the first batch before the loop and again in it."""
+    ready = None
+    for number, batch in enumerate(loader):
+        if number == 0:
+            ready = copy(batch)
+        coming = copy(batch)
+        if number > 0:
+            train(ready)
+        ready = coming
+    if ready is not None:
+        train(ready)
 
 
 def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
@@ -172,6 +209,10 @@ def returns_copies(loader: Iterable[Any], copy: Act, train: Act) -> list[Any]:
 
 WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ("You never train on the last batch, and twice on the one before it, as with `i + 2`.", i_plus_2),
+    (
+        "You never copy the last batch: batch i + 1 exists if i + 1 < the number of batches, not i + 2.",
+        only_below_i_plus_2,
+    ),
     ("The device waits for every copy: start the next copy *before* you train.", no_overlap),
     ("You copy everything first. All batches at once do not fit on the device.", everything_first),
     ("You copy the last batch and never train on it.", last_not_trained),
@@ -182,6 +223,11 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ),
     ("You use len(loader). A loader that generates its batches has no length.", asks_for_len),
     ("You stop at a batch or a copy that is falsy, such as 0. Compare with None.", while_it_counts),
+    (
+        "You take a batch that counts as False, such as 0 or an empty list, for the end. Only None marks the end.",
+        while_a_batch_counts,
+    ),
+    ("You copy the first batch twice. Copy each batch once.", first_copied_twice),
     (
         "You leave out a batch or a copy that counts as False, such as 0: write `if ready is not None`.",
         if_it_counts,
