@@ -721,7 +721,7 @@ print(f"\na step, fastest of five: {min(plain) * 1e3:.1f} ms; while it is record
 #
 # ### Exercise 10 · At most  (2 points · 8 min · ●●)
 #
-# `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return for each offer, how many times as fast the step becomes, and under `"all"`, what all offers do together. A name that is not in `shares` takes no time. No name is in two offers.
+# `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return for each offer, how many times as fast the step becomes, and under `"all"`, what all offers do together. A name that is not in `shares` takes no time. The shares may add up to less than 1: the rest of the step stays as it is. No name is in two offers.
 
 
 # %% exercise="speedup_bounds"

@@ -16,6 +16,22 @@ from lmcourse.exercises.values import Plain, format_value
 COUNT = len(CLAIMS)
 TOLERANCE = 0.01
 
+KNOWN: dict[int, dict[float, str]] = {
+    2: {
+        80: "these are the queries of one head",
+        5120: "you count 64 features for each head; a query has 8",
+        64: "these are the queries of one token",
+    },
+    3: {0.0: "the weights of a token add up to 1, whatever it sees", 0.5: "the first token does not see the second"},
+    5: {
+        5_637_144_576: "a multiplication and an addition are two FLOPs",
+        3_758_096_384: "that is a third: count all three matrices of a gated layer",
+        33_822_867_456: "that includes the backward pass; the forward pass is asked for",
+        352_321_536: "that is one layer; the model has 32",
+    },
+}
+"""By claim, wrong numbers that people give, and what is wrong with them."""
+
 
 def fits(truth: Verdict, given: Plain) -> bool:
     """Return True if a verdict is right: words up to case and punctuation, integers exactly, other numbers to 1 %."""
@@ -41,7 +57,10 @@ def _view(asked: Case, value: Plain) -> str:
         return "it was right as it was"
     if fits(RIGHT, verdict):
         return "it is not right: recompute it"
-    return "that is what is claimed" if fits(claim.printed, verdict) else f"{format_value(verdict)} is not it"
+    if fits(claim.printed, verdict):
+        return "that is what is claimed"
+    known = next((why for wrong, why in KNOWN.get(number, {}).items() if fits(wrong, verdict)), "")
+    return f"{format_value(verdict)} is not it{known and ': ' + known}"
 
 
 def _answer(verdict: Callable[[Claim], Verdict]) -> list[Verdict]:

@@ -204,6 +204,23 @@ def clipped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float
     return law | {"A": max(law["A"], 0.0), "B": max(law["B"], 0.0)}
 
 
+@fit_law.misconception(
+    "You discard exponents with which A or B comes out negative, so no law is left. They have a best law that is "
+    "allowed: one term is 0."
+)
+def negative_pairs_discarded(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float] | None:
+    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
+    return law if min(law["A"], law["B"]) >= 0 else None
+
+
+@fit_law.misconception(
+    "Both terms are 0 where the fit makes one of them negative. Only that one is 0: fit the other one alone."
+)
+def both_at_zero(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
+    return law if min(law["A"], law["B"]) >= 0 else law | {"A": 0.0, "B": 0.0}
+
+
 @fit_law.misconception("If A would be negative you refit B, but not the other way round: B may be negative, too.")
 def only_one_refitted(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _one_refitted(runs, floor, exponents, refit="B")

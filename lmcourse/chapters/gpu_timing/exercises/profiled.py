@@ -370,3 +370,13 @@ def end_of_the_last_call(events: Events) -> Shares:
         return {}
     in_order = sorted(events, key=lambda event: (event[1], -event[2]))
     return _by_stack(in_order, span=in_order[-1][2] - in_order[0][1])
+
+
+@time_shares.misconception(
+    "You count the gap after the previous call as idle. A longer call around it may still be open: idle is the time in "
+    "which *no* call is open."
+)
+def gaps_between_neighbours(events: Events) -> Shares:
+    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
+    gaps = sum(max(0.0, after[1] - before[2]) for before, after in pairwise(in_order))
+    return _shares(events) | {"idle": gaps / _span(events)} if events else {}

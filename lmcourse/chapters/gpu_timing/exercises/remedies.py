@@ -75,6 +75,7 @@ what_helps = Exercise(
         case("a sum", [[100.0, 60.0, 8.0]], peak=100.0, bandwidth=10.0),
         case("both nearly equal", [[600.0, 50.0, 8.0]], peak=100.0, bandwidth=10.0),
         case("two kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
+        edge(case("exactly the roofline", [[800.0, 20.0, 8.0]], peak=100.0, bandwidth=10.0)),
         case("only one is faster than it can be", [[800.0, 20.0, 7.5], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
         case("faster than the peak", [[1200.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
         case("faster than the memory", [[50.0, 150.0, 10.0]], peak=100.0, bandwidth=10.0),
@@ -198,6 +199,22 @@ def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Tim
 
 
 @what_helps.misconception(
+    "You scale the whole measured time, so the part that neither computing nor moving explains shrinks, too. It stays "
+    "the same on a faster chip."
+)
+def rest_scaled(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        best = max(computing, moving)
+        return {
+            "peak": seconds * max(computing / 2, moving) / best,
+            "bandwidth": seconds * max(computing, moving / 2) / best,
+            "launches": best,
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception(
     "With a faster chip your kernels take only the roofline's time. The rest, launches and Python, remains on any chip."
 )
 def rest_is_lost(kernels: Kernels, peak: float, bandwidth: float) -> Times:
@@ -311,3 +328,13 @@ def half_of_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 def halves_and_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times: Times = both_always_help(kernels, peak, bandwidth)
     return times | {"launches": launches_kept(kernels, peak, bandwidth)["launches"]}
+
+
+@what_helps.misconception(
+    "You reject a kernel that takes exactly the roofline's time. It is perfect, not impossible: reject only a shorter "
+    "time."
+)
+def perfect_kernel_rejected(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    if any(_best(flops, moved, peak, bandwidth) == seconds for flops, moved, seconds in kernels):
+        raise ValueError("the rate is above the peak")
+    return _times(kernels, peak, bandwidth)

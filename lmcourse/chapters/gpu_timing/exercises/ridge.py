@@ -112,6 +112,11 @@ def sparse_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: boo
     return _ridge(tflops, bandwidth, unit)
 
 
+@ridge_point.misconception("You double the figure for sparse matrices. It is already twice the dense peak: halve it.")
+def sparse_doubled(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(2 * tflops if sparse else tflops, bandwidth, unit)
+
+
 @ridge_point.misconception("You halve every peak. Only the figure for sparse matrices needs that.")
 def always_halved(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit, sparse=True)

@@ -154,3 +154,8 @@ def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
 )
 def nothing_for_a_copy(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(max(part) for part in _parts(kernels, peak, bandwidth) if part[0])
+
+
+@roofline.misconception("You compare FLOPs with bytes, two different units. Compare the *times* that the two need.")
+def counts_compared(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(flops / peak if flops > moved else moved / bandwidth for flops, moved in kernels)

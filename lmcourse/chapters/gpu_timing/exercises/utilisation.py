@@ -9,7 +9,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -74,8 +74,10 @@ mfu_of_step = Exercise(
         case("one disturbed step", 15.6e12, [0.1, 0.4, 0.1, 0.09, 0.11], A100, "bf16", PEAKS),
         case("the same name, another variant", 18.9e12, [0.05, 0.05], H100_PCIE, "bf16", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
+        case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),
         case("a V100 has no bf16", 1.0e12, [0.1], V100, "bf16", PEAKS),
         case("more than the peak", 40.0e12, [0.1], A100, "bf16", PEAKS),
+        edge(case("exactly the peak", 156e12, [0.5], A100, "bf16", PEAKS)),
     ],
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
@@ -151,6 +153,15 @@ def nearest_name(flops: float, seconds: list[float], device: str, number: str, p
     return _share(flops, seconds, peaks[listed][number])
 
 
+@mfu_of_step.misconception(
+    "You accept a name that begins like a listed one. Several GPUs can begin alike: only the whole name shows which "
+    "one it is."
+)
+def names_that_begin_alike(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    listed = next((name for name in peaks if name.startswith(device) or device.startswith(name)), device)
+    return _mfu(flops, seconds, listed, number, peaks)
+
+
 @mfu_of_step.misconception("You always divide by the fp32 peak. Use the peak of the format `number`.")
 def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     _known(device, number, peaks)
@@ -199,6 +210,14 @@ def above_one(flops: float, seconds: list[float], device: str, number: str, peak
 @mfu_of_step.misconception("You cap the share at 1, which hides a mistake. Raise ValueError.")
 def capped(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
+
+
+@mfu_of_step.misconception("You reject a share of exactly 1. Only a share above 1 is impossible.")
+def peak_rejected(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    share = _mfu(flops, seconds, device, number, peaks)
+    if share >= 1:
+        raise ValueError("the rate is above the peak")
+    return share
 
 
 @mfu_of_step.misconception("You return percentages. A share is between 0 and 1.")
