@@ -279,3 +279,29 @@ def missing_name_looked_up(shares: Shares, offers: Offers) -> dict[str, float]:
     return _subtracted(
         {offer: sum(shares[name] * (1 - 1 / factor) for name in names) for offer, (names, factor) in offers.items()}
     )
+
+
+@speedup_bounds.misconception(
+    "You multiply the share by the factor. Operations that become f times as fast take their share divided by f."
+)
+def share_times_factor(shares: Shares, offers: Offers) -> dict[str, float]:
+    saved = {}
+    for offer, (names, factor) in offers.items():
+        share = sum(shares.get(name, 0) for name in names)
+        saved[offer] = share - share * (0 if math.isinf(factor) else factor)
+    return _subtracted(saved)
+
+
+@speedup_bounds.misconception("You return the share of the time that is saved. Return how many times as fast it is.")
+def share_saved(shares: Shares, offers: Offers) -> dict[str, float]:
+    return {offer: 1 - 1 / value for offer, value in _speedups(shares, offers).items()}
+
+
+@speedup_bounds.misconception(
+    "For `all` you use one mean factor for all names. Each offer has its own factor: add up what they save."
+)
+def mean_factor(shares: Shares, offers: Offers) -> dict[str, float]:
+    factors = [factor for _, factor in offers.values()]
+    inverse = sum(1 / factor for factor in factors) / max(1, len(factors))
+    share = sum(shares.get(name, 0) for names, _ in offers.values() for name in names)
+    return _speedups(shares, offers) | {"all": 1 / (1 - share + share * inverse)}

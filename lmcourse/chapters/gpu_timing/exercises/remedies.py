@@ -338,3 +338,36 @@ def perfect_kernel_rejected(kernels: Kernels, peak: float, bandwidth: float) -> 
     if any(_best(flops, moved, peak, bandwidth) == seconds for flops, moved, seconds in kernels):
         raise ValueError("the rate is above the peak")
     return _times(kernels, peak, bandwidth)
+
+
+@what_helps.misconception(
+    "You halve the roofline's time with either chip. Twice the peak shortens only computing, twice the bandwidth only "
+    "moving."
+)
+def either_halves_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        best = max(computing, moving)
+        return {"peak": seconds - best / 2, "bandwidth": seconds - best / 2, "launches": best}
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception("You return how many times as fast. Return seconds.")
+def times_as_fast(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    taken = sum(kernel[2] for kernel in kernels)
+    return {remedy: taken / time if time else 1.0 for remedy, time in _times(kernels, peak, bandwidth).items()}
+
+
+@what_helps.misconception(
+    "You compute the rest with the new chip's times, so nothing becomes faster. The rest is what *this* chip's "
+    "roofline leaves unexplained."
+)
+def rest_of_the_new_chip(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    taken = sum(kernel[2] for kernel in kernels)
+    return _times(kernels, peak, bandwidth) | {"peak": taken, "bandwidth": taken}
+
+
+@what_helps.misconception("You return a list with a time for each kernel. Add them up: one number for each remedy.")
+def list_of_times(kernels: Kernels, peak: float, bandwidth: float) -> dict[str, list[float]]:
+    times = [_times([kernel], peak, bandwidth) for kernel in kernels]
+    return {remedy: [time[remedy] for time in times] for remedy in ("peak", "bandwidth", "launches")}
