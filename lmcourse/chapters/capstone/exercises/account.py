@@ -86,6 +86,8 @@ def _costs(
     matrices: int = 3,
     norms: int = 1,
     final_norm: bool = True,
+    projections: int = 4,
+    head_flops: int = 1,
     pairs: float = 1,
     embedding_flops: int = 0,
     passes: int = 3,
@@ -95,10 +97,10 @@ def _costs(
 ) -> dict[str, int]:
     """The account, with the parts that people forget as arguments."""
     layers, d, _, d_ff, vocabulary, batch, length = sizes
-    block = 4 * d * d + matrices * d * d_ff
+    block = projections * d * d + matrices * d * d_ff
     parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + final_norm) * d
     tokens = batch * length
-    forward = 2 * tokens * (layers * block + (1 + embedding_flops) * vocabulary * d)
+    forward = 2 * tokens * (layers * block + (head_flops + embedding_flops) * vocabulary * d)
     forward += int(pairs * layers * 4 * tokens * length * d)
     return {
         "parameters": parameters,
@@ -199,6 +201,42 @@ def norms_forgotten(*sizes: int) -> dict[str, int]:
     return _costs(sizes, norms=0)
 
 
+@account_of.misconception(
+    "You count three matrices in attention, for queries, keys and values. The outputs of the heads go through a fourth."
+)
+def no_output_matrix(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, projections=3)
+
+
+@account_of.misconception("Your FLOPs leave out the head. It is a matrix, and every token multiplies it.")
+def head_not_multiplied(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, head_flops=0)
+
+
+@account_of.misconception(
+    "You multiply the products of the scores by the heads. Each head has only a part of the d_model features."
+)
+def scores_times_heads(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, pairs=sizes[2])
+
+
+@account_of.misconception("You count a multiplication and an addition as one FLOP. They are two.")
+def one_flop_for_two(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"flops": right["flops"] // 2}
+
+
+@account_of.misconception("You count the FLOPs of one text. A step trains on `batch` texts.")
+def flops_of_a_text(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"flops": right["flops"] // sizes[-2]}
+
+
+@account_of.misconception("Your norms have a shift as well. An RMSNorm has one number per feature, its gain.")
+def norms_with_a_shift(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, norms=2)
+
+
 @account_of.misconception("The last norm is missing, the one between the last block and the head.")
 def last_norm_forgotten(*sizes: int) -> dict[str, int]:
     return _costs(sizes, final_norm=False)
@@ -223,7 +261,9 @@ def cache_of_a_layer(*sizes: int) -> dict[str, int]:
     return right | {"cache": right["cache"] // sizes[0]}
 
 
-@account_of.misconception("Your cache holds keys only. Values are kept as well.")
+@account_of.misconception(
+    "Your cache has 4 bytes per layer and feature. Each keeps a key and a value, of 4 bytes in fp32."
+)
 def keys_only(*sizes: int) -> dict[str, int]:
     return _costs(sizes, cache_numbers=1)
 

@@ -83,6 +83,8 @@ def _counted(answer: Numbers, name: str) -> str:
         "parameters": {n - 128 * design.d_model: "it lacks one of the two tables"},
         "flops": {
             step: "it is one step; the order counts all of them",
+            steps * step // 3: "it lacks the backward pass",
+            steps * step * 2 // 3: "a backward pass costs two forward passes, not one",
             ORDER["flops"]: "it is the whole budget, not what your whole steps cost",
             steps * design.flops_of_step(): f"it is for batches of {BATCH}, and yours have {batch}",
             6 * n * batch * LENGTH * steps: "it is 6ND, without the scores and with the table",

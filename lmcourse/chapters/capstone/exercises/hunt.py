@@ -44,6 +44,10 @@ def fits(truth: Verdict, given: Plain) -> bool:
     return given == truth if isinstance(truth, int) else abs(given - truth) <= TOLERANCE * abs(truth)
 
 
+def _near(number: float, given: Plain) -> bool:
+    return isinstance(given, int | float) and abs(given - number) <= TOLERANCE * abs(number)
+
+
 def _view(asked: Case, value: Plain) -> str:
     """Return a sentence about the verdict on one of the claims."""
     number = int(asked.name.removeprefix("claim "))
@@ -53,13 +57,17 @@ def _view(asked: Case, value: Plain) -> str:
     claim, verdict = CLAIMS[number - 1], value[number - 1]
     if fits(claim.truth, verdict):
         return f"claim {number} is settled" if claim.truth != RIGHT or found else "no wrong claim is found yet"
+    if isinstance(verdict, bool):
+        return 'a verdict is "right" or a number'
     if claim.truth == RIGHT:
         return "it was right as it was"
     if fits(RIGHT, verdict):
         return "it is not right: recompute it"
     if fits(claim.printed, verdict):
         return "that is what is claimed"
-    known = next((why for wrong, why in KNOWN.get(number, {}).items() if fits(wrong, verdict)), "")
+    known = next((why for wrong, why in KNOWN.get(number, {}).items() if _near(wrong, verdict)), "")
+    if isinstance(claim.truth, int) and _near(claim.truth, verdict):
+        known = "close, but a whole number must be exact"
     return f"{format_value(verdict)} is not it{known and ': ' + known}"
 
 

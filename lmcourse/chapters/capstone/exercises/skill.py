@@ -152,6 +152,40 @@ def other_names_in_the_baseline(forecast: Losses, measured: Losses, baseline: Lo
     return _skill(forecast, measured, {name: loss for name, loss in baseline.items() if name in measured})
 
 
+@skill.misconception("You compare median errors. The skill compares the means of all errors.")
+def medians(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (
+        float(np.median([abs(losses[name] - loss) for name, loss in measured.items()]))
+        for losses in (forecast, baseline)
+    )
+    return 1 - ours / theirs
+
+
+@skill.misconception("You compare the largest errors. The skill compares the means of all errors.")
+def largest_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (max(abs(losses[name] - loss) for name, loss in measured.items()) for losses in (forecast, baseline))
+    return 1 - ours / theirs
+
+
+@skill.misconception("You divide each error by the measured loss. The skill compares absolute errors, in nats.")
+def relative_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (
+        sum(abs(losses[name] / loss - 1) for name, loss in measured.items()) for losses in (forecast, baseline)
+    )
+    return 1 - ours / theirs
+
+
+@skill.misconception(
+    "You return by how many nats the forecast is better. Divide by the baseline's mean error, so that 1 is perfect."
+)
+def difference(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    return _error(baseline, measured) - _error(forecast, measured)
+
+
 @skill.misconception("You return 0 for a perfect baseline. No forecast can improve on it: `raise ValueError`.")
 def silent(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     of_baseline = _error(baseline, measured)

@@ -149,7 +149,7 @@ predicted_seconds = Exercise(
     cases=[
         case("a disturbed step", [9.0, 1.0, 1.0, 3.0, 1.0], 1, 100),
         case("an even number of steps", [8.0, 9.0, 2.0, 4.0, 3.0, 6.0], 2, 10),
-        case("a quick first step", [1.0, 5.0, 4.0, 6.0], 1, 10),
+        case("a quick first step", [1.0, 5.0, 4.0, 8.0], 1, 10),
         case("nothing left", [3.0, 1.0], 2, 10),
     ],
     hidden_cases=_hidden_seconds,
@@ -224,6 +224,38 @@ def shortest_dropped(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return statistics.median(sorted(probe)[warm:]) * steps
+
+
+@predicted_seconds.misconception("You drop one step too many. Drop the first `warm`, no more.")
+def one_more_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[warm + 1 :]) * steps
+
+
+@predicted_seconds.misconception("You drop one step, whatever `warm` is. Drop the first `warm` steps.")
+def first_one_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[1:]) * steps
+
+
+@predicted_seconds.misconception("You use the first `warm` steps. They are the ones to leave out: use the others.")
+def warm_up_only(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[:warm]) * steps
+
+
+@predicted_seconds.misconception("You drop the last `warm` steps. Drop the first: they pay for memory and caches.")
+def last_ones_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[: len(probe) - warm]) * steps
+
+
+@predicted_seconds.misconception("You return the time of one step. Multiply it by the steps of the run.")
+def one_step(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[warm:])
+
+
+@predicted_seconds.misconception(
+    "You add the warm-up's time to the forecast. Return only the median of the others, times the steps."
+)
+def warm_up_added(probe: list[float], warm: int, steps: int) -> float:
+    return sum(probe[:warm]) + statistics.median(probe[warm:]) * steps
 
 
 @predicted_seconds.misconception(
