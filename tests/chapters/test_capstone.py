@@ -20,7 +20,7 @@ from lmcourse.chapters.capstone import exercises, figures
 from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, held_out, recipe_model
 from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, show_claims
 from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows, skill_on_held_out
-from lmcourse.chapters.capstone.exercises.hunt import fits
+from lmcourse.chapters.capstone.exercises.hunt import KNOWN, fits
 from lmcourse.chapters.capstone.exercises.trained import BEST_GIVEN, BYTES, NEAR, REPRODUCED, SEED, measured
 from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
@@ -281,6 +281,21 @@ def test_the_texts_of_views_are_shown_whole() -> None:
             for asked in exercise.cases:
                 text = str(exercise.seen(asked, wrong.answer(*asked.args)))
                 assert len(repr(text)) <= MAX_VALUE_CHARS, text
+    for number, wrongs in KNOWN.items():
+        for wrong, why in wrongs.items():
+            text = exercises.hunt.seen(
+                exercises.hunt.cases[number - 1], [wrong if n == number else 0 for n in range(1, 6)]
+            )
+            assert text.endswith(f"is not it: {why}")
+            assert len(repr(text)) <= MAX_VALUE_CHARS
+
+
+def test_the_hunt_names_almost_exact_numbers_and_truth_values() -> None:
+    last = exercises.hunt.cases[-1]
+    assert exercises.hunt.seen(last, ["right", 640, 1, "right", 11.27e9]).endswith(
+        "close, but a whole number must be exact"
+    )
+    assert exercises.hunt.seen(last, [True, False, False, True, False]) == 'a verdict is "right" or a number'
 
 
 def test_every_design_fits_into_the_readers_model() -> None:

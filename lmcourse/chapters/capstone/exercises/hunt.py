@@ -25,9 +25,9 @@ KNOWN: dict[int, dict[float, str]] = {
     3: {0.0: "the weights of a token add up to 1, whatever it sees", 0.5: "the first token does not see the second"},
     5: {
         5_637_144_576: "a multiplication and an addition are two FLOPs",
-        3_758_096_384: "that is a third: count all three matrices of a gated layer",
-        33_822_867_456: "that includes the backward pass; the forward pass is asked for",
-        352_321_536: "that is one layer; the model has 32",
+        3_758_096_384: "it is one of three matrices",
+        33_822_867_456: "it includes the backward pass",
+        352_321_536: "it is one layer of 32",
     },
 }
 """By claim, wrong numbers that people give, and what is wrong with them."""
