@@ -24,6 +24,7 @@
 
 # %%
 import math
+import os
 import random
 import statistics
 import sys
@@ -36,6 +37,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import find_accelerator
@@ -716,8 +718,41 @@ with needs("exercise 6"):
 
 # %% [markdown]
 # A written token takes several times as long as a read one. How many times depends on the ratio of the machine's
-# arithmetic to its bandwidth, and on how close the code comes to both. (A very small model follows a third law: a step
-# takes as long as Python needs to launch it. Notebook 19 is about that.)
+# arithmetic to its bandwidth, and on how close the code comes to both.
+#
+# A very small model follows a third law. Here are decoding steps of ever narrower models, all with four layers:
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or else the profiler reports its own start and stop
+
+
+@torch.inference_mode()
+def small_step(model: Transformer, cache: Cache) -> None:
+    """Read one more token."""
+    model(one_token, kv_cache=cache)
+
+
+small_steps, small_sizes, calls = {}, {}, {}
+for width in (768, 384, 192, 96, 48):
+    narrow = Transformer(llama_like(4, width, max(1, width // 64), 8 * width // 3, vocab_size=512, context=512)).eval()
+    small_steps[width] = partial(small_step, narrow, Cache(narrow.config, 512))
+    small_sizes[width] = count_parameters(narrow.config).total
+    small_steps[width]()
+    with profile() as seen:
+        small_steps[width]()
+    calls[width] = sum(event.cpu_parent is None for event in seen.events())
+print("width       weights   calls     at least    measured")
+for width, timing in time_interleaved(small_steps, warmup=1, repeats=20, stopwatch=own_time).items():
+    least = 4 * small_sizes[width] / machine["bandwidth"]
+    print(f"{width:5}{small_sizes[width]:14,}{calls[width]:8}{1e3 * least:10.2f} ms{1e3 * timing.median:9.2f} ms")
+
+# %% [markdown]
+# The narrowest model has 182 times fewer weights than the widest, and its step is nowhere near 182 times as fast. The
+# number of calls is the same, and Python and torch spend some microseconds on each. Notebook 19 names the tools against
+# that: `torch.compile` turns many calls into few, and a CUDA graph launches a whole step at once. A CUDA graph needs
+# shapes that stay the same. So does the compiled step of `lmcourse generate --compile`: its cache is as large from the
+# beginning as it will ever be. The small model `nano` then wrote 4,978 tokens in a second of a busy CPU, and 1,283
+# without compiling ([docs/training.md](../../docs/training.md)).
 #
 # **In real models.** Pope et al. (2022) worked this out for PaLM. Services charge several times as much for a token of the
 # answer as for a token of the prompt, and large services run the two phases on separate machines.
@@ -1314,6 +1349,7 @@ with needs("exercises 6 and 8"):
         per_text[tokens] = cache_bytes(seventy, 1, tokens).total / h100.bandwidth
     compute = 2 * count_parameters(seventy).total / h100.peak("bf16")
     assert per_text[512] < compute < per_text[2048] and 512 * (compute - per_text[512]) > 2 * count_parameters(seventy).total / h100.bandwidth
+    assert round(small_sizes[768] / small_sizes[48]) == 182 and len(set(calls.values())) == 1
     assert round(count_parameters(larger.config).total / 1e6) == 29 and round(1000 / 14) == 71
     assert 0.9 < sum(1 / i for i in range(1, 33)) / 4 < 1.1
     assert round(batch_use(lengths, 32, True) / batch_use(lengths, 32, False)) == 4

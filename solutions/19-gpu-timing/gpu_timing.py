@@ -171,7 +171,7 @@ print(f"512 × 512 in fp32: {product.median * 1e6:,.0f} µs ({low * 1e6:,.0f} to
 
 # %% [markdown]
 # **In real models.** Three things that no stopwatch can fix. *Frequency*: a GPU that was idle runs faster for a moment than a warm one; keep it busy for some seconds first. *Caches*: a small tensor that was just used is still in the
-# cache; flush it if the model would find it cold. *Neighbours*: to compare two versions, take turns (A, B, B, A, …), so that a busy minute hits both. `timing.compare` does that.
+# cache; flush it if the model would find it cold. *Neighbours*: to compare two versions, take turns (A, B, B, A, …), so that a busy minute hits both. `timing.time_interleaved` does that.
 
 # %% [markdown]
 # ## 2 · What can this machine do?
@@ -721,7 +721,7 @@ print(f"\na step, fastest of five: {min(plain) * 1e3:.1f} ms; while it is record
 #
 # ### Exercise 10 · At most  (2 points · 8 min · ●●)
 #
-# `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return for each offer, how many times as fast the step becomes, and under `"all"`, what all offers do together. A name that is not in `shares` takes no time. No name is in two offers.
+# `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return for each offer, how many times as fast the step becomes, and under `"all"`, what all offers do together. A name that is not in `shares` takes no time. The shares may add up to less than 1: the rest of the step stays as it is. No name is in two offers.
 
 
 # %% exercise="speedup_bounds"
@@ -812,6 +812,56 @@ for format_name in ("fp32", "bf16"):
 # %% [markdown]
 # Does your CPU multiply faster in bf16, and is the step still not faster? At this width products are half of the time or less, and each of them needs conversions, because the weights stay in fp32. On a GPU with tensor cores and wide matrices bf16 is the largest gain of all.
 #
+# ### Who fuses, and who launches?
+#
+# Three tools save bytes or launches. They change different things:
+#
+# | tool | you write | what it changes | what it leaves |
+# | --- | --- | --- | --- |
+# | `torch.compile` | PyTorch, as before | element-wise operations and sums that follow each other become one kernel: C++ for a CPU, Triton for a GPU | large products, by default: the library has good kernels for them |
+# | a CUDA graph | PyTorch, for shapes and addresses that stay the same | a recorded step is launched as a whole | every kernel, and the bytes it moves |
+# | Triton (Tillet et al., 2019) | the kernel, in Python, for one block of the data | you decide what stays on the chip between two operations | everything outside of your kernel |
+#
+# The first and the last save bytes. A LayerNorm of five operations reads a large tensor five times and writes one three times. One kernel reads once and writes once. These are 8 passes and 2: about four times as fast, if passes are all that counts.
+
+
+# %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
+def five_operations(x: torch.Tensor) -> torch.Tensor:
+    """LayerNorm, as you would write it."""
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)
+
+
+COMPILE = device.type == "cuda"  # on a CPU it takes up to a minute, and needs a C++ compiler: set it to True to try it
+x = torch.randn(2**14 if on_gpu else 2**11, 2**11, device=device)
+versions: dict[str, Callable[[], object]] = {
+    "five operations": lambda: five_operations(x),
+    "one kernel of the library": lambda: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+}
+if COMPILE:
+    compiled = torch.compile(five_operations)
+    versions["five operations, compiled"] = lambda: compiled(x)
+times = timing.time_interleaved(versions, repeats=9, device=device)
+for name, timed_runs in times.items():
+    print(f"{name:26} {timed_runs.median * 1e3:8.2f} ms, × {times['five operations'].median / timed_runs.median:.1f}")
+
+# %% [markdown]
+# We set `COMPILE` to True on a CPU core. Compiling took 11 s. Then the compiled kernel was 4.1 to 4.6 times as fast as the five operations in three tries, and 1.6 to 2.1 times as fast as the library's.
+#
+# A CUDA graph saves launches. Here are a thousand kernels on the simulated device, where a launch takes 5 µs, and then the same work, launched as a whole:
+
+# %%
+for kernel in (3e-6, 20e-6):
+    for name, runs, work in (("1,000 launches", 1000, kernel), ("one launch", 1, 1000 * kernel)):
+        simulated = SimulatedDevice([work], launch=5e-6)
+        for _ in range(runs):
+            simulated.run()
+        simulated.synchronise()
+        print(f"kernels of {kernel * 1e6:2.0f} µs, {name:14} {simulated.clock() * 1e3:6.3f} ms")
+
+# %% [markdown]
+# Short kernels wait for their launches, so launching them as a whole helps. Kernels of 20 µs hide the launches already. On a GPU, `torch.compile(..., mode="reduce-overhead")` does both: it compiles, and records the result as a CUDA graph.
+#
 # **In real models.** These few changes are most of what separates a first script from a production trainer. After them comes parallelism (notebook 18).
 #
 # ## What to keep
@@ -854,6 +904,7 @@ for format_name in ("fp32", "bf16"):
 #
 # - Williams, Waterman, Patterson, 2009, *Roofline: an insightful visual performance model for multicore architectures*.
 # - Amdahl, 1967, *Validity of the single processor approach to achieving large scale computing capabilities*: three pages.
+# - Tillet, Kung, Cox, 2019, *Triton: an intermediate language and compiler for tiled neural network computations*.
 # - Ivanov et al., 2021, *Data movement is all you need: a case study on optimizing transformers*.
 # - Dao et al., 2022, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, §2.1 on memory.
 # - Pope et al., 2022, *Efficiently scaling transformer inference*: the same arithmetic for decoding.

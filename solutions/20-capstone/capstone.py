@@ -347,7 +347,7 @@ for name, known in (("the entropy", ENTROPY), ("0", 0.0)):
 #
 # ### Exercise 5 · The best split  (3 points · 9 min · ●●)
 #
-# Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats. All arguments are positive.
+# Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats, right to six digits. All arguments are positive.
 
 # %% exercise="best_split"
 def best_split(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
@@ -505,7 +505,7 @@ for optimizer in ("adamw", "muon"):
 #
 # ### Exercise 8 · Design and forecast  (4 points · 25 min · ●●●)
 #
-# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states`, and `loss` (on fresh text, nats a byte, of *your* recipe). You may call what you wrote above, and use numbers that you have read off; the course's own `Design` would count for you and is forbidden.
+# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, with Adam's two moments, for Muon too), and `loss` (on fresh text, nats a byte, of *your* recipe). You may call what you wrote above, and use numbers that you have read off; the course's own `Design` would count for you and is forbidden.
 #
 # | judged | points |
 # | --- | --- |

@@ -20,7 +20,7 @@ from lmcourse.chapters.capstone import exercises, figures
 from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, held_out, recipe_model
 from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, show_claims
 from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows, skill_on_held_out
-from lmcourse.chapters.capstone.exercises.hunt import fits
+from lmcourse.chapters.capstone.exercises.hunt import KNOWN, fits
 from lmcourse.chapters.capstone.exercises.trained import BEST_GIVEN, BYTES, NEAR, REPRODUCED, SEED, measured
 from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
@@ -46,6 +46,7 @@ from lmcourse.collect.package.model import Config
 from lmcourse.collect.package.model import Transformer as OwnTransformer
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.errors import CourseError
+from lmcourse.exercises.values import MAX_VALUE_CHARS
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.root import find_root
@@ -223,14 +224,14 @@ def test_report_and_forecast_are_judged_by_the_weights() -> None:
 def test_weights_that_fit_no_design_get_a_sentence() -> None:
     name = "head.linear.weight"
     wide = {name: torch.zeros(128, 32)}
-    assert seen(0, **wide) == f"{name} has shape (128, 32), and that of 2 × 24 has (128, 24)"
+    assert seen(0, **wide) == f"{name} has shape (128, 32), not (128, 24)"
     assert seen(0, **{name: torch.full((128, 24), torch.nan)}) == f"{name} holds numbers that are not finite"
     assert seen(0, **{name: "a text"}) == f"{name} is no tensor of real numbers"
     assert seen(0, more=torch.zeros(1)) == "more is unknown in 2 × 24"
     assert seen(0, layers=3, d_model="24").startswith("layers, d_model, forecast or reported is no number")
     assert seen(0, layers=4, d_model=96) == "it breaks the order: 467,808 parameters"
     for value in (None, 3, [], {}, "trained.safetensors"):
-        assert exercises.trained.seen(exercises.trained.cases[0], value).startswith("a dict with the weights by name")
+        assert exercises.trained.seen(exercises.trained.cases[0], value).startswith("no dict with the weights by name")
 
 
 def test_the_answer_returns_the_file_that_was_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +255,47 @@ def test_a_design_that_breaks_a_limit_earns_nothing() -> None:
         [wrong] = [each.answer() for each in exercises.commitment.misconceptions if each.name == name]
         for case in exercises.commitment.cases:
             assert "breaks the order" in exercises.commitment.seen(case, wrong)
+
+
+def test_a_commitment_names_the_key_that_is_wrong() -> None:
+    right = exercises.commitment.reference()
+    asked = exercises.commitment.cases[0]
+    assert exercises.commitment.seen(asked, 3) == "no dict with your choice and your forecasts"
+    lacking = {name: value for name, value in right.items() if name != "warm_up"}
+    assert exercises.commitment.seen(asked, lacking) == "the dict has no warm_up"
+    assert exercises.commitment.seen(asked, right | {"seed": 1}) == "seed is not asked for"
+    assert "one finite number" in exercises.commitment.seen(asked, right | {"loss": math.nan})
+
+
+def test_forecasts_of_another_width_of_d_ff_are_named() -> None:
+    right = exercises.commitment.reference()
+    [asked] = [case for case in exercises.commitment.cases if case.name == "states"]
+    lacking = 3 * right["layers"] * right["d_model"] * (Design(2, 24).d_ff - 4 * 24)
+    said = exercises.commitment.seen(asked, right | {"states": right["states"] - 16 * lacking})
+    assert said.endswith("it has a d_ff of 96, and the order says 64")
+
+
+def test_the_texts_of_views_are_shown_whole() -> None:
+    for exercise in (exercises.commitment, exercises.trained, exercises.hunt, exercises.forecasts):
+        for wrong in exercise.misconceptions:
+            for asked in exercise.cases:
+                text = str(exercise.seen(asked, wrong.answer(*asked.args)))
+                assert len(repr(text)) <= MAX_VALUE_CHARS, text
+    for number, wrongs in KNOWN.items():
+        for wrong, why in wrongs.items():
+            text = exercises.hunt.seen(
+                exercises.hunt.cases[number - 1], [wrong if n == number else 0 for n in range(1, 6)]
+            )
+            assert text.endswith(f"is not it: {why}")
+            assert len(repr(text)) <= MAX_VALUE_CHARS
+
+
+def test_the_hunt_names_almost_exact_numbers_and_truth_values() -> None:
+    last = exercises.hunt.cases[-1]
+    assert exercises.hunt.seen(last, ["right", 640, 1, "right", 11.27e9]).endswith(
+        "close, but a whole number must be exact"
+    )
+    assert exercises.hunt.seen(last, [True, False, False, True, False]) == 'a verdict is "right" or a number'
 
 
 def test_every_design_fits_into_the_readers_model() -> None:

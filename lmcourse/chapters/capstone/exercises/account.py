@@ -85,6 +85,9 @@ def _costs(
     tables: int = 2,
     matrices: int = 3,
     norms: int = 1,
+    final_norm: bool = True,
+    projections: int = 4,
+    head_flops: int = 1,
     pairs: float = 1,
     embedding_flops: int = 0,
     passes: int = 3,
@@ -94,10 +97,10 @@ def _costs(
 ) -> dict[str, int]:
     """Return the account; the keyword arguments change the parts that people forget."""
     layers, d, _, d_ff, vocabulary, batch, length = sizes
-    block = 4 * d * d + matrices * d * d_ff
-    parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + 1) * d
+    block = projections * d * d + matrices * d * d_ff
+    parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + final_norm) * d
     tokens = batch * length
-    forward = 2 * tokens * (layers * block + (1 + embedding_flops) * vocabulary * d)
+    forward = 2 * tokens * (layers * block + (head_flops + embedding_flops) * vocabulary * d)
     forward += int(pairs * layers * 4 * tokens * length * d)
     return {
         "parameters": parameters,
@@ -140,6 +143,29 @@ def causal_half(*sizes: int) -> dict[str, int]:
     return _costs(sizes, pairs=0.5)
 
 
+@account_of.misconception(
+    "You count the pairs that a causal mask leaves, n(n + 1)/2 a text. All pairs count, the hidden ones too."
+)
+def causal_pairs(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, pairs=(sizes[-1] + 1) / (2 * sizes[-1]))
+
+
+@account_of.misconception(
+    "You add the scores to 6ND. N includes the table and the norms, which are no matrices that multiply."
+)
+def six_nd_and_scores(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    products = right["flops"] - _costs(sizes, pairs=0)["flops"]
+    return right | {"flops": 6 * right["parameters"] * sizes[-1] * sizes[-2] + products}
+
+
+@account_of.misconception(
+    "You count pairs of positions in all texts of the batch together. A token meets only the tokens of its own text."
+)
+def pairs_across_texts(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, pairs=sizes[-2])
+
+
 @account_of.misconception("You multiply by the embedding. It is a table: looking up rows takes no FLOPs.")
 def embedding_multiplied(*sizes: int) -> dict[str, int]:
     return _costs(sizes, embedding_flops=1)
@@ -163,8 +189,10 @@ def states_of_mixed_precision(*sizes: int) -> dict[str, int]:
     return _costs(sizes, state_bytes=18)
 
 
-@account_of.misconception("Your states lack the gradients: weights, gradients and two moments are four numbers.")
-def without_gradients(*sizes: int) -> dict[str, int]:
+@account_of.misconception(
+    "Your states are three numbers per parameter. Weights, gradients and two moments are four, of four bytes each."
+)
+def three_numbers(*sizes: int) -> dict[str, int]:
     return _costs(sizes, state_bytes=12)
 
 
@@ -173,7 +201,69 @@ def norms_forgotten(*sizes: int) -> dict[str, int]:
     return _costs(sizes, norms=0)
 
 
-@account_of.misconception("Your cache holds keys only. Values are kept as well.")
+@account_of.misconception(
+    "You count three matrices in attention, for queries, keys and values. The outputs of the heads go through a fourth."
+)
+def no_output_matrix(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, projections=3)
+
+
+@account_of.misconception("Your FLOPs leave out the head. It is a matrix, and every token multiplies it.")
+def head_not_multiplied(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, head_flops=0)
+
+
+@account_of.misconception(
+    "You multiply the products of the scores by the heads. Each head has only a part of the d_model features."
+)
+def scores_times_heads(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, pairs=sizes[2])
+
+
+@account_of.misconception("You count a multiplication and an addition as one FLOP. They are two.")
+def one_flop_for_two(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"flops": right["flops"] // 2}
+
+
+@account_of.misconception("You count the FLOPs of one text. A step trains on `batch` texts.")
+def flops_of_a_text(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"flops": right["flops"] // sizes[-2]}
+
+
+@account_of.misconception("Your norms have a shift as well. An RMSNorm has one number per feature, its gain.")
+def norms_with_a_shift(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, norms=2)
+
+
+@account_of.misconception("The last norm is missing, the one between the last block and the head.")
+def last_norm_forgotten(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, final_norm=False)
+
+
+@account_of.misconception(
+    "You multiply the cache by the heads. All heads together have keys of d_model features: each has a part of them."
+)
+def cache_times_heads(*sizes: int) -> dict[str, int]:
+    return _costs(sizes, cache_numbers=2 * sizes[2])
+
+
+@account_of.misconception("Your cache holds the keys and values of one head. Every head keeps its own.")
+def cache_of_a_head(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"cache": right["cache"] // sizes[2]}
+
+
+@account_of.misconception("Your cache is that of one layer. Every layer keeps keys and values.")
+def cache_of_a_layer(*sizes: int) -> dict[str, int]:
+    right = _costs(sizes)
+    return right | {"cache": right["cache"] // sizes[0]}
+
+
+@account_of.misconception(
+    "Your cache has 4 bytes per layer and feature. Each keeps a key and a value, of 4 bytes in fp32."
+)
 def keys_only(*sizes: int) -> dict[str, int]:
     return _costs(sizes, cache_numbers=1)
 

@@ -35,6 +35,16 @@ def _numbers(value: Plain) -> Numbers | None:
     return answer if real and all(map(math.isfinite, numbers)) else None
 
 
+def _unusable(value: Plain) -> str:
+    """Describe why an answer is not a commitment."""
+    if not isinstance(value, dict):
+        return "no dict with your choice and your forecasts"
+    missing, unknown = [key for key in KEYS if key not in value], [key for key in value if key not in KEYS]
+    if missing or unknown:
+        return f"the dict has no {missing[0]}" if missing else f"{unknown[0]} is not asked for"
+    return "every value but the optimizer must be one finite number"
+
+
 def _broken(answer: Numbers) -> str:
     """Return the limits of the order that the answer breaks, or an empty text."""
     for name, choices in CHOICES.items():
@@ -46,7 +56,7 @@ def _broken(answer: Numbers) -> str:
     if steps < 1 or steps != int(steps):
         return "steps must be a whole number, at least 1"
     if not 0 <= warm_up <= steps / 2 or warm_up != int(warm_up):
-        return "warm_up must be a whole number, at least 0 and at most half of the steps"
+        return "warm_up must be a whole number from 0 to half of steps"
     if not RATES[0] <= float(answer["rate"]) <= RATES[1]:
         return f"rate must be from {RATES[0]} to {RATES[1]:g}"
     if design.parameters > ORDER["parameters"]:
@@ -56,7 +66,7 @@ def _broken(answer: Numbers) -> str:
     share = steps * design.flops_of_step(batch) / ORDER["flops"]
     if share > 1:
         pairs = int(ORDER["flops"] / (6 * design.parameters * batch * LENGTH)) == steps
-        return f"{share:.1%} of the FLOPs" + (". You counted the steps with 6ND, which leaves out the scores" * pairs)
+        return f"{share:.1%} of the FLOPs" + ("; 6ND leaves out the scores" * pairs)
     return f"only {share:.1%} of the FLOPs are used" if share < LEAST_SHARE else ""
 
 
@@ -73,17 +83,26 @@ def _counted(answer: Numbers, name: str) -> str:
         "parameters": {n - 128 * design.d_model: "it lacks one of the two tables"},
         "flops": {
             step: "it is one step; the order counts all of them",
+            steps * step // 3: "it lacks the backward pass",
+            steps * step * 2 // 3: "a backward pass costs two forward passes, not one",
             ORDER["flops"]: "it is the whole budget, not what your whole steps cost",
             steps * design.flops_of_step(): f"it is for batches of {BATCH}, and yours have {batch}",
             6 * n * batch * LENGTH * steps: "it is 6ND, without the scores and with the table",
         },
         "states": {
-            18 * n: "18 bytes a parameter are mixed precision; the order says fp32",
-            12 * n: "it lacks the gradients or a moment",
+            18 * n: "18 bytes per parameter are mixed precision, not fp32",
+            12 * n: "12 bytes per parameter; Exercise 1 counts 16, for Muon too",
             4 * n: "it is the weights alone",
             design.memory(batch): "activations are no states",
         },
     }
+    d_model, d_ff = design.d_model, design.d_ff
+    for other in (8 * d_model // 3, -(-8 * d_model // 3), 8 * d_model // 3 // 8 * 8, 4 * d_model):
+        extra = 3 * design.layers * d_model * (other - d_ff)
+        why = f"it has a d_ff of {other}, and the order says {d_ff}"
+        every["parameters"].setdefault(n + extra, why)
+        every["flops"].setdefault(steps * (step + 6 * batch * LENGTH * extra), why)
+        every["states"].setdefault(16 * (n + extra), why)
     known = every[name]
     given = float(answer[name])
     return RIGHT[name] if given == right else f"{given:,.12g}: " + known.get(given, f"we count {right:,}")
@@ -93,9 +112,9 @@ def _view(asked: Case, value: Plain) -> str:
     """Describe one property of a commitment."""
     answer = _numbers(value)
     if answer is None:
-        return f"a dict of ten numbers and an optimizer is asked for: {', '.join(KEYS)}"
+        return _unusable(value)
     if broken := _broken(answer):
-        return f"it breaks the order and earns nothing: {broken}"
+        return f"it breaks the order: {broken}"
     if asked.name == "the order":
         return RIGHT[asked.name]
     return _counted(answer, asked.name)

@@ -96,6 +96,14 @@ def skill_on_held_out(forecast: list[float]) -> float:
     return best_skill(forecast, [run.loss for run in runs], [constant, nearest])
 
 
+def _direction(losses: list[float], measured: list[float]) -> str:
+    """Describe the mean error of public forecasts, such as "too low, by 0.012 on average"."""
+    errors = [loss - truth for loss, truth in zip(losses, measured, strict=True)]
+    mean = sum(errors) / len(errors)
+    every = "each too" if min(errors) > 0 or max(errors) < 0 else "too"
+    return f"{every} {'high' if mean > 0 else 'low'}, by {abs(mean):.3f} on average"
+
+
 def _view(asked: Case, value: Plain) -> str:
     """Describe the skill of the forecasts. The measured losses stay in the judge's process."""
     wanted = len(asked.args[2])
@@ -111,6 +119,8 @@ def _view(asked: Case, value: Plain) -> str:
         reached, need = best_skill(losses, [run[3] for run in left_out], baselines), PUBLIC_SKILL
     why = ", with one number for all designs" * (len(set(losses)) == 1)
     why += ", with losses below the floor" * (min(losses) < asked.args[1])
+    if not why and not asked.name.startswith("skill"):
+        why = f", {_direction(losses, [run[3] for run in left_out])}"
     return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}{why}"
 
 

@@ -16,6 +16,22 @@ from lmcourse.exercises.values import Plain, format_value
 COUNT = len(CLAIMS)
 TOLERANCE = 0.01
 
+KNOWN: dict[int, dict[float, str]] = {
+    2: {
+        80: "these are the queries of one head",
+        5120: "you count 64 features for each head; a query has 8",
+        64: "these are the queries of one token",
+    },
+    3: {0.0: "the weights of a token add up to 1, whatever it sees", 0.5: "the first token does not see the second"},
+    5: {
+        5_637_144_576: "a multiplication and an addition are two FLOPs",
+        3_758_096_384: "it is one of three matrices",
+        33_822_867_456: "it includes the backward pass",
+        352_321_536: "it is one layer of 32",
+    },
+}
+"""By claim, wrong numbers that people give, and what is wrong with them."""
+
 
 def fits(truth: Verdict, given: Plain) -> bool:
     """Return True if a verdict is right: words up to case and punctuation, integers exactly, other numbers to 1 %."""
@@ -28,6 +44,10 @@ def fits(truth: Verdict, given: Plain) -> bool:
     return given == truth if isinstance(truth, int) else abs(given - truth) <= TOLERANCE * abs(truth)
 
 
+def _near(number: float, given: Plain) -> bool:
+    return isinstance(given, int | float) and abs(given - number) <= TOLERANCE * abs(number)
+
+
 def _view(asked: Case, value: Plain) -> str:
     """Return a sentence about the verdict on one of the claims."""
     number = int(asked.name.removeprefix("claim "))
@@ -37,11 +57,18 @@ def _view(asked: Case, value: Plain) -> str:
     claim, verdict = CLAIMS[number - 1], value[number - 1]
     if fits(claim.truth, verdict):
         return f"claim {number} is settled" if claim.truth != RIGHT or found else "no wrong claim is found yet"
+    if isinstance(verdict, bool):
+        return 'a verdict is "right" or a number'
     if claim.truth == RIGHT:
         return "it was right as it was"
     if fits(RIGHT, verdict):
         return "it is not right: recompute it"
-    return "that is what is claimed" if fits(claim.printed, verdict) else f"{format_value(verdict)} is not it"
+    if fits(claim.printed, verdict):
+        return "that is what is claimed"
+    known = next((why for wrong, why in KNOWN.get(number, {}).items() if _near(wrong, verdict)), "")
+    if isinstance(claim.truth, int) and _near(claim.truth, verdict):
+        known = "close, but a whole number must be exact"
+    return f"{format_value(verdict)} is not it{known and ': ' + known}"
 
 
 def _answer(verdict: Callable[[Claim], Verdict]) -> list[Verdict]:

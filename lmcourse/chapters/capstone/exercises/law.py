@@ -98,6 +98,8 @@ fit_law = Exercise(
         case("runs with noise, two pairs to choose from", _made(LAW, 0.2, 0.02), 0.2, [0.6, 1.05]),
         case("more parameters do not help", _made((-1.0, 600.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
         case("more text does not help", _made((30.0, -20.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
+        case("runs with noise, all pairs", _made((25.0, 70_000.0, 0.5, 1.05), 0.3, 0.03), 0.3, GRID),
+        case("size and text in step", _made((30.0, 200.0, 0.5, 0.5), 0.3, 0.0, IN_STEP), 0.3, [0.5]),
         case("a single exponent", _made((30.0, 40_000.0, 0.8, 0.8), 0.1, 0.02), 0.1, [0.8]),
     ],
     hidden_cases=_hidden,
@@ -202,6 +204,64 @@ def growing(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float
 def clipped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     law: dict[str, float] = negative(runs, floor, exponents)
     return law | {"A": max(law["A"], 0.0), "B": max(law["B"], 0.0)}
+
+
+@fit_law.misconception(
+    "You discard exponents with which A or B comes out negative, so no law is left. They have a best law that is "
+    "allowed: one term is 0."
+)
+def negative_pairs_discarded(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float] | None:
+    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
+    return law if min(law["A"], law["B"]) >= 0 else None
+
+
+@fit_law.misconception(
+    "Both terms are 0 where the fit makes one of them negative. Only that one is 0: fit the other one alone."
+)
+def both_at_zero(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
+    return law if min(law["A"], law["B"]) >= 0 else law | {"A": 0.0, "B": 0.0}
+
+
+@fit_law.misconception(
+    "You choose the exponents by the largest error. Choose them by the sum of the squared errors of all runs."
+)
+def by_the_largest_error(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    size, text, loss = np.array(runs).T
+
+    def largest(law: dict[str, float]) -> float:
+        forecast = floor + law["A"] * size ** -law["a"] + law["B"] * text ** -law["b"]
+        return float(np.abs(forecast / loss - 1).max())
+
+    return min((_fit_pair(runs, floor, a, b) for a, b in product(exponents, repeat=2)), key=largest)
+
+
+def _fit_pair(runs: Runs, floor: float, a: float, b: float) -> dict[str, float]:
+    """Fit A and B for one pair of exponents."""
+    size, text, loss = np.array(runs).T
+    columns = np.stack([size**-a, text**-b], axis=1) / loss[:, None]
+    scale = np.linalg.norm(columns, axis=0)
+    (big_a, big_b), _ = _squares(columns / scale, 1 - floor / loss)
+    return {"A": float(big_a / scale[0]), "B": float(big_b / scale[1]), "a": a, "b": b}
+
+
+@fit_law.misconception(
+    "You compute in fp32. Where sizes and texts grow in step, its seven digits are too few: use fp64."
+)
+def in_single_precision(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    size, text, loss = torch.tensor(runs).unbind(1)
+    found = []
+    for a, b in product(exponents, repeat=2):
+        columns, target = torch.stack([size**-a / loss, text**-b / loss], dim=1), 1 - floor / loss
+        part = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
+        for kept in (0, 1):
+            if part[1 - kept] < 0:
+                column = columns[:, kept]
+                part = torch.zeros(2)
+                part[kept] = column @ target / (column @ column)
+        error = float((columns @ part - target).square().sum())
+        found.append((error, float(part[0]), float(part[1]), a, b))
+    return dict(zip("ABab", min(found)[1:], strict=True))
 
 
 @fit_law.misconception("If A would be negative you refit B, but not the other way round: B may be negative, too.")

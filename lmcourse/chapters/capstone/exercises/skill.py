@@ -55,11 +55,13 @@ skill = Exercise(
     difficulty=1,
     reference=_skill,
     cases=[
-        case("half as far off", {"x": 2.0, "y": 5.0}, {"x": 3.0, "y": 4.0}, {"x": 5.0, "y": 2.0}),
-        case("worse than the baseline", {"x": 6.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 1.0}),
+        case("half as far off", {"x": 2.0, "y": 5.0, "z": 3.0}, {"x": 3.0, "y": 4.0, "z": 2.0},
+             {"x": 5.0, "y": 6.0, "z": 4.0}),
+        case("worse than the baseline", {"x": 6.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 3.0}),
         case("off by different amounts", {"x": 1.0, "y": 9.0, "z": 2.0}, {"x": 1.5, "y": 5.0, "z": 2.0},
-             {"x": 3.0, "y": 13.0, "z": 3.5}),
+             {"y": 13.0, "z": 3.5, "x": 3.0}),
         case("a perfect baseline", {"x": 1.0}, {"x": 2.0}, {"x": 2.0}),
+        case("a name that only the baseline has", {"x": 1.0}, {"x": 2.0}, {"x": 4.0, "y": 3.0}),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -136,6 +138,52 @@ def count_of_wins(forecast: Losses, measured: Losses, baseline: Losses) -> float
 def from_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)
     return 1 - _error(forecast, baseline) / _error(measured, baseline)
+
+
+@skill.misconception("You pair losses by their place in the dicts. Pair them by name: the order of names may differ.")
+def by_place(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours = sum(abs(a - b) for a, b in zip(forecast.values(), measured.values(), strict=True))
+    return 1 - ours / sum(abs(a - b) for a, b in zip(baseline.values(), measured.values(), strict=True))
+
+
+@skill.misconception("You do not compare the baseline's names. All three dicts need the same names.")
+def other_names_in_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    return _skill(forecast, measured, {name: loss for name, loss in baseline.items() if name in measured})
+
+
+@skill.misconception("You compare median errors. The skill compares the means of all errors.")
+def medians(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (
+        float(np.median([abs(losses[name] - loss) for name, loss in measured.items()]))
+        for losses in (forecast, baseline)
+    )
+    return 1 - ours / theirs
+
+
+@skill.misconception("You compare the largest errors. The skill compares the means of all errors.")
+def largest_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (max(abs(losses[name] - loss) for name, loss in measured.items()) for losses in (forecast, baseline))
+    return 1 - ours / theirs
+
+
+@skill.misconception("You divide each error by the measured loss. The skill compares absolute errors, in nats.")
+def relative_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours, theirs = (
+        sum(abs(losses[name] / loss - 1) for name, loss in measured.items()) for losses in (forecast, baseline)
+    )
+    return 1 - ours / theirs
+
+
+@skill.misconception(
+    "You return by how many nats the forecast is better. Divide by the baseline's mean error, so that 1 is perfect."
+)
+def difference(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    return _error(baseline, measured) - _error(forecast, measured)
 
 
 @skill.misconception("You return 0 for a perfect baseline. No forecast can improve on it: `raise ValueError`.")

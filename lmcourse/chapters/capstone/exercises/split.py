@@ -124,6 +124,26 @@ def power_not_inverted(A: float, B: float, a: float, b: float, flops: float) -> 
     return size, flops / 6 / size
 
 
+@best_split.misconception("Your D is C/6. It is what the budget leaves for each parameter: C/(6N).")
+def text_without_size(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    return _best(A, B, a, b, flops)[0], flops / 6
+
+
+@best_split.misconception("In your ratio a and b are swapped: a belongs to A, and b to B.")
+def ratio_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = (b * A / (a * B)) ** (1 / (a + b)) * (flops / 6) ** (b / (a + b))
+    return size, flops / 6 / size
+
+
+@best_split.misconception(
+    "The factor's power has a 1 too many: the derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, and their "
+    "ratio has a + b."
+)
+def one_too_many(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = (a * A / (b * B)) ** (1 / (a + b + 1)) * (flops / 6) ** (b / (a + b))
+    return size, flops / 6 / size
+
+
 @best_split.misconception("You return (D, N). The parameters come first.")
 def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size, text = _best(A, B, a, b, flops)

@@ -43,6 +43,7 @@ steps_within = Exercise(
         case("two and a bit", 250.0, 100),
         case("two and a lot", 290.0, 100),
         case("less than a step", 60.0, 100),
+        case("exactly three", 300.0, 100),
     ],
     hidden_cases=_hidden_steps,
     hints=["How many whole steps fit into the budget?", "Divide, and drop the part after the decimal point."],
@@ -74,6 +75,13 @@ def a_float(budget: float, flops_per_step: int) -> float:
 @steps_within.misconception("You return at least one step. If the budget pays for none, the answer is 0.")
 def at_least_one(budget: float, flops_per_step: int) -> int:
     return max(1, int(budget / flops_per_step))
+
+
+@steps_within.misconception(
+    "You return one step too few where steps use up the whole budget. They may cost *at most* the budget."
+)
+def strictly_less(budget: float, flops_per_step: int) -> int:
+    return max(0, ceil(Fraction(budget) / flops_per_step) - 1)
 
 
 @steps_within.misconception("You round up. The budget does not pay for the last step.")
@@ -121,6 +129,7 @@ def _hidden_seconds(random: Random) -> list[Case]:
         case("bad input", [1.0, 2.0], 2, 10),
         case("bad input", [1.0, 2.0], 5, 10),
         case("bad input", [], 0, 10),
+        case("quick first steps", [0.5, 1.5, 3.0, 2.0, 7.0], 2, 10),
         case("no steps", [1.0, 2.0, 4.0], 1, 0),
     ]
     for size in (7, 8):
@@ -140,6 +149,7 @@ predicted_seconds = Exercise(
     cases=[
         case("a disturbed step", [9.0, 1.0, 1.0, 3.0, 1.0], 1, 100),
         case("an even number of steps", [8.0, 9.0, 2.0, 4.0, 3.0, 6.0], 2, 10),
+        case("a quick first step", [1.0, 5.0, 4.0, 8.0], 1, 10),
         case("nothing left", [3.0, 1.0], 2, 10),
     ],
     hidden_cases=_hidden_seconds,
@@ -187,6 +197,65 @@ def remaining(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return statistics.median(probe[warm:]) * (steps - len(probe))
+
+
+@predicted_seconds.misconception(
+    "You subtract the warm-up steps. The run starts again from the beginning, and has `steps` steps."
+)
+def without_the_warm_up(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median(probe[warm:]) * (steps - warm)
+
+
+@predicted_seconds.misconception(
+    "You sort the times, and then drop the longest. Drop the first `warm` of the list, short or long, before you sort."
+)
+def longest_dropped(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median(sorted(probe)[: len(probe) - warm]) * steps
+
+
+@predicted_seconds.misconception(
+    "You sort the times, and then drop the shortest. Drop the first `warm` of the list, short or long, before you sort."
+)
+def shortest_dropped(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median(sorted(probe)[warm:]) * steps
+
+
+@predicted_seconds.misconception("You drop one step too many. Drop the first `warm`, no more.")
+def one_more_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[warm + 1 :]) * steps
+
+
+@predicted_seconds.misconception("You drop one step, whatever `warm` is. Drop the first `warm` steps.")
+def first_one_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[1:]) * steps
+
+
+@predicted_seconds.misconception("You use the first `warm` steps. They are the ones to leave out: use the others.")
+def warm_up_only(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[:warm]) * steps
+
+
+@predicted_seconds.misconception("You drop the last `warm` steps. Drop the first: they pay for memory and caches.")
+def last_ones_dropped(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[: len(probe) - warm]) * steps
+
+
+@predicted_seconds.misconception("You return the time of one step. Multiply it by the steps of the run.")
+def one_step(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[warm:])
+
+
+@predicted_seconds.misconception(
+    "You add the warm-up's time to the forecast. Return only the median of the others, times the steps."
+)
+def warm_up_added(probe: list[float], warm: int, steps: int) -> float:
+    return sum(probe[:warm]) + statistics.median(probe[warm:]) * steps
 
 
 @predicted_seconds.misconception(

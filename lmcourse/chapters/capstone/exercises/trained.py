@@ -81,7 +81,7 @@ def _number(value: Plain) -> float:
 def _problem(value: Plain) -> str:
     """Describe the error in a file; an empty text if there is none."""
     if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
-        return f"a dict with the weights by name and {', '.join(NUMBERS)} is asked for, as {TRAINED.name} holds it"
+        return f"no dict with the weights by name and {', '.join(NUMBERS)}"
     layers, d_model, forecast, reported = (_number(value[name]) for name in NUMBERS)
     if layers not in DEPTHS or d_model not in WIDTHS or math.isnan(forecast + reported):
         return "layers, d_model, forecast or reported is no number that the order allows"
@@ -99,7 +99,7 @@ def _problem(value: Plain) -> str:
         if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             return f"{name} is no tensor of real numbers"
         if tuple(tensor.shape) != shape:
-            return f"{name} has shape {tuple(tensor.shape)}, and that of {layers:g} × {d_model:g} has {shape}"
+            return f"{name} has shape {tuple(tensor.shape)}, not {shape}"
         if not tensor.isfinite().all():
             return f"{name} holds numbers that are not finite"
     return ""

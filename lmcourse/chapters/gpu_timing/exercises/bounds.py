@@ -44,6 +44,7 @@ def _cases(random: Random) -> list[Case]:
         case("all of a name", halves, {"free": [["a"], math.inf]}),
         case("all of a name", halves, {"free": [["a", "b"], math.inf], "graph": [["idle"], 2.0]}),
         edge(case("names that take no time", halves, {"nothing": [["c"], 8.0], "some": [["b", "c"], 2.0]})),
+        case("one name of many", {"optimizer": 0.25}, {"fused": [["optimizer"], 4.0]}),
         edge(case("slower", halves, {"bf16 without units": [["a"], 0.5]})),
         edge(case("no offers", halves, {})),
         edge(case("a factor of 1", halves, {"hope": [["a", "b", "idle"], 1.0]})),
@@ -72,6 +73,7 @@ speedup_bounds = Exercise(
             {"mm": 0.6, "mul": 0.1, "add": 0.2, "idle": 0.1},
             {"fused": [["mul", "add", "idle"], math.inf], "bf16": [["mm"], 3.0]},
         ),
+        case("two names of many", {"mm": 0.5, "add": 0.25}, {"bf16": [["mm"], 2.0]}),
         edge(case("a name that was never called", {"mm": 0.9, "idle": 0.1}, {"attention": [["flash"], 5.0]})),
     ],
     hidden_cases=_cases,
@@ -93,7 +95,7 @@ def new_times_by_name(shares: dict[str, float], offers: dict[str, list[Any]]) ->
             for name in faster:
                 if name in times:
                     times[name] = shares[name] / factor
-        return sum(shares.values()) / sum(times.values())
+        return 1 / (1 - sum(shares.values()) + sum(times.values()))
 
     found = {offer: speedup([offer]) for offer in offers}
     found["all"] = speedup(list(offers))
@@ -226,3 +228,80 @@ def speedups_summed(shares: Shares, offers: Offers) -> dict[str, float]:
     found = _speedups(shares, offers)
     found["all"] = sum(value for offer, value in found.items() if offer != "all")
     return found
+
+
+@speedup_bounds.misconception(
+    "You take the names in `shares` for the whole step. Where their shares add up to less than 1, the rest of the "
+    "step takes as long as before."
+)
+def named_for_the_whole(shares: Shares, offers: Offers) -> dict[str, float]:
+    whole = sum(shares.values())
+    return _speedups({name: share / whole for name, share in shares.items()}, offers)
+
+
+@speedup_bounds.misconception(
+    "You divide 1 by the new times of the names in `shares`. Their shares may add up to less than 1: then the rest of "
+    "the step is missing from the new time."
+)
+def rest_missing(shares: Shares, offers: Offers) -> dict[str, float]:
+    whole = sum(shares.values())
+    return {offer: value / whole for offer, value in named_for_the_whole(shares, offers).items()}
+
+
+def _subtracted(parts: dict[str, float]) -> dict[str, float]:
+    return {offer: 1 / (1 - part) for offer, part in (parts | {"all": sum(parts.values())}).items()}
+
+
+@speedup_bounds.misconception(
+    "You subtract s/f, the *new* time of the operations in an offer. The offer saves the difference between their old "
+    "and their new time."
+)
+def new_time_subtracted(shares: Shares, offers: Offers) -> dict[str, float]:
+    return _subtracted(
+        {offer: sum(shares.get(name, 0) for name in names) / factor for offer, (names, factor) in offers.items()}
+    )
+
+
+@speedup_bounds.misconception(
+    "Unless the factor is infinite, you subtract s/f, which is the time that remains. Subtract the time that is saved."
+)
+def finite_new_time_subtracted(shares: Shares, offers: Offers) -> dict[str, float]:
+    return _subtracted(
+        {
+            offer: sum(shares.get(name, 0) for name in names) / (1 if math.isinf(factor) else factor)
+            for offer, (names, factor) in offers.items()
+        }
+    )
+
+
+@speedup_bounds.misconception("You look up the share of a name that was never called. Such a name takes no time.")
+def missing_name_looked_up(shares: Shares, offers: Offers) -> dict[str, float]:
+    return _subtracted(
+        {offer: sum(shares[name] * (1 - 1 / factor) for name in names) for offer, (names, factor) in offers.items()}
+    )
+
+
+@speedup_bounds.misconception(
+    "You multiply the share by the factor. Operations that become f times as fast take their share divided by f."
+)
+def share_times_factor(shares: Shares, offers: Offers) -> dict[str, float]:
+    saved = {}
+    for offer, (names, factor) in offers.items():
+        share = sum(shares.get(name, 0) for name in names)
+        saved[offer] = share - share * (0 if math.isinf(factor) else factor)
+    return _subtracted(saved)
+
+
+@speedup_bounds.misconception("You return the share of the time that is saved. Return how many times as fast it is.")
+def share_saved(shares: Shares, offers: Offers) -> dict[str, float]:
+    return {offer: 1 - 1 / value for offer, value in _speedups(shares, offers).items()}
+
+
+@speedup_bounds.misconception(
+    "For `all` you use one mean factor for all names. Each offer has its own factor: add up what they save."
+)
+def mean_factor(shares: Shares, offers: Offers) -> dict[str, float]:
+    factors = [factor for _, factor in offers.values()]
+    inverse = sum(1 / factor for factor in factors) / max(1, len(factors))
+    share = sum(shares.get(name, 0) for names, _ in offers.values() for name in names)
+    return _speedups(shares, offers) | {"all": 1 / (1 - share + share * inverse)}

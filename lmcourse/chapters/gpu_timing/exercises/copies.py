@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.chapters.gpu_timing.exercises.slowness import slowness
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -39,6 +39,7 @@ def _copy_cases(random: Random) -> list[Case]:
         case("exactly the cache", {4096: [1e-7], 8192: [4e-6, 2e-6]}, 4096),
         case("a byte more than the cache", {4097: [2e-6, 1e-6], 8192: [4e-6]}, 4096),
         case("other machines", {8192: [4e-6, 3e-6], 65536: [4e-5], 16384: [2e-6, 8e-6]}, 4096),
+        case("more than half of the cache", {3000: [1e-7], 8192: [4e-6]}, 4096),
         case("no cache", {1: [0.5, 0.25], 2: [1.0]}, 0),
         case("all in the cache", {2048: [1e-7], 4096: [1e-7, 2e-7]}, 4096),
         case("nothing measured", {}, 4096),
@@ -59,7 +60,8 @@ copy_bandwidth = Exercise(
     cases=[
         case("a copy of 1 GB in 0.1 s", {10**9: [0.1]}, cache=10**6),
         case("small copies stay in the cache", {1000: [1e-8, 2e-8], 10**6: [2e-4, 1e-4, 4e-4]}, cache=4000),
-        case("two large ones", {1000: [1e-8], 10**6: [2e-4, 1e-4], 10**7: [1.2e-3, 4e-3]}, cache=4000),
+        case("two large ones", {3000: [1e-8], 10**6: [2e-4, 1e-4], 10**7: [1.2e-3, 4e-3]}, cache=4000),
+        edge(case("a large one without a time", {10**6: [2e-4, 1e-4], 10**7: []}, cache=4000)),
         case("nothing leaves the cache", {1000: [1e-8], 4000: [1e-7]}, cache=4000),
     ],
     tolerance=Tolerance(1e-6),  # an answer may keep the times in a float32 array, with seven digits
@@ -144,6 +146,44 @@ def cache_sized_counts(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, cache - 1)
 
 
+@copy_bandwidth.misconception(
+    "You compare the bytes that are read and written, 2·size, with the cache. Compare the tensor's size."
+)
+def both_ways_compared(seconds: Log, cache: int) -> float:
+    return _bandwidth(seconds, cache // 2)
+
+
 @copy_bandwidth.misconception("You average over the sizes. The question is what the memory can do: take the best.")
 def mean_of_the_sizes(seconds: Log, cache: int) -> float:
     return statistics.mean(2 * size / min(runs) for size, runs in seconds.items() if size > cache and runs)
+
+
+@copy_bandwidth.misconception("You look for the shortest time of a tensor that has no times. Leave out such a tensor.")
+def shortest_of_none(seconds: Log, cache: int) -> float:
+    rates = [2 * size / min(runs) for size, runs in seconds.items() if size > cache]
+    if not rates:
+        raise ValueError("no copy was larger than the cache")
+    return max(rates)
+
+
+@copy_bandwidth.misconception("You divide all bytes by all seconds. That is an average; take the best rate.")
+def all_bytes_by_all_seconds(seconds: Log, cache: int) -> float:
+    _bandwidth(seconds, cache)
+    large = {size: runs for size, runs in seconds.items() if size > cache}
+    return sum(2 * size * len(runs) for size, runs in large.items()) / sum(map(sum, large.values()))
+
+
+@copy_bandwidth.misconception(
+    "You divide the bytes of the largest tensor by the shortest time of all. The two belong to different tensors."
+)
+def largest_by_shortest(seconds: Log, cache: int) -> float:
+    _bandwidth(seconds, cache)
+    return 2 * max(seconds) / min(run for size, runs in seconds.items() if size > cache for run in runs)
+
+
+@copy_bandwidth.misconception("You keep the tensors that fit in the cache. Keep those that are larger than it.")
+def within_the_cache(seconds: Log, cache: int) -> float:
+    rates = [2 * size / run for size, runs in seconds.items() if size < cache for run in runs]
+    if not rates:
+        raise ValueError("no copy was smaller than the cache")
+    return max(rates)

@@ -108,6 +108,11 @@ def median_time(seconds: Log) -> float:
     return max(2 * width**3 / statistics.median(runs) for width, runs in seconds.items() if runs)
 
 
+@matmul_peak.misconception("You look for the shortest time of a width that has no times. Leave out such a width.")
+def shortest_of_none(seconds: Log) -> float:
+    return max(2 * width**3 / min(runs) for width, runs in seconds.items())
+
+
 @matmul_peak.misconception("You divide by the mean, so one disturbed run lowers the peak. Take the shortest time.")
 def mean_time(seconds: Log) -> float:
     return max(2 * width**3 / statistics.mean(runs) for width, runs in seconds.items() if runs)
@@ -166,3 +171,25 @@ def longest_time(seconds: Log) -> float:
 def widest_by_shortest(seconds: Log) -> float:
     _peak(seconds)
     return 2 * max(seconds) ** 3 / min(run for runs in seconds.values() for run in runs)
+
+
+@matmul_peak.misconception("You take the median of all rates. A peak is the highest rate.")
+def median_rate(seconds: Log) -> float:
+    return statistics.median(2 * width**3 / run for width, runs in seconds.items() for run in runs)
+
+
+@matmul_peak.misconception("You look at the first run of each width only. Any run may be the fastest.")
+def first_run(seconds: Log) -> float:
+    return max(2 * width**3 / runs[0] for width, runs in seconds.items() if runs)
+
+
+@matmul_peak.misconception("You return the lowest rate. The peak is the highest.")
+def lowest_rate(seconds: Log) -> float:
+    return min(2 * width**3 / run for width, runs in seconds.items() for run in runs)
+
+
+@matmul_peak.misconception(
+    "You count one addition less than multiplications for each number. The usual count, also in this course, is 2·n³."
+)
+def one_addition_less(seconds: Log) -> float:
+    return max(width**2 * (2 * width - 1) / run for width, runs in seconds.items() for run in runs)

@@ -370,3 +370,37 @@ def end_of_the_last_call(events: Events) -> Shares:
         return {}
     in_order = sorted(events, key=lambda event: (event[1], -event[2]))
     return _by_stack(in_order, span=in_order[-1][2] - in_order[0][1])
+
+
+@time_shares.misconception(
+    "You count the gap after the previous call as idle. A longer call around it may still be open: idle is the time in "
+    "which *no* call is open."
+)
+def gaps_between_neighbours(events: Events) -> Shares:
+    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
+    gaps = sum(max(0.0, after[1] - before[2]) for before, after in pairwise(in_order))
+    return _shares(events) | {"idle": gaps / _span(events)} if events else {}
+
+
+@time_shares.misconception(
+    "Your whole is the time in which a call is open. The gaps belong to it, too: it lasts from the first begin to the "
+    "last end."
+)
+def without_the_gaps(events: Events) -> Shares:
+    shares = _shares(events)
+    busy = sum(share for name, share in shares.items() if name != "idle")
+    return {name: share / busy for name, share in shares.items()}
+
+
+@time_shares.misconception(
+    "You count all time outside of the innermost calls as idle. A call that holds others is open, too."
+)
+def idle_outside_of_innermost(events: Events) -> Shares:
+    if not events:
+        return {}
+    return _shares(events) | {"idle": innermost_calls_only(events)["idle"]}
+
+
+@time_shares.misconception('You leave out a share of 0. "idle" is always there, and every name that was called.')
+def zeros_left_out(events: Events) -> Shares:
+    return {name: share for name, share in _shares(events).items() if share > 0}

@@ -75,6 +75,7 @@ what_helps = Exercise(
         case("a sum", [[100.0, 60.0, 8.0]], peak=100.0, bandwidth=10.0),
         case("both nearly equal", [[600.0, 50.0, 8.0]], peak=100.0, bandwidth=10.0),
         case("two kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
+        edge(case("exactly the roofline", [[800.0, 20.0, 8.0]], peak=100.0, bandwidth=10.0)),
         case("only one is faster than it can be", [[800.0, 20.0, 7.5], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
         case("faster than the peak", [[1200.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
         case("faster than the memory", [[50.0, 150.0, 10.0]], peak=100.0, bandwidth=10.0),
@@ -198,6 +199,22 @@ def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Tim
 
 
 @what_helps.misconception(
+    "You scale the whole measured time, so the part that neither computing nor moving explains shrinks, too. It stays "
+    "the same on a faster chip."
+)
+def rest_scaled(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        best = max(computing, moving)
+        return {
+            "peak": seconds * max(computing / 2, moving) / best,
+            "bandwidth": seconds * max(computing, moving / 2) / best,
+            "launches": best,
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception(
     "With a faster chip your kernels take only the roofline's time. The rest, launches and Python, remains on any chip."
 )
 def rest_is_lost(kernels: Kernels, peak: float, bandwidth: float) -> Times:
@@ -311,3 +328,46 @@ def half_of_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 def halves_and_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times: Times = both_always_help(kernels, peak, bandwidth)
     return times | {"launches": launches_kept(kernels, peak, bandwidth)["launches"]}
+
+
+@what_helps.misconception(
+    "You reject a kernel that takes exactly the roofline's time. It is perfect, not impossible: reject only a shorter "
+    "time."
+)
+def perfect_kernel_rejected(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    if any(_best(flops, moved, peak, bandwidth) == seconds for flops, moved, seconds in kernels):
+        raise ValueError("the rate is above the peak")
+    return _times(kernels, peak, bandwidth)
+
+
+@what_helps.misconception(
+    "You halve the roofline's time with either chip. Twice the peak shortens only computing, twice the bandwidth only "
+    "moving."
+)
+def either_halves_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        best = max(computing, moving)
+        return {"peak": seconds - best / 2, "bandwidth": seconds - best / 2, "launches": best}
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception("You return how many times as fast. Return seconds.")
+def times_as_fast(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    taken = sum(kernel[2] for kernel in kernels)
+    return {remedy: taken / time if time else 1.0 for remedy, time in _times(kernels, peak, bandwidth).items()}
+
+
+@what_helps.misconception(
+    "You compute the rest with the new chip's times, so nothing becomes faster. The rest is what *this* chip's "
+    "roofline leaves unexplained."
+)
+def rest_of_the_new_chip(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    taken = sum(kernel[2] for kernel in kernels)
+    return _times(kernels, peak, bandwidth) | {"peak": taken, "bandwidth": taken}
+
+
+@what_helps.misconception("You return a list with a time for each kernel. Add them up: one number for each remedy.")
+def list_of_times(kernels: Kernels, peak: float, bandwidth: float) -> dict[str, list[float]]:
+    times = [_times([kernel], peak, bandwidth) for kernel in kernels]
+    return {remedy: [time[remedy] for time in times] for remedy in ("peak", "bandwidth", "launches")}

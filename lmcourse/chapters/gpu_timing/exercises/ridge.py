@@ -52,6 +52,7 @@ ridge_point = Exercise(
         case("the same bandwidth in TiB/s", 312.0, 1.8545, unit="TiB/s"),
         case("H100, from the sparse figure", 1978.9, 3.35, unit="TB/s", sparse=True),
         case("gigabits", 312.0, 600.0, unit="Gbit/s"),
+        case("small letters", 312.0, 600.0, unit="gb/s"),
     ],
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
@@ -97,7 +98,7 @@ def exactly(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = 
     return Fraction(tflops) / (1 + sparse) * 10**12 / worth / Fraction(bandwidth)
 
 
-@ridge_point.misconception("You read TB as TiB (and GB as GiB). A TiB is 2⁴⁰ bytes, a tenth more than a TB.")
+@ridge_point.misconception("You read a TiB as a TB (and a GiB as a GB). A TiB is 2⁴⁰ bytes, a tenth more than a TB.")
 def binary_for_decimal(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit.replace("i", "") if unit in UNITS else unit, sparse)
 
@@ -110,6 +111,11 @@ def decimal_for_binary(tflops: float, bandwidth: float, unit: str = "GB/s", spar
 @ridge_point.misconception("You use the sparse peak. Weights in training are dense: half of it.")
 def sparse_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit)
+
+
+@ridge_point.misconception("You double the figure for sparse matrices. It is already twice the dense peak: halve it.")
+def sparse_doubled(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(2 * tflops if sparse else tflops, bandwidth, unit)
 
 
 @ridge_point.misconception("You halve every peak. Only the figure for sparse matrices needs that.")
@@ -139,3 +145,27 @@ def per_number(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool
 )
 def guesses_units(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit if unit in UNITS else "GB/s", sparse)
+
+
+@ridge_point.misconception(
+    "You accept units in small letters. In “gb/s” the b may be a bit: accept only the four names as they are written."
+)
+def any_case(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    units = {name.lower(): name for name in UNITS}
+    return _ridge(tflops, bandwidth, units.get(unit.lower(), unit), sparse)
+
+
+@ridge_point.misconception(
+    "You look only at the first letter of the unit. GiB and Gbit begin with the same letter as GB, and mean "
+    "something else."
+)
+def first_letter(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, f"{unit[:1]}B/s", sparse)
+
+
+@ridge_point.misconception("You make a TiB (and a GiB) smaller than a TB. It is larger: 1,024⁴ bytes, not 1,000⁴.")
+def smaller_tebibytes(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    if "i" not in unit or unit not in UNITS:
+        return _ridge(tflops, bandwidth, unit, sparse)
+    decimal = unit.replace("i", "")
+    return _ridge(tflops, bandwidth * UNITS[decimal] / UNITS[unit], decimal, sparse)

@@ -154,3 +154,23 @@ def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
 )
 def nothing_for_a_copy(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(max(part) for part in _parts(kernels, peak, bandwidth) if part[0])
+
+
+@roofline.misconception("You compare FLOPs with bytes, two different units. Compare the *times* that the two need.")
+def counts_compared(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(flops / peak if flops > moved else moved / bandwidth for flops, moved in kernels)
+
+
+@roofline.misconception("You return the mean of the kernels' times. They run one after the other: return the sum.")
+def mean_of_the_kernels(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(max(part) for part in _parts(kernels, peak, bandwidth)) / max(1, len(kernels))
+
+
+@roofline.misconception("You return the attainable FLOP/s of the kernels. Return how many seconds they take.")
+def attainable_rates(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(min(peak, flops / moved * bandwidth) if moved else peak for flops, moved in kernels)
+
+
+@roofline.misconception("You multiply bytes by the bandwidth. Seconds are bytes divided by bytes per second.")
+def bytes_times_bandwidth(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(max(flops / peak, moved * bandwidth) for flops, moved in kernels)

@@ -51,6 +51,7 @@ time_it = Exercise(
         timed("a queue with room for two", [2.0], 0.1, warmup=1, repeats=5, room=2),
         script("a device that has work already", BUSY),
         timed("nothing counts", [2.0], warmup=1, repeats=0),
+        timed("a negative warm-up", [2.0], warmup=-1, repeats=3),
     ],
     hidden_cases=other_runs,
     hints=[
@@ -243,3 +244,36 @@ def upper_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, re
 def all_together(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
     return sum(_times(run, synchronise, synchronise, clock, repeats))
+
+
+@time_it.misconception("Of an even number of times you take the lower of the two in the middle, as torch.median does.")
+def lower_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return statistics.median_low(_times(run, synchronise, synchronise, clock, repeats))
+
+
+@time_it.misconception(
+    "You start the clock, and then wait for earlier work: that wait is in the time. Wait first, then start the clock."
+)
+def wait_is_timed(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        synchronise()
+        run()
+        synchronise()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@time_it.misconception("You count the warm-up among the repeats. Run `repeats` more times after the warm-up.")
+def warm_up_among_the_repeats(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, 0 if warmup >= 0 else -1, repeats)
+    return statistics.median(_times(run, synchronise, synchronise, clock, repeats)[warmup:])
+
+
+@time_it.misconception("You accept a negative warm-up. Fewer than 0 runs are impossible: raise ValueError.")
+def negative_warm_up(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, max(0, warmup), repeats)
+    return statistics.median(_times(run, synchronise, synchronise, clock, repeats))

@@ -76,3 +76,14 @@ enough_tokens.wrong_value(
 enough_tokens.wrong_value(
     WIDTH // 2, "That is D/2, the highest intensity that this product can have, in FLOPs per byte."
 )
+
+
+enough_tokens.wrong_value(
+    math.ceil(_equal(142)), "You used 2.0 TiB/s, whose ridge is 142. The text says 2.0 TB/s, and a ridge of 156."
+)
+enough_tokens.wrong_value(161, "With 161 tokens there are 154.9 FLOPs per byte, less than the ridge.")
+enough_tokens.wrong_value(
+    math.ceil(RIDGE * WIDTH / (WIDTH - 4 * RIDGE)),
+    "You count activations of twice the size. Inputs and outputs are in bf16, too: 2n in nD/(2n + D).",
+)
+enough_tokens.wrong_value(79, "That is half of the first number above the ridge. Do not divide by the 2 bytes again.")

@@ -9,7 +9,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -72,10 +72,13 @@ mfu_of_step = Exercise(
     cases=[
         case("half the bf16 peak", 49.47e12, [0.1, 0.1, 0.1], H100, "bf16", PEAKS),
         case("one disturbed step", 15.6e12, [0.1, 0.4, 0.1, 0.09, 0.11], A100, "bf16", PEAKS),
-        case("the same name, another variant", 18.9e12, [0.05, 0.05], H100_PCIE, "bf16", PEAKS),
+        case("the same name, another variant", 18.9e12, [0.0625, 0.03125], H100_PCIE, "bf16", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
+        case("in small letters", 15.6e12, [0.1], A100.lower(), "bf16", PEAKS),
+        case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),
         case("a V100 has no bf16", 1.0e12, [0.1], V100, "bf16", PEAKS),
         case("more than the peak", 40.0e12, [0.1], A100, "bf16", PEAKS),
+        edge(case("exactly the peak", 156e12, [0.5], A100, "bf16", PEAKS)),
     ],
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
@@ -151,6 +154,15 @@ def nearest_name(flops: float, seconds: list[float], device: str, number: str, p
     return _share(flops, seconds, peaks[listed][number])
 
 
+@mfu_of_step.misconception(
+    "You accept a name that begins like a listed one. Several GPUs can begin alike: only the whole name shows which "
+    "one it is."
+)
+def names_that_begin_alike(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    listed = next((name for name in peaks if name.startswith(device) or device.startswith(name)), device)
+    return _mfu(flops, seconds, listed, number, peaks)
+
+
 @mfu_of_step.misconception("You always divide by the fp32 peak. Use the peak of the format `number`.")
 def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     _known(device, number, peaks)
@@ -201,6 +213,14 @@ def capped(flops: float, seconds: list[float], device: str, number: str, peaks: 
     return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
 
 
+@mfu_of_step.misconception("You reject a share of exactly 1. Only a share above 1 is impossible.")
+def peak_rejected(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    share = _mfu(flops, seconds, device, number, peaks)
+    if share >= 1:
+        raise ValueError("the rate is above the peak")
+    return share
+
+
 @mfu_of_step.misconception("You return percentages. A share is between 0 and 1.")
 def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return 100 * _mfu(flops, seconds, device, number, peaks)
@@ -209,3 +229,21 @@ def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks
 @mfu_of_step.misconception("You divide by the time of all steps together. `flops` is for one step.")
 def all_steps(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _mfu(flops, [sum(seconds)], device, number, peaks)
+
+
+@mfu_of_step.misconception("You return the peak divided by the rate. MFU is the rate divided by the peak.")
+def upside_down(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return 1 / _mfu(flops, seconds, device, number, peaks)
+
+
+@mfu_of_step.misconception("You ignore capitals in a name. Only a name as it is written in the table is known.")
+def capitals_ignored(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    rows = {name.lower(): {kind.lower(): peak for kind, peak in row.items()} for name, row in peaks.items()}
+    return _mfu(flops, seconds, device.lower().strip(), number.lower().strip(), rows)
+
+
+@mfu_of_step.misconception(
+    "Of an even number of steps you take the slower of the two in the middle. The median is the mean of both."
+)
+def slower_middle(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _mfu(flops, [statistics.median_high(seconds)], device, number, peaks)
