@@ -250,6 +250,24 @@ def truncation_timed(step: Work, cache: Any, synchronise: Work, clock: Clock, pa
     return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, inside=True)[1:])
 
 
+@decode_seconds.misconception(
+    "You truncate before you wait for the device, while the clock runs. Look at the clock first, and truncate then."
+)
+def truncation_before_the_wait(
+    step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int
+) -> float:
+    _checked(repeats)
+    times = []
+    for _ in range(repeats + 1):
+        synchronise()
+        start = clock()
+        step()
+        cache.truncate(past)
+        synchronise()
+        times.append(clock() - start)
+    return statistics.median(times[1:])
+
+
 @decode_seconds.misconception("The first step is among your times. It loads and allocates: throw it away.")
 def first_counts(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)

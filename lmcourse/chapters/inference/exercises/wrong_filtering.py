@@ -68,6 +68,14 @@ def crossing_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: 
     return _run(logits, (top_k, top_p, min_p), top_p=rule)
 
 
+def crossing_out_but_the_first(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, p, before = _before(logits)
+        return logits if share == 1 else _out(logits, order, (before + p > share) & (before > 0))
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
 def one_too_many(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     def rule(logits: Tensor, share: float) -> Tensor:
         order, p, before = _before(logits)
@@ -184,6 +192,11 @@ def never_refuses(logits: Tensor, top_k: int | None, top_p: float | None, min_p:
 
 WRONG_FILTERS = (
     (crossing_out, "The token that crosses `top_p` belongs to the set. Look at the sum of the tokens *before* it."),
+    (
+        crossing_out_but_the_first,
+        "You keep the best token, and drop a later one that crosses `top_p`. It stays, too: only the tokens *before* "
+        "it count.",
+    ),
     (
         one_too_many,
         "You keep one token more than the one that reaches p. A token stays if those *before* it have less than p.",

@@ -148,6 +148,30 @@ class ForgetsSoMany(_Right):
         self.lengths = [length - tokens for length in self.lengths]
 
 
+class KeepsTheLast(_Right):
+    def truncate(self, tokens: int) -> None:
+        if not 0 <= tokens <= len(self):
+            raise ValueError("the cache does not hold that many tokens")
+        for pair, length in zip(self.memory, self.lengths, strict=True):
+            for tensor in pair or ():
+                tensor[:, :, :tokens] = tensor[:, :, length - tokens : length].clone()
+        self.lengths = [tokens] * len(self.lengths)
+
+
+class OneLengthForAll(_Right):
+    def __len__(self) -> int:
+        return self.lengths[0]
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> Pair:
+        n = k.shape[2]
+        if layer == 0:
+            self.check(self.lengths[0] + n)
+            self.lengths[0] += n
+        end = self.lengths[0]
+        keys, values = self.write(layer, k, v, end - n, end)
+        return keys[:, :, :end], values[:, :, :end]
+
+
 class OnlyIfLonger(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
@@ -227,6 +251,12 @@ WRONG_CACHES = (
     ),
     (FirstLayerForgets, "truncate changes only the first layer. Change all of them."),
     (ForgetsSoMany, "`tokens` is the number that *stays*. You remove that many."),
+    (KeepsTheLast, "truncate keeps the last tokens, as a window does. Keep the *first* `tokens` tokens."),
+    (
+        OneLengthForAll,
+        "You have one length for all layers, which grows at layer 0. Give each layer its own: a pass may break off, "
+        "and layers may be called in any order.",
+    ),
     (
         OnlyIfLonger,
         "After a pass that broke off, a layer holds more than len(cache). truncate must set all layers to the "

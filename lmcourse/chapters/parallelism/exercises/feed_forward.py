@@ -190,6 +190,22 @@ def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy
     return y, dx * worker.size
 
 
+@tensor_parallel_ffn.misconception(
+    "You add up dy, which all workers have already, and leave dL/dx as it is. dL/dx is what has to be added up."
+)
+def dy_reduced_instead(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, worker.all_reduce(dy))
+    return worker.all_reduce(y), dx
+
+
+@tensor_parallel_ffn.misconception("Your GELU is the approximation by tanh. The task asks for the exact one.")
+def approximate(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    leaf = x.detach().requires_grad_()
+    part = F.gelu(leaf @ up.T, approximate="tanh") @ down.T
+    (dx,) = torch.autograd.grad(part, leaf, dy)
+    return worker.all_reduce(part.detach()), worker.all_reduce(dx)
+
+
 @tensor_parallel_ffn.misconception("y has no GELU in it.")
 def no_gelu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return worker.all_reduce(x @ up.T @ down.T), worker.all_reduce(dy @ down @ up)

@@ -170,6 +170,18 @@ def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> 
     return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
 
 
+@ring_attention.misconception(
+    "You mask your own block only. The keys of later ranks are the future, too: pass them on, and do not use them."
+)
+def later_ranks_seen(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        scores = q @ keys.T / q.shape[1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+        state = block_update(*state, scores, values)
+    return state[2] / state[1]
+
+
 @ring_attention.misconception("Your tokens see only the keys of their own worker. Use the blocks that arrive, too.")
 def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _passed(worker, k, v)

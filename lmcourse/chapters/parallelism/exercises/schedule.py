@@ -214,6 +214,14 @@ def last_in_first_out(rank: int, stages: int, micro: int, schedule: str) -> list
     return order
 
 
+@stage_order.misconception(
+    "In GPipe your backward passes run in reverse order. Both kinds go through the micro-batches in order."
+)
+def gpipe_in_reverse(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    order = _by_counting(rank, stages, micro, schedule)
+    return order[:micro] + order[micro:][::-1] if schedule == "gpipe" else order
+
+
 @stage_order.misconception("Micro-batches are counted from 0.")
 def from_one(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return [f"{step[0]}{int(step[1:]) + 1}" for step in _by_counting(rank, stages, micro, schedule)]

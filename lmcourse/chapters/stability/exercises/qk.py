@@ -134,7 +134,30 @@ def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: floa
     "You give the vectors length 1. RMSNorm gives them length √d; scores of cosines divided by √d are all near 0."
 )
 def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return (_by_torch(q, k, gamma_q, gamma_k, eps).double() / q.shape[-1]).to(q.dtype)
+    def shortened(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().sum(dim=-1, keepdim=True) + eps).sqrt() * gamma.double()
+
+    return _scores(shortened(q, gamma_q), shortened(k, gamma_k)).to(q.dtype)
+
+
+@qk_norm.misconception(
+    "You divide by the length of each vector, without ε. RMSNorm divides by the root of the *mean* square, plus ε."
+)
+def unit_length_without_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return unit_length(q, k, gamma_q, gamma_k, 0.0)  # type: ignore[no-any-return]
+
+
+@qk_norm.misconception(
+    "You normalise all heads of a token together. Each head has a vector of its own: take the mean over the last axis "
+    "only."
+)
+def over_heads_and_features(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def normal_over(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().mean(dim=(1, 3), keepdim=True) + eps).sqrt() * gamma.double()
+
+    return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
 
 
 @qk_norm.misconception("You add ε outside the root, where it has little effect. Add it to the mean of squares.")

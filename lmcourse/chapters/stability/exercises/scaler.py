@@ -20,6 +20,7 @@ class _Reference:
     grows_after_overflow = False
     in_half = False
     sees_infinity = True
+    sees_nan = True
     skips = True
     halves = True
     grows = 2.0
@@ -36,7 +37,8 @@ class _Reference:
         return result if finite or not self.skips else None
 
     def _is_finite(self, gradient: Tensor) -> Tensor:
-        return gradient.isfinite() if self.sees_infinity else ~gradient.isnan()
+        bad = gradient.isinf() if self.sees_infinity else torch.zeros_like(gradient, dtype=torch.bool)
+        return ~(bad | gradient.isnan()) if self.sees_nan else ~bad
 
     def _update(self, finite: bool) -> None:
         self._good = self._good + 1 if finite else (self._good if self.grows_after_overflow else 0)
@@ -160,6 +162,11 @@ class DividesInHalf(_Reference):
 @LossScaler.misconception("You check for NaN but not for infinity. An fp16 overflow gives infinity.")
 class InfinityMissed(_Reference):
     sees_infinity = False
+
+
+@LossScaler.misconception("You check for infinity but not for NaN. ∞ − ∞ in a backward pass gives NaN.")
+class NaNMissed(_Reference):
+    sees_nan = False
 
 
 @LossScaler.misconception(

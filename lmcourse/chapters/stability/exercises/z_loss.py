@@ -151,6 +151,14 @@ def logarithm_of_the_square(logits: Tensor, targets: Tensor, alpha: float) -> li
     return _plus(logits, targets, alpha, 2.0)
 
 
+@z_loss.misconception(
+    "You take log Z of logits from which the maximum is already subtracted. The cross-entropy does not change by that, "
+    "but the penalty does: add the maximum to log Z again."
+)
+def maximum_not_added(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits - logits.amax(dim=-1, keepdim=True), targets, alpha)
+
+
 @z_loss.misconception("You add up over the tokens. Take the mean, or the loss grows with the batch.")
 def summed(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [len(targets) * part for part in _by_autograd(logits, targets, alpha)]
