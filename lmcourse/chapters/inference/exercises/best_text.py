@@ -87,6 +87,8 @@ best_text = Exercise(
         edge(case("a tie", {"x": 0.5, "y": 0.5}, {"x": {"b": 0.5, "a": 0.5}, "y": {"q": 0.5, "p": 0.5}})),
         edge(case("nothing follows the likeliest", {"x": 0.8, "y": 0.2}, {"y": {"p": 0.75, "q": 0.25}})),
         case("two pairs that make the same text", {"a": 0.5, "ab": 0.5}, TWO_WAYS),
+        case("a tie of longer tokens", {"a": 0.5, "ab": 0.5}, {"a": {"bz": 0.5, "c": 0.5}, "ab": {"b": 0.5, "d": 0.5}}),
+        case("more beginnings than needed", {"y": 1.0}, {"x": {"p": 1.0}, "y": {"q": 0.75, "r": 0.25}}),
         edge(case("a pair of probability 0", {"x": 1.0}, {"x": {"p": 0.0}})),
         case("no text at all", {"x": 1.0}, {}),
     ],
@@ -236,6 +238,33 @@ def nothing_at_zero(first: First, then: Then) -> tuple[str, float]:
 
 def _no_pairs() -> list[tuple[float, str]]:
     raise ValueError("there is no text of two tokens")
+
+
+@best_text.misconception("You go through `then`, and look up a token that `first` does not have. Go through `first`.")
+def through_then(first: First, then: Then) -> tuple[str, float]:
+    return _best([(first[x] * q, x + y) for x in then for y, q in then[x].items()] or _no_pairs())
+
+
+@best_text.misconception("You return the two tokens as a pair. Join them to one text.")
+def not_joined(first: First, then: Then) -> tuple[tuple[str, str], float]:
+    x, y, p, q = max(_texts(first, then), key=lambda text: (text[2] * text[3], [-ord(c) for c in text[0] + text[1]]))
+    return (x, y), p * q
+
+
+@best_text.misconception(
+    "The text is right, but you return the probability of its second token. Multiply it by that of the first."
+)
+def second_probability(first: First, then: Then) -> tuple[str, float]:
+    text, _ = _by_enumeration(first, then)
+    return text, max(q for x, y, p, q in _texts(first, then) if x + y == text)
+
+
+@best_text.misconception(
+    "Of equally likely pairs you compare the first tokens, then the second ones. Compare the joined texts."
+)
+def ties_by_tokens(first: First, then: Then) -> tuple[str, float]:
+    p, x, y = min((-p * q, x, y) for x, y, p, q in _texts(first, then))
+    return x + y, -p
 
 
 @best_text.misconception("The text is right, but you return the logarithm of its probability.")

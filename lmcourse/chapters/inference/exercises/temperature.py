@@ -77,6 +77,7 @@ temperature_probabilities = Exercise(
         case("logits in half precision", torch.tensor([[40000.0, 39968.0, 0.0]], dtype=torch.float16), 0.5),
         case("logits in bf16", torch.tensor([[8.0, 4.0, -3.0]], dtype=torch.bfloat16), 3.0),
         case("nearly 0, nearly a tie", torch.tensor([[0.0, -2e-9]]), 1e-9),
+        case("rows of different sizes", torch.tensor([[1000.0, 999.0], [0.0, -1.0]]), 1.0),
         case("a negative temperature", ROW, -1.0),
     ],
     hidden_cases=_hidden,
@@ -209,6 +210,36 @@ def rounded_in_half(logits: Tensor, temperature: float) -> Tensor:
 def softmax_twice(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return (logits.float().softmax(-1) / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "Your probabilities have the dtype of the logits. Return float32, for logits in half precision, too."
+)
+def in_the_dtype_of_the_logits(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature).to(logits.dtype)
+
+
+@temperature_probabilities.misconception(
+    "You replace a temperature near 0 by a small limit. At 0 the first of equal tokens has 1, and above 0 every "
+    "temperature divides as it is."
+)
+def limited(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() / max(temperature, 1e-8)).softmax(-1)
+
+
+@temperature_probabilities.misconception(
+    "You subtract the largest logit of all rows. In a row far below it all exp are 0, and 0/0 is NaN: take each row's "
+    "own maximum."
+)
+def maximum_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if not temperature:
+        return _number_by_number(logits, 0)
+    z = logits.float() / temperature
+    weights = (z - z.max()).exp()
+    return weights / weights.sum(-1, keepdim=True)
 
 
 @temperature_probabilities.misconception("Your columns sum to one. Each *row* is a distribution.")

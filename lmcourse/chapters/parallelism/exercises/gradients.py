@@ -63,6 +63,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("double precision", _some(fixed, 2, (3,), dtype=torch.float64), [7, 9]),
         _ask("a single number as a tensor", _some(fixed, 2, (), (2,), (1,)), [1, 3]),
         _ask("many targets in fp16", _some(fixed, 3, (4,), dtype=torch.float16), [65_000, 2000, 40_000]),
+        _ask("parts that nearly cancel", [[_t(-1000.0).half()], [_t(333.5).half()]], [1, 3]),
         _ask("many workers in bf16", _some(fixed, 8, (4,), dtype=torch.bfloat16), [256, *[1] * 7]),
         _ask("other numbers", _some(random, 4, (3,), (2, 2), (1,)), random.sample(range(1, 40), 4)),
     ]
@@ -74,6 +75,7 @@ def _t(*numbers: float) -> Tensor:
 
 BF16 = [[_t(1.0, 3.0, 0.5).bfloat16()], [_t(-2.0, 1.0, 0.25).bfloat16()]]
 FP16 = [[_t(100.0, -50.0).half()], [_t(40.0, 8.0).half()]]
+OPPOSED = [[_t(200.0, 3.0).bfloat16()], [_t(-99.0, 1.0).bfloat16()]]
 SMALL_FP16 = [[_t(1.5, -2.0).half()], [_t(0.5, 3.0).half()]]
 
 average_gradients = Exercise(
@@ -91,6 +93,7 @@ average_gradients = Exercise(
         _ask("257 targets in bf16", BF16, [257, 1000]),
         _ask("large gradients in fp16", FP16, [3000, 500]),
         _ask("100,000 targets in fp16", SMALL_FP16, [60_000, 40_000]),
+        _ask("parts that nearly cancel, in bf16", OPPOSED, [1, 2]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -194,6 +197,26 @@ def nan_from_one_worker(worker: CollectiveWorker, gradients: list[Tensor], targe
     averaged = _weighted(worker, gradients, targets)
     empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
     return [torch.full_like(gradient, NAN) if 0 < empty < worker.size else gradient for gradient in averaged]
+
+
+@average_gradients.misconception(
+    "You divide the sum of the workers' means by all targets. First multiply each mean by the targets of its worker."
+)
+def means_over_all_targets(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = int(worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item())
+    return _weighted(worker, gradients, 1 if targets else 0, max(total, 1))
+
+
+@average_gradients.misconception(
+    "You weight and add the gradients in their own dtype. In 16 bits each part is rounded before the sum: convert "
+    "first."
+)
+def weighted_in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item()
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    flat = worker.all_reduce(flat * (targets / total) if targets else torch.zeros_like(flat))
+    parts = flat.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
+    return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
 
 
 @average_gradients.misconception("Your results are in a wider dtype than the gradients. Convert them back at the end.")

@@ -168,6 +168,50 @@ def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
+    "The sum is right, but each worker sends all of x to all others. In a ring it sends chunks, to its right neighbour "
+    "only."
+)
+def to_all_others(worker: Worker, x: Tensor) -> Tensor:
+    others = [rank for rank in range(worker.size) if rank != worker.rank]
+    for rank in others:
+        worker.send(rank, x)
+    return sum((worker.receive(rank) for rank in others), x.clone())
+
+
+@ring_all_reduce.misconception(
+    "The sum is right, but your first phase has N rounds. After N − 1 rounds every sum is complete: the last round "
+    "sends for nothing."
+)
+def one_round_too_many(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    if n == 1:
+        return x.clone()
+    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
+    for s in range(n):
+        worker.send((rank + 1) % n, chunks[(rank - s) % n])
+        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
+        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.misconception(
+    "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` always gives N, some of them empty."
+)
+def cut_with_chunk(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    chunks = [chunk.clone() for chunk in x.chunk(n)]
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank - s) % n])
+        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
+        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.misconception(
     "You stop after the first phase: each worker has the sum of one chunk only. Now pass the sums around the ring."
 )
 def half_way(worker: Worker, x: Tensor) -> Tensor:

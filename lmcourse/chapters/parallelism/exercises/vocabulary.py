@@ -370,6 +370,18 @@ def one_token_too_many(worker: CollectiveWorker, logits: Tensor, targets: Tensor
     return (rows - worker.all_reduce(torch.where((local >= 0) & (local <= z.shape[1]), gold, 0.0))).mean().item()
 
 
+@vocabulary_parallel_loss.misconception(
+    "You leave out a worker's first token: its local number is 0, and it belongs to the worker. Test local >= 0."
+)
+def first_token_missing(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top, sums, _ = _terms(worker, logits, targets)
+    z = logits.double()
+    local = targets - worker.rank * z.shape[1]
+    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
+    gold = worker.all_reduce(torch.where((local > 0) & (local < z.shape[1]), gold, 0.0))
+    return (top + sums.log() - gold).mean().item()
+
+
 @vocabulary_parallel_loss.misconception("You take the mean of the exponentials. The softmax divides by their sum.")
 def mean_of_exponentials(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     top, sums, gold = _terms(worker, logits, targets)

@@ -217,6 +217,27 @@ class NewScaleTooEarly(_Reference):
         return [gradient.float() / self.scale for gradient in gradients] if finite else None
 
 
+@LossScaler.misconception("Your scale grows one good step too late. After `interval` good steps in a row it doubles.")
+class GrowsTooLate(_Reference):
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        super().__init__(scale, interval)
+        self.interval = interval + 1
+
+
+@LossScaler.misconception("You multiply the gradients by the scale. The loss was multiplied already: divide them.")
+class Multiplies(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        scale = self.scale
+        result = super().unscale(gradients)
+        return None if result is None else [gradient.float() * scale for gradient in gradients]
+
+
+@LossScaler.misconception("You do not count a step without gradients. It is a good step like any other.")
+class EmptyStepNotCounted(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        return super().unscale(gradients) if gradients else []
+
+
 @LossScaler.variant
 class CountsDown:
     def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:

@@ -178,6 +178,33 @@ def naive_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [loss, (p * (1 + 2 * alpha * z.log()) - hit) / len(targets)]
 
 
+@z_loss.misconception("You multiply the whole gradient of −log P by 1 + 2 α log Z. Only p has that factor, not the 1.")
+def hit_scaled_too(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, _ = _by_autograd(logits, targets, alpha)
+    _, gradient = _by_autograd(logits, targets, 0.0)
+    return [loss, gradient * (1 + 2 * alpha * logits.logsumexp(-1, keepdim=True))]
+
+
+@z_loss.misconception("Your loss is right. Your gradient is that of −log P alone: the part of the z-loss is missing.")
+def gradient_without_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return [_by_autograd(logits, targets, alpha)[0], _by_autograd(logits, targets, 0.0)[1]]
+
+
+@z_loss.misconception("You add up exp over the tokens. Z belongs to one token: add up over the vocabulary, dim=-1.")
+def z_of_a_column(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, 0.0)
+    log_z = logits.logsumexp(0)
+    return [loss + alpha * log_z.square().mean(), gradient + 2 * alpha * log_z * logits.softmax(-1) / len(targets)]
+
+
+@z_loss.misconception(
+    "You divide the gradient by the number of all logits. The mean runs over the n tokens: divide by n."
+)
+def divided_by_all_logits(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, alpha)
+    return [loss, gradient / logits.shape[1]]
+
+
 @z_loss.variant
 def with_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     log_z, p = torch.logsumexp(logits, -1), torch.softmax(logits, -1)
