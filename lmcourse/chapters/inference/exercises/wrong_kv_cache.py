@@ -300,7 +300,8 @@ WRONG_CACHES = (
     (KeysWeighed, "You count the keys *or* the values. Count both."),
     (
         AlwaysFourBytes,
-        "Your cache takes four bytes for every number. Half precision has two, double precision eight: use the dtype of k.",
+        "Your cache takes four bytes for every number. Half precision has two, double precision eight: use the dtype "
+        "of k.",
     ),
     (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
     (
