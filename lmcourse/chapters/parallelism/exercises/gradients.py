@@ -17,7 +17,7 @@ NAN = float("nan")
 
 
 def _weighted(
-    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: int | None = None
+    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: float | None = None
 ) -> list[Tensor]:
     """The sum over workers of gradient × targets / all targets, tensor by tensor, in float64."""
     sums = []
