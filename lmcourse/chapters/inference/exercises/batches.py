@@ -65,6 +65,7 @@ batch_use = Exercise(
         case("the long one comes last, continuous", [1, 1, 2, 6], 2, True),
         case("short, long, short, long", [1, 5, 1, 5], 2, False),
         case("one request, four slots", [5], 4, False),
+        case("one request, four slots, continuous", [5], 4, True),
         case("the next goes where a slot gets free first", [5, 2, 2, 6], 2, True),
         case("nothing to do", [], 3, True),
         case("no slot", [1, 2], 0, False),
@@ -160,6 +161,16 @@ def empty_slots_free(lengths: list[int], slots: int, continuous: bool) -> float:
     groups = _checked(lengths, slots)
     if continuous or not lengths:
         return _step_by_step(lengths, min(slots, max(len(lengths), 1)), continuous)
+    return sum(lengths) / sum(len(group) * max(group) for group in groups)
+
+
+@batch_use.misconception(
+    "In a static batch you count only the slots that have a request. The slots of a last, smaller group count as well."
+)
+def empty_static_slots_free(lengths: list[int], slots: int, continuous: bool) -> float:
+    groups = _checked(lengths, slots)
+    if continuous or not lengths:
+        return _step_by_step(lengths, slots, continuous)
     return sum(lengths) / sum(len(group) * max(group) for group in groups)
 
 

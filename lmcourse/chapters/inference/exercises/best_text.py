@@ -34,6 +34,12 @@ OTHER_FIRST = {"p": 0.25, "q": 0.4, "r": 0.35}
 OTHER_THEN = {"p": {"x": 1.0}, "q": {"x": 0.5, "y": 0.3, "z": 0.2}, "r": {"x": 0.2, "z": 0.8}}
 
 
+TWO_WAYS = {"a": {"bc": 0.6, "x": 0.4}, "ab": {"c": 0.5, "y": 0.5}}
+"""Both beginnings lead to "abc"; the likelier pair comes first."""
+LESS_TOGETHER = {"ab": {"c": 0.5, "d": 0.5}, "a": {"bc": 0.6, "e": 0.4}, "c": {"f": 1.0}}
+"""Two pairs make "abc"; together they are likelier than "cf", but each alone is not."""
+
+
 def _drawn(random: Random) -> tuple[First, Then]:
     """Random probabilities: the likeliest first token has three endings, the best text begins with the second
     likeliest."""
@@ -58,10 +64,11 @@ def _hidden(random: Random) -> list[Case]:
         case("longer tokens", {"the ": 0.3, "a ": 0.7}, {"the ": {"cat": 1.0}, "a ": {"cat": 0.4, "dog": 0.41}}),
         case("longer tokens", {"a": 0.5, "ab": 0.5}, {"a": {"bc": 1.0}, "ab": {"b": 1.0}}),
         edge(case("an impossible beginning", {"x": 0.0, "y": 1.0}, {"x": b, "y": {"p": 0.5, "q": 0.4, "r": 0.1}})),
-        edge(case("all impossible but one", {"x": 0.0, "w": 0.0}, {"x": b, "w": {"q": 1.0}})),
+        edge(case("only impossible pairs", {"x": 0.0, "w": 0.0}, {"x": b, "w": {"q": 1.0}})),
         edge(
             case("a beginning that is not listed", {"y": 0.5, "z": 0.5}, {"x": b, "y": a, "z": {"s": 0.75, "t": 0.25}})
         ),
+        case("a text that two pairs make", {"ab": 0.4, "a": 0.35, "c": 0.25}, LESS_TOGETHER),
         *(case("other tables", *_drawn(random)) for _ in range(4)),
     ]
 
@@ -79,6 +86,10 @@ best_text = Exercise(
         case("a sure end, an unlikely beginning", {"x": 0.9, "y": 0.1}, {"x": {"p": 0.6, "q": 0.4}, "y": {"r": 1.0}}),
         edge(case("a tie", {"x": 0.5, "y": 0.5}, {"x": {"b": 0.5, "a": 0.5}, "y": {"q": 0.5, "p": 0.5}})),
         edge(case("nothing follows the likeliest", {"x": 0.8, "y": 0.2}, {"y": {"p": 0.75, "q": 0.25}})),
+        case("two pairs that make the same text", {"a": 0.5, "ab": 0.5}, TWO_WAYS),
+        case("a tie of longer tokens", {"a": 0.5, "ab": 0.5}, {"a": {"bz": 0.5, "c": 0.5}, "ab": {"b": 0.5, "d": 0.5}}),
+        case("more beginnings than needed", {"y": 1.0}, {"x": {"p": 1.0}, "y": {"q": 0.75, "r": 0.25}}),
+        edge(case("a pair of probability 0", {"x": 1.0}, {"x": {"p": 0.0}})),
         case("no text at all", {"x": 1.0}, {}),
     ],
     hidden_cases=_hidden,
@@ -109,7 +120,10 @@ def in_two_loops(first: dict[str, float], then: dict[str, dict[str, float]]) -> 
 
 @best_text.variant
 def with_a_dict(first: dict[str, float], then: dict[str, dict[str, float]]) -> list[str | float]:
-    joint = {x + y: p * q for x, p in first.items() for y, q in then.get(x, {}).items()}
+    joint: dict[str, float] = {}
+    for x, p in first.items():
+        for y, q in then.get(x, {}).items():
+            joint[x + y] = max(joint.get(x + y, 0.0), p * q)
     if len(joint) == 0:
         raise ValueError("there is no text of two tokens")
     text = sorted(joint, key=lambda text: (-joint[text], text))[0]
@@ -199,6 +213,58 @@ def last_tie(first: First, then: Then) -> tuple[str, float]:
 def first_met(first: First, then: Then) -> tuple[str, float]:
     x, y, p, q = max(_texts(first, then), key=lambda text: text[2] * text[3])
     return x + y, p * q
+
+
+@best_text.misconception(
+    "You add the probabilities of pairs that make the same text. The task asks for the likeliest single pair."
+)
+def same_text_added(first: First, then: Then) -> tuple[str, float]:
+    joint: dict[str, float] = {}
+    for x, y, p, q in _texts(first, then):
+        joint[x + y] = joint.get(x + y, 0.0) + p * q
+    return _best([(p, text) for text, p in joint.items()])
+
+
+@best_text.misconception("If two pairs make the same text, you keep the one that comes last. Keep the likelier one.")
+def same_text_overwritten(first: First, then: Then) -> tuple[str, float]:
+    joint = {x + y: p * q for x, y, p, q in _texts(first, then)}
+    return _best([(p, text) for text, p in joint.items()])
+
+
+@best_text.misconception("You treat a pair of probability 0 as no pair. If there is no better one, return it.")
+def nothing_at_zero(first: First, then: Then) -> tuple[str, float]:
+    return _best([(p * q, x + y) for x, y, p, q in _texts(first, then) if p * q] or _no_pairs())
+
+
+def _no_pairs() -> list[tuple[float, str]]:
+    raise ValueError("there is no text of two tokens")
+
+
+@best_text.misconception("You go through `then`, and look up a token that `first` does not have. Go through `first`.")
+def through_then(first: First, then: Then) -> tuple[str, float]:
+    return _best([(first[x] * q, x + y) for x in then for y, q in then[x].items()] or _no_pairs())
+
+
+@best_text.misconception("You return the two tokens as a pair. Join them to one text.")
+def not_joined(first: First, then: Then) -> tuple[tuple[str, str], float]:
+    x, y, p, q = max(_texts(first, then), key=lambda text: (text[2] * text[3], [-ord(c) for c in text[0] + text[1]]))
+    return (x, y), p * q
+
+
+@best_text.misconception(
+    "The text is right, but you return the probability of its second token. Multiply it by that of the first."
+)
+def second_probability(first: First, then: Then) -> tuple[str, float]:
+    text, _ = _by_enumeration(first, then)
+    return text, max(q for x, y, p, q in _texts(first, then) if x + y == text)
+
+
+@best_text.misconception(
+    "Of equally likely pairs you compare the first tokens, then the second ones. Compare the joined texts."
+)
+def ties_by_tokens(first: First, then: Then) -> tuple[str, float]:
+    p, x, y = min((-p * q, x, y) for x, y, p, q in _texts(first, then))
+    return x + y, -p
 
 
 @best_text.misconception("The text is right, but you return the logarithm of its probability.")

@@ -208,7 +208,7 @@ def _checked(repeats: int) -> None:
 
 
 @decode_seconds.misconception(
-    "You never truncate the cache. Every step reads a longer cache than the one before, and the texts run on."
+    "You do not truncate after a step. Every step reads a longer cache than the one before, and the texts run on."
 )
 def never_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)
@@ -244,10 +244,30 @@ def last_not_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, 
     return statistics.median(times[1:])
 
 
-@decode_seconds.misconception("You time the truncation as well. Look at the clock before you truncate.")
+@decode_seconds.misconception(
+    "You time the truncation as well. Truncate before the first look at the clock, or after the second."
+)
 def truncation_timed(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)
     return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, inside=True)[1:])
+
+
+@decode_seconds.misconception(
+    "You truncate before you wait for the device, while the clock runs. Look at the clock first, and truncate then."
+)
+def truncation_before_the_wait(
+    step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int
+) -> float:
+    _checked(repeats)
+    times = []
+    for _ in range(repeats + 1):
+        synchronise()
+        start = clock()
+        step()
+        cache.truncate(past)
+        synchronise()
+        times.append(clock() - start)
+    return statistics.median(times[1:])
 
 
 @decode_seconds.misconception("The first step is among your times. It loads and allocates: throw it away.")
@@ -346,6 +366,36 @@ def all_together(step: Work, cache: Any, synchronise: Work, clock: Clock, past: 
 def upper_middle(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)
     return sorted(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])[repeats // 2]
+
+
+@decode_seconds.misconception(
+    "Of an even number of times you take the lower of the two middle ones, as `torch.median` does. The median is their "
+    "mean."
+)
+def lower_middle(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return sorted(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])[(repeats - 1) // 2]
+
+
+@decode_seconds.misconception(
+    "You keep the token of the step: the cache holds past + 1 tokens afterwards. Truncate it to `past`."
+)
+def one_token_stays(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    times = []
+    for _ in range(repeats + 1):
+        start = clock()
+        step()
+        synchronise()
+        times.append(clock() - start)
+        cache.truncate(past + 1)
+    return statistics.median(times[1:])
+
+
+@decode_seconds.misconception("You leave out the slowest step. Leave out the first one, however long it took.")
+def slowest_left_out(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(sorted(_times(step, cache, synchronise, clock, past, repeats + 1))[:-1])
 
 
 @decode_seconds.misconception(

@@ -190,6 +190,14 @@ def averaged(lengths: list[int], page: int) -> tuple[float, float]:
     return taken, sum(shares) / len(shares) if shares else 1.0
 
 
+@pages.misconception(
+    "You return the fraction of pages that are full. A half-filled page is used by half: count tokens."
+)
+def full_pages(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, _ = _token_by_token(lengths, page)
+    return taken, sum(n // page for n in lengths) / taken if taken else 1.0
+
+
 @pages.misconception("Without a page you return 0. Return 1.0.")
 def nothing_is_zero(lengths: list[int], page: int) -> tuple[float, float]:
     taken, used = _token_by_token(lengths, page)

@@ -75,6 +75,7 @@ pass_seconds = Exercise(
         case("a byte per weight", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH, 1, 1),
         case("four new tokens for each of 128 texts", LLAMA, 64 * LLAMA_TOKEN, 128, 4, H100, H100_BANDWIDTH),
         case("two tokens of each of 512 new texts", LLAMA, 0, 512, 2, H100, H100_BANDWIDTH),
+        case("a prompt on four GPUs", LLAMA, 64 * LLAMA_TOKEN, 1, 2048, H100, H100_BANDWIDTH, 4),
         case("equally long", 1024, 0, 1, 1, 1.0, 1.0),
     ],
     hidden_cases=_hidden,
@@ -255,6 +256,23 @@ def one_device(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
     return _wrong(n, c, b, new, peak, bandwidth, 1, width)
+
+
+@pass_seconds.misconception("Your devices share the arithmetic only. They share the reading as well.")
+def arithmetic_shared_only(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth / devices, devices, width)
+
+
+@pass_seconds.misconception(
+    "You return the shorter time, and its name. The pass ends when the longer of the two is over."
+)
+def shorter_and_its_name(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    compute, reading = 2 * n * b * new / (peak * devices), (width * n + b * c) / (bandwidth * devices)
+    return min(compute, reading), "arithmetic" if compute < reading else "memory"
 
 
 @pass_seconds.misconception("You take two bytes per weight, whatever `width` says.")

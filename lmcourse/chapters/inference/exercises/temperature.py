@@ -46,8 +46,8 @@ def _hidden(random: Random) -> list[Case]:
         case("hot", normal(fixed, 3, 5), 100.0),
         case("hot", torch.tensor([[0.0, -200.0, -150.0]]), 100.0),
         case("cold", torch.tensor([[0.5, 0.25, 0.0], [-1.0, -0.75, -1.25]]), 0.1),
-        case("cold", torch.tensor([[0.0, -1e-4], [0.0, 2e-4]]), 5e-4),
-        case("cold", torch.tensor([[0.0, 1e-7]]), 1e-7),
+        case("cold", torch.tensor([[0.0, -1e-9], [0.0, 2e-9]]), 5e-9),
+        case("cold", torch.tensor([[0.0, 1e-9]]), 1e-9),
         case("zero", -TIES, 0.0),
         case("zero", torch.tensor([[-5.0, -7.0], [-math.inf, -3.0]]), 0),
         case("zero", torch.tensor([[2.0, 2.0, 2.0, 1.0]], dtype=torch.float16), 0.0),
@@ -75,7 +75,9 @@ temperature_probabilities = Exercise(
         case("temperature 0", torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 4.0]]), 0.0),
         case("temperature 0, with ties", TIES, 0.0),
         case("logits in half precision", torch.tensor([[40000.0, 39968.0, 0.0]], dtype=torch.float16), 0.5),
-        case("nearly 0, nearly a tie", torch.tensor([[0.0, -1e-4]]), 5e-4),
+        case("logits in bf16", torch.tensor([[8.0, 4.0, -3.0]], dtype=torch.bfloat16), 3.0),
+        case("nearly 0, nearly a tie", torch.tensor([[0.0, -2e-9]]), 1e-9),
+        case("rows of different sizes", torch.tensor([[1000.0, 999.0], [0.0, -1.0]]), 1.0),
         case("a negative temperature", ROW, -1.0),
     ],
     hidden_cases=_hidden,
@@ -191,6 +193,53 @@ def not_normalised(logits: Tensor, temperature: float) -> Tensor:
 def in_half(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return (logits / temperature).float().softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You divide in half precision, which rounds the quotients: 4/3 in bf16 is 1.336. Convert to float32 first."
+)
+def rounded_in_half(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    shifted = logits - logits.amax(-1, keepdim=True)
+    return (shifted / temperature).float().softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You apply a softmax to probabilities. Divide the logits by T, and apply one softmax to the quotients."
+)
+def softmax_twice(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float().softmax(-1) / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "Your probabilities have the dtype of the logits. Return float32, for logits in half precision, too."
+)
+def in_the_dtype_of_the_logits(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature).to(logits.dtype)
+
+
+@temperature_probabilities.misconception(
+    "You replace a temperature near 0 by a small limit. At 0 the first of equal tokens has 1, and above 0 every "
+    "temperature divides as it is."
+)
+def limited(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() / max(temperature, 1e-8)).softmax(-1)
+
+
+@temperature_probabilities.misconception(
+    "You subtract the largest logit of all rows. In a row far below it all exp are 0, and 0/0 is NaN: take each row's "
+    "own maximum."
+)
+def maximum_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if not temperature:
+        return _number_by_number(logits, 0)
+    z = logits.float() / temperature
+    weights = (z - z.max()).exp()
+    return weights / weights.sum(-1, keepdim=True)
 
 
 @temperature_probabilities.misconception("Your columns sum to one. Each *row* is a distribution.")

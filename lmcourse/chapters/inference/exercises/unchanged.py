@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -48,6 +49,8 @@ ROWS = torch.tensor([[1.0], [2.0], [3.0]])
 PAIR = torch.zeros(3, 2, dtype=torch.float64)
 SEESAW = torch.tensor([1e-3, -1e-3, 0.0])
 ZERO = torch.zeros(2, 1, dtype=torch.float64)
+FLAT = torch.zeros(2, 6)
+ONE_LARGER = torch.tensor([3e-5, 0.0, 0.0, 0.0, 0.0, 0.0])
 NOISE = torch.tensor([[4e-6], [-4e-6], [4e-6]])
 
 
@@ -106,6 +109,7 @@ unchanged = Exercise(
         case("only the first row changed", [ROWS], [_at(0)], 0),
         case("the last digit", [ROWS, ROWS], [ROWS + NOISE, ROWS + 1e-2], 0),
         case("large numbers", [1000 * ROWS, ROWS], [1000 * ROWS + 4e-3, ROWS], 0),
+        case("many small differences, and one larger one", [FLAT, FLAT], [FLAT + 9e-6, FLAT + ONE_LARGER], 0),
         case("nothing in common", [ROWS, ROWS], [ROWS, ROWS], 4),
         case("one got shorter", [ROWS, ROWS], [ROWS[:2], ROWS[1:]], 1),
     ],
@@ -223,6 +227,34 @@ def relative(before: States, after: States, shift: int) -> list[bool]:
 @unchanged.misconception("If both have no row in common, return False. In Python, `all` of nothing is True.")
 def nothing_is_all(before: States, after: States, shift: int) -> list[bool]:
     return [all(rows) for rows in _each(before, after, shift)]
+
+
+@unchanged.misconception(
+    "You compare the length of the difference. Every entry may differ by 1e-5, so take the largest |difference|."
+)
+def by_length(before: States, after: States, shift: int) -> list[bool]:
+    return _by(before, after, shift, lambda gap: gap.norm(dim=-1).max())
+
+
+@unchanged.misconception(
+    "You compare the mean difference, in which one large difference is lost. *No* entry may differ by more than 1e-5."
+)
+def by_mean(before: States, after: States, shift: int) -> list[bool]:
+    return _by(before, after, shift, lambda gap: gap.abs().mean())
+
+
+@unchanged.misconception("You leave out the sign: a negative difference is always below 1e-5. Take its absolute value.")
+def without_abs(before: States, after: States, shift: int) -> list[bool]:
+    return _by(before, after, shift, lambda gap: gap.max())
+
+
+def _by(before: States, after: States, shift: int, size: Callable[[Tensor], Tensor]) -> list[bool]:
+    """For each layer, whether a measure of all differences after − before is at most 1e-5."""
+    found = []
+    for old, new in zip(before, after, strict=True):
+        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
+        found.append(bool(rows) and size(torch.stack([new[i - shift] - old[i] for i in rows])).item() <= CLOSE)
+    return found
 
 
 @unchanged.misconception("The shift has no effect in your answer.")

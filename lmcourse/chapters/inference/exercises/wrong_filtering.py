@@ -68,6 +68,14 @@ def crossing_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: 
     return _run(logits, (top_k, top_p, min_p), top_p=rule)
 
 
+def crossing_out_but_the_first(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, p, before = _before(logits)
+        return logits if share == 1 else _out(logits, order, (before + p > share) & (before > 0))
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
 def one_too_many(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     def rule(logits: Tensor, share: float) -> Tensor:
         order, p, before = _before(logits)
@@ -182,8 +190,64 @@ def never_refuses(logits: Tensor, top_k: int | None, top_p: float | None, min_p:
     return _run(logits, (k, p, m))
 
 
+def least_first(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, p, _ = _before(logits)
+        return logits if share == 1 else _out(logits, order, p.flip(-1).cumsum(-1).flip(-1) <= share)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def best_of_all_rows(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        p = logits.double().softmax(-1)
+        return logits.masked_fill(p < share * p.max(), OUT)
+
+    return _run(logits, (top_k, top_p, min_p), min_p=rule)
+
+
+def equals_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        return logits.masked_fill(logits.double() <= logits.double().amax(-1, keepdim=True) + math.log(share), OUT)
+
+    return _run(logits, (top_k, top_p, min_p), min_p=rule)
+
+
+def k_not_limited(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    kept = _run(logits, (top_k, top_p, min_p))
+    if top_k is not None:
+        logits.topk(top_k, dim=-1)
+    return kept
+
+
+def widened(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits.float(), (top_k, top_p, min_p))
+
+
+def log_probabilities(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits, (top_k, top_p, min_p)).log_softmax(-1)
+
+
 WRONG_FILTERS = (
+    (
+        least_first,
+        "You add up from the least likely token, and remove tokens that have up to `top_p` together. Add up from the "
+        "likeliest.",
+    ),
+    (
+        best_of_all_rows,
+        "You compare with the best token of all rows. min_p times the best probability of the *same* row is the limit.",
+    ),
+    (equals_out, "A token with exactly min_p times the best probability stays: the rule says *at least*."),
+    (k_not_limited, "`topk` stops if k is larger than the vocabulary. Then all tokens stay: take the smaller of both."),
+    (widened, "Your logits come back in float32. Compare in float32, and return them in the dtype that they had."),
+    (log_probabilities, "You return log-probabilities. Leave the logits that stay as they came."),
     (crossing_out, "The token that crosses `top_p` belongs to the set. Look at the sum of the tokens *before* it."),
+    (
+        crossing_out_but_the_first,
+        "You keep the best token, and drop a later one that crosses `top_p`. It stays, too: only the tokens *before* "
+        "it count.",
+    ),
     (
         one_too_many,
         "You keep one token more than the one that reaches p. A token stays if those *before* it have less than p.",
@@ -220,8 +284,8 @@ WRONG_FILTERS = (
     (probabilities, "You return probabilities. Return logits."),
     (
         not_renewed,
-        "Each rule works on what the previous rule left, normalised again. Your rules all work on the original "
-        "distribution.",
+        "Your top-p does not start from what top-k left. Each rule works on the tokens that the rule before it left, "
+        "normalised again.",
     ),
     (in_place, "You change the logits that you were given. Work on a copy."),
     (never_refuses, "Raise ValueError for a k below 1, and for a top_p or min_p that is not above 0 and at most 1."),

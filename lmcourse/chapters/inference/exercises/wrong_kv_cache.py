@@ -134,6 +134,29 @@ class LongestLayerCounts(_Right):
         return max(self.lengths)
 
 
+class LastLayerCounts(_Right):
+    def __len__(self) -> int:
+        return self.lengths[-1]
+
+
+class ReturnsCopies(_Right):
+    def append(self, layer: int, k: Tensor, v: Tensor) -> Pair:
+        keys, values = super().append(layer, k, v)
+        return keys.clone(), values.clone()
+
+
+class NeverQuiteFull(_Right):
+    def check(self, end: int) -> None:
+        if end >= self.capacity:
+            raise ValueError("the cache is full")
+
+
+class CutsItsMemory(_Right):
+    def truncate(self, tokens: int) -> None:
+        super().truncate(tokens)
+        self.memory = [pair and (pair[0][:, :, :tokens], pair[1][:, :, :tokens]) for pair in self.memory]
+
+
 class FirstLayerForgets(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
@@ -146,6 +169,30 @@ class ForgetsSoMany(_Right):
         if not 0 <= tokens <= len(self):
             raise ValueError("the cache does not hold that many tokens")
         self.lengths = [length - tokens for length in self.lengths]
+
+
+class KeepsTheLast(_Right):
+    def truncate(self, tokens: int) -> None:
+        if not 0 <= tokens <= len(self):
+            raise ValueError("the cache does not hold that many tokens")
+        for pair, length in zip(self.memory, self.lengths, strict=True):
+            for tensor in pair or ():
+                tensor[:, :, :tokens] = tensor[:, :, length - tokens : length].clone()
+        self.lengths = [tokens] * len(self.lengths)
+
+
+class OneLengthForAll(_Right):
+    def __len__(self) -> int:
+        return self.lengths[0]
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> Pair:
+        n = k.shape[2]
+        if layer == 0:
+            self.check(self.lengths[0] + n)
+            self.lengths[0] += n
+        end = self.lengths[0]
+        keys, values = self.write(layer, k, v, end - n, end)
+        return keys[:, :, :end], values[:, :, :end]
 
 
 class OnlyIfLonger(_Right):
@@ -225,8 +272,25 @@ WRONG_CACHES = (
         LongestLayerCounts,
         "len is the length of the fullest layer. In the middle of a pass others hold fewer: take the minimum.",
     ),
+    (
+        LastLayerCounts,
+        "len is the length of the last layer. Layers may be called in any order: take the minimum of all.",
+    ),
+    (ReturnsCopies, "You return copies of the memory. Return views: slices like `keys[:, :, :end]`."),
+    (NeverQuiteFull, "You reject tokens that just fit. A cache with `capacity` tokens is full, not too full."),
+    (
+        CutsItsMemory,
+        "truncate cuts the memory itself, so the next tokens have no place. Keep the memory, and change the number of "
+        "tokens only.",
+    ),
     (FirstLayerForgets, "truncate changes only the first layer. Change all of them."),
     (ForgetsSoMany, "`tokens` is the number that *stays*. You remove that many."),
+    (KeepsTheLast, "truncate keeps the last tokens, as a window does. Keep the *first* `tokens` tokens."),
+    (
+        OneLengthForAll,
+        "You have one length for all layers, which grows at layer 0. Give each layer its own: a pass may break off, "
+        "and layers may be called in any order.",
+    ),
     (
         OnlyIfLonger,
         "After a pass that broke off, a layer holds more than len(cache). truncate must set all layers to the "
@@ -234,7 +298,11 @@ WRONG_CACHES = (
     ),
     (UsedBytes, "You count the used memory. Count the allocated memory, for the whole capacity."),
     (KeysWeighed, "You count the keys *or* the values. Count both."),
-    (AlwaysFourBytes, "You count four bytes for every number. Half precision has two, double precision eight."),
+    (
+        AlwaysFourBytes,
+        "Your cache takes four bytes for every number. Half precision has two, double precision eight: use the dtype "
+        "of k.",
+    ),
     (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
     (
         CountsFirst,

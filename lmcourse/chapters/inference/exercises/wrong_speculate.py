@@ -138,6 +138,25 @@ def negative_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answ
     return kept, gap / gap.abs().sum()
 
 
+@_wrong("Your distribution has negative entries: p − q is below 0 where q is larger. Set those to 0, then divide.")
+def negative_kept_in_the_sum(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    gap = p[kept] - q[kept] if kept < len(q) else p[kept]
+    return kept, gap / gap.sum()
+
+
+@_wrong("You take the softmax of max(p − q, 0), which gives every token a chance. Divide by the sum instead.")
+def softmax_of_the_positive_rest(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, (p[kept] - q[kept]).clamp(min=0).softmax(-1) if kept < len(q) else p[kept]
+
+
+@_wrong("If all stay, you return the row of p for the last guess. The row after it is for the next token.")
+def last_guess_again(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, _after(p, q, kept) if kept < len(q) else p[max(len(q) - 1, 0)]
+
+
 @_wrong("You make a distribution of p − q with a softmax. Set negative differences to 0, and divide by the sum.")
 def softmax_of_the_rest(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))

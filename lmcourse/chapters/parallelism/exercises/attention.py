@@ -163,6 +163,24 @@ def one_head(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, head
     return _layer(worker, x, qkv, out, 1)
 
 
+@tensor_parallel_attention.misconception(
+    "You cut the rows into d_head groups of `heads`. A head has d_head rows that follow each other: (3, heads, d_head)."
+)
+def heads_last(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = einops.rearrange(x @ qkv.T, "t (kind e h) -> kind h t e", kind=3, h=heads)
+    mixed = einops.rearrange(_attended(q, k, v, q.shape[-1] ** -0.5), "t (h e) -> t (e h)", h=heads)
+    return worker.all_reduce(mixed @ out.T)
+
+
+@tensor_parallel_attention.misconception(
+    "Your heads attend to each other, within each token. Tokens attend to tokens: move the heads before the tokens."
+)
+def over_heads(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = _heads(x, qkv, heads).transpose(1, 2)
+    mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return worker.all_reduce(mixed.flatten(1) @ out.T)
+
+
 @tensor_parallel_attention.misconception("Tokens see their future: the mask is missing.")
 def not_causal(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return worker.all_reduce(_part(x, qkv, out, heads, causal=False))

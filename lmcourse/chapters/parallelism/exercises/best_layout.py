@@ -230,6 +230,19 @@ def bubble_of_arithmetic(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
+    "You leave out the traffic of tensor parallelism and between stages. A stage is busy with all three: add them."
+)
+def arithmetic_only(step: TrainingStep, machines: Machines) -> Best:
+    return _search(
+        step,
+        machines,
+        bubble=lambda parts, pipeline: (
+            parts.arithmetic * (pipeline - 1) / parts.micro_batches - parts.tensor - parts.border
+        ),
+    )
+
+
+@best_layout.misconception(
     "Your bubble has P micro-batches. When the first stage starts, the last one waits for P − 1 others."
 )
 def one_stage_too_many(step: TrainingStep, machines: Machines) -> Best:
@@ -255,6 +268,13 @@ def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
 )
 def hidden_by_forward_too(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic))
+
+
+@best_layout.misconception(
+    "You hide gradients behind half of the arithmetic. A backward pass takes twice as long as a forward pass."
+)
+def hidden_by_half(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic / 2))
 
 
 @best_layout.misconception(

@@ -190,6 +190,37 @@ def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy
     return y, dx * worker.size
 
 
+@tensor_parallel_ffn.misconception(
+    "You add up dy, which all workers have already, and leave dL/dx as it is. dL/dx is what has to be added up."
+)
+def dy_reduced_instead(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, worker.all_reduce(dy))
+    return worker.all_reduce(y), dx
+
+
+@tensor_parallel_ffn.misconception("Your GELU is the approximation by tanh. The task asks for the exact one.")
+def approximate(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    leaf = x.detach().requires_grad_()
+    part = F.gelu(leaf @ up.T, approximate="tanh") @ down.T
+    (dx,) = torch.autograd.grad(part, leaf, dy)
+    return worker.all_reduce(part.detach()), worker.all_reduce(dx)
+
+
+@tensor_parallel_ffn.misconception("You multiply the gradient by GELU(h). Multiply it by the derivative of GELU at h.")
+def value_for_slope(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    h = x @ up.T
+    return worker.all_reduce(_gelu(h) @ down.T), worker.all_reduce(((dy @ down) * _gelu(h)) @ up)
+
+
+@tensor_parallel_ffn.misconception(
+    "Your derivative of GELU is Φ(h) alone. h · Φ(h) is a product: the second term is h times the normal density."
+)
+def first_term_of_the_slope(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    h = x @ up.T
+    below = (1 + torch.erf(h / math.sqrt(2))) / 2
+    return worker.all_reduce(_gelu(h) @ down.T), worker.all_reduce(((dy @ down) * below) @ up)
+
+
 @tensor_parallel_ffn.misconception("y has no GELU in it.")
 def no_gelu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return worker.all_reduce(x @ up.T @ down.T), worker.all_reduce(dy @ down @ up)

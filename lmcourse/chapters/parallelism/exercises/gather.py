@@ -180,6 +180,22 @@ def snowball(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return torch.cat([parts[(rank - worker.rank - 1) % n] for rank in range(n)])
 
 
+@gather_and_scatter.misconception("You put the rows side by side. All rows come below each other, dim=0.")
+def side_by_side(worker: Worker, x: Tensor, kind: str) -> Tensor:
+    return torch.cat(_all_parts(worker, x), dim=1) if kind == "all-gather" else _direct(worker, x, kind)
+
+
+@gather_and_scatter.misconception("You collect the parts for this worker, and do not add them up. It gets their sum.")
+def not_added(worker: Worker, x: Tensor, kind: str) -> Tensor:
+    if kind != "reduce-scatter":
+        return _direct(worker, x, kind)
+    shares, others = x.chunk(worker.size), [rank for rank in range(worker.size) if rank != worker.rank]
+    for rank in others:
+        worker.send(rank, shares[rank])
+    parts = {worker.rank: shares[worker.rank]} | {rank: worker.receive(rank) for rank in others}
+    return torch.cat([parts[rank] for rank in range(worker.size)])
+
+
 @gather_and_scatter.misconception("Your reduce-scatter cuts your own tensor. Cut the *sum* of all tensors.")
 def no_sum(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return x.chunk(worker.size)[worker.rank] if kind == "reduce-scatter" else _direct(worker, x, kind)

@@ -17,7 +17,7 @@ NAN = float("nan")
 
 
 def _weighted(
-    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: int | None = None
+    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: float | None = None
 ) -> list[Tensor]:
     """The sum over workers of gradient × targets / all targets, tensor by tensor, in float64."""
     sums = []
@@ -55,14 +55,17 @@ def _hidden(random: Random) -> list[Case]:
     three = _some(fixed, 3, (2, 3), (3,), (1,))
     return [
         _ask("several tensors", three, [5, 2, 4]),
-        _ask("one worker", _some(fixed, 1, (2,), (2, 2)), [3]),
+        _ask("one worker", _some(fixed, 1, (2,), (2, 2), (1,)), [3]),
         _ask("more workers", _some(fixed, 5, (2, 2)), [1, 2, 3, 4, 6]),
         _ask("workers without targets", _without(_without(three, 0), 2), [0, 7, 0]),
         _ask("one target in all", _without(_some(fixed, 2, (3,)), 1), [1, 0]),
         _ask("no targets at all", _without(_without(_some(fixed, 2, (3,)), 0), 1), [0, 0]),
         _ask("double precision", _some(fixed, 2, (3,), dtype=torch.float64), [7, 9]),
-        _ask("a single number as a tensor", _some(fixed, 2, (), (2,)), [1, 3]),
-        _ask("other numbers", _some(random, 4, (3,), (2, 2)), random.sample(range(1, 40), 4)),
+        _ask("a single number as a tensor", _some(fixed, 2, (), (2,), (1,)), [1, 3]),
+        _ask("many targets in fp16", _some(fixed, 3, (4,), dtype=torch.float16), [65_000, 2000, 40_000]),
+        _ask("parts that nearly cancel", [[_t(-1000.0).half()], [_t(333.5).half()]], [1, 3]),
+        _ask("many workers in bf16", _some(fixed, 8, (4,), dtype=torch.bfloat16), [256, *[1] * 7]),
+        _ask("other numbers", _some(random, 4, (3,), (2, 2), (1,)), random.sample(range(1, 40), 4)),
     ]
 
 
@@ -72,6 +75,8 @@ def _t(*numbers: float) -> Tensor:
 
 BF16 = [[_t(1.0, 3.0, 0.5).bfloat16()], [_t(-2.0, 1.0, 0.25).bfloat16()]]
 FP16 = [[_t(100.0, -50.0).half()], [_t(40.0, 8.0).half()]]
+OPPOSED = [[_t(200.0, 3.0).bfloat16()], [_t(-99.0, 1.0).bfloat16()]]
+SMALL_FP16 = [[_t(1.5, -2.0).half()], [_t(0.5, 3.0).half()]]
 
 average_gradients = Exercise(
     "average_gradients",
@@ -87,6 +92,8 @@ average_gradients = Exercise(
         edge(_ask("no targets at all", [[_t(NAN, NAN)], [_t(NAN, NAN)]], [0, 0])),
         _ask("257 targets in bf16", BF16, [257, 1000]),
         _ask("large gradients in fp16", FP16, [3000, 500]),
+        _ask("100,000 targets in fp16", SMALL_FP16, [60_000, 40_000]),
+        _ask("parts that nearly cancel, in bf16", OPPOSED, [1, 2]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -182,6 +189,36 @@ def nan(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list
     return [torch.full_like(gradient, NAN) if empty else gradient for gradient in averaged]
 
 
+@average_gradients.misconception(
+    "You return zeros if no worker has targets, but a single worker without targets spoils the sum: its NaN times 0 is "
+    "NaN. Let it send zeros."
+)
+def nan_from_one_worker(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    averaged = _weighted(worker, gradients, targets)
+    empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
+    return [torch.full_like(gradient, NAN) if 0 < empty < worker.size else gradient for gradient in averaged]
+
+
+@average_gradients.misconception(
+    "You divide the sum of the workers' means by all targets. First multiply each mean by the targets of its worker."
+)
+def means_over_all_targets(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = int(worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item())
+    return _weighted(worker, gradients, 1 if targets else 0, max(total, 1))
+
+
+@average_gradients.misconception(
+    "You weight and add the gradients in their own dtype. In 16 bits each part is rounded before the sum: convert "
+    "first."
+)
+def weighted_in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item()
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    flat = worker.all_reduce(flat * (targets / total) if targets else torch.zeros_like(flat))
+    parts = flat.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
+    return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+
+
 @average_gradients.misconception("Your results are in a wider dtype than the gradients. Convert them back at the end.")
 def wide_results(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     return _weighted(worker, [gradient.double() for gradient in gradients], targets)
@@ -219,6 +256,15 @@ def in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) 
     mean = summed[:-1] / summed[-1].clamp(min=1)
     parts = mean.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
     return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+
+
+@average_gradients.misconception(
+    "You add up the numbers of targets in the dtype of the gradients. bf16 rounds 257 to 256, and fp16 ends at 65,504: "
+    "count in fp32 or fp64."
+)
+def counted_in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = worker.all_reduce(torch.tensor([targets], dtype=gradients[0].dtype)).item()
+    return _weighted(worker, gradients, targets, max(total, 1))
 
 
 @average_gradients.misconception(

@@ -168,6 +168,50 @@ def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
+    "The sum is right, but each worker sends all of x to all others. In a ring it sends chunks, to its right neighbour "
+    "only."
+)
+def to_all_others(worker: Worker, x: Tensor) -> Tensor:
+    others = [rank for rank in range(worker.size) if rank != worker.rank]
+    for rank in others:
+        worker.send(rank, x)
+    return sum((worker.receive(rank) for rank in others), x.clone())
+
+
+@ring_all_reduce.misconception(
+    "The sum is right, but your first phase has N rounds. After N − 1 rounds every sum is complete: the last round "
+    "sends for nothing."
+)
+def one_round_too_many(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    if n == 1:
+        return x.clone()
+    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
+    for s in range(n):
+        worker.send((rank + 1) % n, chunks[(rank - s) % n])
+        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
+        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.misconception(
+    "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` always gives N, some of them empty."
+)
+def cut_with_chunk(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    chunks = [chunk.clone() for chunk in x.chunk(n)]
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank - s) % n])
+        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
+        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.misconception(
     "You stop after the first phase: each worker has the sum of one chunk only. Now pass the sums around the ring."
 )
 def half_way(worker: Worker, x: Tensor) -> Tensor:
@@ -194,6 +238,21 @@ def average(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
+    "In the second phase you begin with your own chunk number. After the first phase worker r has the whole sum of "
+    "chunk r + 1: pass on that one."
+)
+def second_phase_one_off(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
+    for step in range(2 * (n - 1)):
+        s = step % (n - 1)
+        worker.send((rank + 1) % n, chunks[(rank - s) % n])
+        arrived, place = worker.receive((rank - 1) % n), (rank - s - 1) % n
+        chunks[place] = chunks[place] + arrived if step < n - 1 else arrived
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.misconception(
     "In the second phase you add the sums that arrive. They are complete: replace the chunk by them."
 )
 def adds_again(worker: Worker, x: Tensor) -> Tensor:
@@ -215,8 +274,16 @@ def receives_first(worker: Worker, x: Tensor) -> Tensor:
     "into x."
 )
 def in_place(worker: Worker, x: Tensor) -> Tensor:
-    x.copy_(_in_two_loops(worker, x))
-    return x
+    n, rank = worker.size, worker.rank
+    chunks = list(x.tensor_split(n))
+    for step in range(2 * (n - 1)):
+        worker.send((rank + 1) % n, chunks[(rank - step) % n])
+        arrived, place = worker.receive((rank - 1) % n), (rank - step - 1) % n
+        if step < n - 1:
+            chunks[place] += arrived
+        else:
+            chunks[place] = arrived
+    return torch.cat(chunks)
 
 
 @ring_all_reduce.misconception("You send to the left neighbour. Send to rank + 1, and receive from rank − 1.")

@@ -170,6 +170,18 @@ def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> 
     return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
 
 
+@ring_attention.misconception(
+    "You mask your own block only. The keys of later ranks are the future, too: pass them on, and do not use them."
+)
+def later_ranks_seen(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        scores = q @ keys.T / q.shape[1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+        state = block_update(*state, scores, values)
+    return state[2] / state[1]
+
+
 @ring_attention.misconception("Your tokens see only the keys of their own worker. Use the blocks that arrive, too.")
 def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _passed(worker, k, v)
@@ -257,6 +269,57 @@ def own_block_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def sum_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     blocks = [rank for rank in range(worker.size) if rank <= worker.rank]
     return mean_of_blocks(worker, q, k, v) * len(blocks)  # type: ignore[no-any-return]
+
+
+@ring_attention.misconception("You divide the scores by d. Divide them by √d.")
+def divided_by_d(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax_of_all(worker, q, k, v, scale=1 / q.shape[1])
+
+
+@ring_attention.misconception(
+    "When a block has a larger score than those before, you do not rescale the old sums: multiply them by exp(old top "
+    "− new top)."
+)
+def not_rescaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    top, total, numerator = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank <= worker.rank:
+            scores = q @ keys.T / q.shape[1] ** 0.5
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+            top = torch.maximum(top, scores.amax(1, keepdim=True))
+            weights = (scores - top).exp()
+            total, numerator = total + weights.sum(1, keepdim=True), numerator + weights @ values
+    return numerator / total
+
+
+@ring_attention.misconception(
+    "You count ranks up: the block of round s is not that of rank + s. It comes from the left, so it is that of "
+    "rank − s."
+)
+def counts_up(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, t, blocks = worker.size, len(q), _passed(worker, k, v)
+    places = torch.cat([torch.arange(t) + (worker.rank + s) % n * t for s in range(n)])
+    own = torch.arange(worker.rank * t, (worker.rank + 1) * t)
+    scores = q @ torch.cat([k for _, k, _ in blocks]).T / q.shape[1] ** 0.5
+    scores = scores.masked_fill(places > own[:, None], -torch.inf)
+    return scores.softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
+
+
+@ring_attention.misconception(
+    "You leave the ring at the first block of a later rank. Pass it on all the same: the others still wait for it."
+)
+def leaves_the_ring(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
+    for turn in range(n):
+        if turn > worker.rank:
+            break
+        scores = q @ k.T / q.shape[1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (turn == 0), -torch.inf)
+        state = block_update(*state, scores, v)
+        if turn < n - 1:
+            worker.send((worker.rank + 1) % n, torch.stack([k, v]))
+            k, v = worker.receive((worker.rank - 1) % n)
+    return state[2] / state[1]
 
 
 @ring_attention.misconception("Your scores are not divided by √d.")

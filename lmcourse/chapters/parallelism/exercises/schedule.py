@@ -56,6 +56,7 @@ stage_order = Exercise(
         case("1F1B with many micro-batches", 2, 4, 8, "1f1b"),
         case("1F1B with fewer micro-batches than stages", 0, 4, 2, "1f1b"),
         case("another word", 0, 3, 4, "zigzag"),
+        case("a rank that does not exist", 3, 3, 4, "1f1b"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -211,6 +212,39 @@ def last_in_first_out(rank: int, stages: int, micro: int, schedule: str) -> list
         if step[0] == "F":
             alive.append(step[1:])
         order.append(step if step[0] == "F" else f"B{alive.pop()}")
+    return order
+
+
+@stage_order.misconception(
+    "In GPipe your backward passes run in reverse order. Both kinds go through the micro-batches in order."
+)
+def gpipe_in_reverse(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    order = _by_counting(rank, stages, micro, schedule)
+    return order[:micro] + order[micro:][::-1] if schedule == "gpipe" else order
+
+
+@stage_order.misconception(
+    "In 1F1B each backward pass takes the micro-batch of the forward pass just before it. The oldest one is due."
+)
+def newest_first(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    if schedule != "1f1b":
+        return _by_counting(rank, stages, micro, schedule)
+    warm = min(stages - rank - 1, micro)
+    _by_counting(rank, stages, micro, schedule)
+    steady = [f"{kind}{i}" for i in range(warm, micro) for kind in "FB"]
+    return [*(f"F{i}" for i in range(warm)), *steady, *(f"B{i}" for i in range(warm))]
+
+
+@stage_order.misconception("You accept a rank that does not exist, or fewer than one micro-batch. Raise ValueError.")
+def any_numbers(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    if schedule not in ("gpipe", "1f1b"):
+        raise ValueError(schedule)
+    started = micro if schedule == "gpipe" else min(stages - rank, micro)
+    order = [f"F{i}" for i in range(started)]
+    for i in range(micro):
+        order.append(f"B{i}")
+        if started + i < micro:
+            order.append(f"F{started + i}")
     return order
 
 

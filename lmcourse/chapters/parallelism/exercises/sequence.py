@@ -134,6 +134,20 @@ def no_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> 
     return _block(worker, x, up, down) - x
 
 
+@sequence_parallel_ffn.misconception(
+    "You divide by the length of the token, the root of the *sum* of squares. N(x) has the root of their mean."
+)
+def unit_length(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    read = x / (x.square().sum(-1, keepdim=True) + EPS).sqrt()
+    return x + worker.reduce_scatter(_part(worker, read, up, down))
+
+
+@sequence_parallel_ffn.misconception("Your GELU is the approximation by tanh. Exercise 5 has the exact one.")
+def approximate(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    hidden = F.gelu(worker.all_gather(_norm(x)) @ up.T, approximate="tanh")
+    return x + worker.reduce_scatter(hidden @ down.T)
+
+
 @sequence_parallel_ffn.misconception("Your matrices read x itself. They read the normalized x.")
 def no_norm(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return x + worker.reduce_scatter(_part(worker, x, up, down))

@@ -44,6 +44,11 @@ def errata_logits() -> tuple[Tensor, list[int]]:
     return normal(Random(0), 6, 10), [0, 7, 4, 5, 9, 2]
 
 
+def _bordered(random: Random, t: int, vocab: int) -> Tensor:
+    """Logits of two workers, each of which has −∞ for its first and its last token."""
+    return normal(random, t, vocab).index_fill(1, torch.tensor([0, vocab // 2 - 1, vocab // 2, vocab - 1]), -torch.inf)
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     far = normal(fixed, 3, 8)
@@ -82,6 +87,7 @@ vocabulary_parallel_loss = Exercise(
         _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
         _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3),
         _ask("logits in half precision", (8 * normal(Random(5), 3, 8)).half(), [1, 6, 4], 2),
+        _ask("some logits are −∞", _bordered(Random(6), 2, 8), [1, 6], 2),
         _ask("a worker with nothing but −∞", torch.tensor([[-torch.inf, -torch.inf, 1.0, 2.0]]), [3], 2),
     ],
     hidden_cases=_hidden,
@@ -185,6 +191,28 @@ def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> flo
 
 
 @vocabulary_parallel_loss.misconception(
+    "You do not subtract the maximum. In fp64 exp overflows at 710 instead of 89, and logits may be 1000."
+)
+def no_maximum_in_double(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    sums, gold = worker.all_reduce(torch.stack([z.exp().sum(1), _gold(worker, z, targets)[0]]))
+    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.misconception(
+    "A worker without the target multiplies a logit by 0. If that logit is −∞ the product is NaN: take 0 with "
+    "torch.where."
+)
+def multiplied_by_a_mask(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    local = targets - worker.rank * z.shape[1]
+    here = (local >= 0) & (local < z.shape[1])
+    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0] * here
+    return (rows - worker.all_reduce(gold)).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
     "The loss is right, but you send all logits: as many numbers per token as the vocabulary has. Three are enough."
 )
 def gathers_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
@@ -192,8 +220,8 @@ def gathers_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) ->
 
 
 @vocabulary_parallel_loss.misconception(
-    "You look for a target among this worker's logits by its number in the whole vocabulary: count from the worker's "
-    "first token."
+    "Every worker adds its logit at `target % v`, and only one of them has the target. A worker that does not have it "
+    "adds 0."
 )
 def global_ids(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
@@ -340,6 +368,18 @@ def one_token_too_many(worker: CollectiveWorker, logits: Tensor, targets: Tensor
     local = targets - worker.rank * z.shape[1]
     gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
     return (rows - worker.all_reduce(torch.where((local >= 0) & (local <= z.shape[1]), gold, 0.0))).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You leave out a worker's first token: its local number is 0, and it belongs to the worker. Test local >= 0."
+)
+def first_token_missing(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top, sums, _ = _terms(worker, logits, targets)
+    z = logits.double()
+    local = targets - worker.rank * z.shape[1]
+    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
+    gold = worker.all_reduce(torch.where((local > 0) & (local < z.shape[1]), gold, 0.0))
+    return (top + sums.log() - gold).mean().item()
 
 
 @vocabulary_parallel_loss.misconception("You take the mean of the exponentials. The softmax divides by their sum.")

@@ -118,6 +118,16 @@ def mean_of_products(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).mean().item()
 
 
+@max_logit_bound.misconception("You use the scales of the queries twice. The keys have scales of their own, gamma_k.")
+def queries_twice(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return _largest(gamma_q, gamma_q)
+
+
+@max_logit_bound.misconception("You multiply two mean scales. The score is largest in one feature: take its product.")
+def product_of_means(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return math.sqrt(len(gamma_q)) * (gamma_q.abs().mean() * gamma_k.abs().mean()).item()
+
+
 @max_logit_bound.variant
 def loop_over_features(gamma_q: Tensor, gamma_k: Tensor) -> float:
     largest = 0.0

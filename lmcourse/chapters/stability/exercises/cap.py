@@ -133,6 +133,33 @@ def only_zero_refused(logits: Tensor, cap: float) -> list[Tensor]:
     return [cap * t, 1 - t**2]
 
 
+@soft_cap.misconception(
+    "Your values are right. Your slope is that of a hard limit, 1 below the cap and 0 beyond: differentiate the tanh."
+)
+def slope_of_a_clamp(logits: Tensor, cap: float) -> list[Tensor]:
+    value, _ = _wrong_cap(logits, cap, cap)
+    return [value, (logits.abs() < cap).to(logits.dtype)]
+
+
+@soft_cap.misconception(
+    "You take the slope at the capped value, so tanh is applied twice. Take it at the logit itself."
+)
+def slope_at_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
+    value, _ = _wrong_cap(logits, cap, cap)
+    return [value, 1 - torch.tanh(value / cap) ** 2]
+
+
+@soft_cap.misconception("The values are right. In the slope you take tanh(z): divide by the cap there, too.")
+def slope_not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
+    value, _ = _wrong_cap(logits, cap, cap)
+    return [value, 1 - torch.tanh(logits) ** 2]
+
+
+@soft_cap.misconception("Your slope is too large by the factor cap: the 1/cap inside the tanh cancels it.")
+def slope_times_cap(logits: Tensor, cap: float) -> list[Tensor]:
+    return _wrong_cap(logits, cap, cap, cap)
+
+
 @soft_cap.variant
 def by_exponentials(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     if not cap > 0:

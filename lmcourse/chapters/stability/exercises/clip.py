@@ -40,7 +40,7 @@ def _clip_cases(random: Random) -> list[Case]:
         case("below the limit", [torch.tensor([3e-5, 0.0]), torch.tensor([[4e-5]])], 1.0),
         case("a single number", [torch.tensor(-8.0)], 2.0),
         case("gradients of zero", [torch.zeros(3), torch.zeros(2, 2)], 1.0),
-        case("half precision", [torch.tensor([300.0, 0.0]).half(), torch.tensor([[-400.0]]).half()], 250.0),
+        case("half precision", [torch.tensor([-400.0, 0.0]).half(), torch.tensor([[300.0]]).half()], 125.0),
         case("half precision", [torch.tensor([3.0]).half(), torch.tensor([4.0]).half()], 6.0),
         case("empty tensors", [torch.zeros(0), torch.tensor([3.0, 4.0]), torch.zeros(2, 0)], 1.0),
         case("very large gradients", several(1e6), 1.0),
@@ -61,6 +61,7 @@ clip_by_global_norm = Exercise(
         case("one long, one short", [torch.tensor([0.1]), torch.tensor([100.0, 0.0])], 2.0),
         case("all zero", [torch.zeros(2), torch.zeros(2)], 1.0),
         case("an infinite one", [torch.tensor([1.0, torch.inf])], 1.0),
+        case("gradients of 300 in fp16", [torch.tensor([300.0, 0.0]).half(), torch.tensor([[-400.0]]).half()], 250.0),
     ],
     hidden_cases=_clip_cases,
     hints=[
@@ -145,6 +146,17 @@ def in_place(gradients: list[Tensor], max_norm: float) -> Clipped:
     for gradient in gradients:
         gradient.mul_(max_norm / max(norm, max_norm))
     return gradients, norm
+
+
+@clip_by_global_norm.misconception(
+    "You square in fp16, where 300² is infinite, so you reject gradients that are finite. Square in float32."
+)
+def squares_in_half(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = math.sqrt(sum((gradient**2).sum().item() for gradient in gradients))
+    if not math.isfinite(norm):
+        raise ValueError("the norm of the gradient is infinite or NaN")
+    factor = max_norm / max(norm, max_norm)
+    return [factor * gradient for gradient in gradients], norm
 
 
 clip_by_global_norm.equivalent_mutant(

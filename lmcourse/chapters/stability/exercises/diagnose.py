@@ -56,6 +56,14 @@ def highest_loss(signs: Signs) -> str:
     return "steps" if max(signs["loss"]) > signs["guessing"] else _diagnosis(signs)
 
 
+@diagnose.misconception(
+    "One loss above that of guessing is no explosion yet. After a bad batch the run recovers: look at several of the "
+    "last losses."
+)
+def one_high_loss(signs: Signs) -> str:
+    return "steps" if max(signs["loss"][5:]) > signs["guessing"] else _diagnosis(signs)
+
+
 def _spiky(norms: list[float]) -> bool:
     return any(norms[step] > 4 * median(norms[step - 20 : step]) for step in range(20, len(norms)))
 
@@ -270,6 +278,14 @@ def the_same_for_both(patient: str) -> list[str]:
 
 
 @prescribe.misconception(
+    "You give both patients QK-norm alone. It bounds scores, but the first steps of X stay too large, and the steps of "
+    "Y are as long as its gradients."
+)
+def qk_norm_for_both(patient: str) -> list[str]:
+    return ["QK-norm"]
+
+
+@prescribe.misconception(
     "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. Not every "
     "seed is saved: the first steps of X stay too large, and the gradients of Y grow."
 )
@@ -304,6 +320,20 @@ for _name, _patient, _medicines, _sentence in (
         "With decay and warm-up X comes near the limit at one seed only: nothing bounds its scores. Replace the decay.",
     ),
     (
+        "cap_and_warm_up",
+        "X",
+        ["soft cap", "warm-up"],
+        "With a soft cap and warm-up only one seed of X is below the limit. The cap bounds what the softmax sees, and "
+        "the raw scores can still grow: which medicine bounds them?",
+    ),
+    (
+        "clipping_and_warm_up",
+        "X",
+        ["clipping", "warm-up"],
+        "With clipping and warm-up only one seed of X is below the limit. Clipping does little for AdamW, and nothing "
+        "bounds the scores.",
+    ),
+    (
         "qk_norm_and_clipping",
         "X",
         ["clipping", "QK-norm"],
@@ -334,6 +364,19 @@ for _name, _patient, _medicines, _sentence in (
         ["warm-up"],
         "Warm-up lowers the rate of Y in all of its 100 steps, short ones too, so it learns little. Shorten only the "
         "steps that are too long.",
+    ),
+    (
+        "clipping_and_z_loss_for_y",
+        "Y",
+        ["clipping", "z-loss"],
+        "Clipping saves Y, and the z-loss beside it does harm: every seed ends above the limit. Leave the z-loss out.",
+    ),
+    (
+        "clipping_and_decay_for_y",
+        "Y",
+        ["clipping", "decay"],
+        "Clipping saves Y, but a decay of 1 at a rate of 0.3 takes 30 % of every weight at each step. Leave the decay "
+        "out.",
     ),
     (
         "decay_for_y",

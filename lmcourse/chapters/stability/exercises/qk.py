@@ -134,7 +134,30 @@ def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: floa
     "You give the vectors length 1. RMSNorm gives them length √d; scores of cosines divided by √d are all near 0."
 )
 def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return (_by_torch(q, k, gamma_q, gamma_k, eps).double() / q.shape[-1]).to(q.dtype)
+    def shortened(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().sum(dim=-1, keepdim=True) + eps).sqrt() * gamma.double()
+
+    return _scores(shortened(q, gamma_q), shortened(k, gamma_k)).to(q.dtype)
+
+
+@qk_norm.misconception(
+    "You divide by the length of each vector, without ε. RMSNorm divides by the root of the *mean* square, plus ε."
+)
+def unit_length_without_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return unit_length(q, k, gamma_q, gamma_k, 0.0)  # type: ignore[no-any-return]
+
+
+@qk_norm.misconception(
+    "You normalise all heads of a token together. Each head has a vector of its own: take the mean over the last axis "
+    "only."
+)
+def over_heads_and_features(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def normal_over(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().mean(dim=(1, 3), keepdim=True) + eps).sqrt() * gamma.double()
+
+    return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
 
 
 @qk_norm.misconception("You add ε outside the root, where it has little effect. Add it to the mean of squares.")
@@ -169,6 +192,50 @@ def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps:
 )
 def stays_in_float32(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     return _by_torch(q, k, gamma_q, gamma_k, eps).float()
+
+
+def _divided(x: Tensor, eps: float) -> Tensor:
+    return x.double() / (x.double().square().mean(dim=-1, keepdim=True) + eps).sqrt()
+
+
+@qk_norm.misconception(
+    "You divide by the mean square. Take its root: a vector twice as long must give the same scores."
+)
+def without_the_root(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def normal_by_square(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().mean(dim=-1, keepdim=True) + eps) * gamma.double()
+
+    return _scores(normal_by_square(q, gamma_q), normal_by_square(k, gamma_k)).to(q.dtype)
+
+
+@qk_norm.misconception("You scale the keys with gamma_q. They have scales of their own, gamma_k.")
+def gamma_q_for_both(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q, k, gamma_q, gamma_q, eps)
+
+
+@qk_norm.misconception("You multiply by gamma before you normalise. The norm comes first, then the learned scale.")
+def gamma_first(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _scores(_divided(q.double() * gamma_q.double(), eps), _divided(k.double() * gamma_k.double(), eps)).to(
+        q.dtype
+    )
+
+
+@qk_norm.misconception("You divide by the root of the number of keys. d is the number of features of a head.")
+def root_of_keys(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    q_hat, k_hat = _divided(q, eps) * gamma_q.double(), _divided(k, eps) * gamma_k.double()
+    return (q_hat @ k_hat.mT / math.sqrt(k.shape[-2])).to(q.dtype)
+
+
+@qk_norm.misconception("You divide the product by d. Divide it by √d.")
+def divided_by_d(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    q_hat, k_hat = _divided(q, eps) * gamma_q.double(), _divided(k, eps) * gamma_k.double()
+    return (q_hat @ k_hat.mT / q.shape[-1]).to(q.dtype)
+
+
+@qk_norm.misconception("You return attention weights. The task asks for the scores, before the softmax.")
+def with_softmax(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q.double(), k, gamma_q, gamma_k, eps).softmax(-1).to(q.dtype)
 
 
 @qk_norm.variant

@@ -20,6 +20,7 @@ class _Reference:
     grows_after_overflow = False
     in_half = False
     sees_infinity = True
+    sees_nan = True
     skips = True
     halves = True
     grows = 2.0
@@ -36,7 +37,8 @@ class _Reference:
         return result if finite or not self.skips else None
 
     def _is_finite(self, gradient: Tensor) -> Tensor:
-        return gradient.isfinite() if self.sees_infinity else ~gradient.isnan()
+        bad = gradient.isinf() if self.sees_infinity else torch.zeros_like(gradient, dtype=torch.bool)
+        return ~(bad | gradient.isnan()) if self.sees_nan else ~bad
 
     def _update(self, finite: bool) -> None:
         self._good = self._good + 1 if finite else (self._good if self.grows_after_overflow else 0)
@@ -162,6 +164,11 @@ class InfinityMissed(_Reference):
     sees_infinity = False
 
 
+@LossScaler.misconception("You check for infinity but not for NaN. ∞ − ∞ in a backward pass gives NaN.")
+class NaNMissed(_Reference):
+    sees_nan = False
+
+
 @LossScaler.misconception(
     "After an overflow you still return gradients. One infinite update ruins all weights: return None, skip the step."
 )
@@ -208,6 +215,27 @@ class NewScaleTooEarly(_Reference):
         finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
         self._update(finite)
         return [gradient.float() / self.scale for gradient in gradients] if finite else None
+
+
+@LossScaler.misconception("Your scale grows one good step too late. After `interval` good steps in a row it doubles.")
+class GrowsTooLate(_Reference):
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        super().__init__(scale, interval)
+        self.interval = interval + 1
+
+
+@LossScaler.misconception("You multiply the gradients by the scale. The loss was multiplied already: divide them.")
+class Multiplies(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        scale = self.scale
+        result = super().unscale(gradients)
+        return None if result is None else [gradient.float() * scale for gradient in gradients]
+
+
+@LossScaler.misconception("You do not count a step without gradients. It is a good step like any other.")
+class EmptyStepNotCounted(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        return super().unscale(gradients) if gradients else []
 
 
 @LossScaler.variant

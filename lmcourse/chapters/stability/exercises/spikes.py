@@ -231,6 +231,13 @@ def compared_with_itself(norms: list[float], factor: float, window: int, fewest:
     return found
 
 
+@spike_detector.misconception(
+    "You wait until the window is full. Judge a norm as soon as `fewest` norms are before it."
+)
+def waits_for_the_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, window)
+
+
 @spike_detector.variant
 def with_numpy(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     values = np.array(norms)

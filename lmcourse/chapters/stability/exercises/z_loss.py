@@ -151,6 +151,14 @@ def logarithm_of_the_square(logits: Tensor, targets: Tensor, alpha: float) -> li
     return _plus(logits, targets, alpha, 2.0)
 
 
+@z_loss.misconception(
+    "You take log Z of logits from which the maximum is already subtracted. The cross-entropy does not change by that, "
+    "but the penalty does: add the maximum to log Z again."
+)
+def maximum_not_added(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits - logits.amax(dim=-1, keepdim=True), targets, alpha)
+
+
 @z_loss.misconception("You add up over the tokens. Take the mean, or the loss grows with the batch.")
 def summed(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [len(targets) * part for part in _by_autograd(logits, targets, alpha)]
@@ -168,6 +176,33 @@ def naive_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     p, hit = logits.exp() / z, F.one_hot(targets, logits.shape[-1])
     loss = (-p.log())[hit.bool()].mean() + alpha * z.log().square().mean()
     return [loss, (p * (1 + 2 * alpha * z.log()) - hit) / len(targets)]
+
+
+@z_loss.misconception("You multiply the whole gradient of −log P by 1 + 2 α log Z. Only p has that factor, not the 1.")
+def hit_scaled_too(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, _ = _by_autograd(logits, targets, alpha)
+    _, gradient = _by_autograd(logits, targets, 0.0)
+    return [loss, gradient * (1 + 2 * alpha * logits.logsumexp(-1, keepdim=True))]
+
+
+@z_loss.misconception("Your loss is right. Your gradient is that of −log P alone: the part of the z-loss is missing.")
+def gradient_without_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return [_by_autograd(logits, targets, alpha)[0], _by_autograd(logits, targets, 0.0)[1]]
+
+
+@z_loss.misconception("You add up exp over the tokens. Z belongs to one token: add up over the vocabulary, dim=-1.")
+def z_of_a_column(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, 0.0)
+    log_z = logits.logsumexp(0)
+    return [loss + alpha * log_z.square().mean(), gradient + 2 * alpha * log_z * logits.softmax(-1) / len(targets)]
+
+
+@z_loss.misconception(
+    "You divide the gradient by the number of all logits. The mean runs over the n tokens: divide by n."
+)
+def divided_by_all_logits(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, alpha)
+    return [loss, gradient / logits.shape[1]]
 
 
 @z_loss.variant
