@@ -185,6 +185,7 @@ def test_two_claims_are_right_and_no_printed_number_is_the_truth() -> None:
     for claim in CLAIMS:
         assert fits(claim.truth, claim.truth)
         assert claim.truth == claim.printed == RIGHT or not fits(claim.truth, claim.printed)
+        assert not fits(claim.truth, 10**400)  # too large for a float
     assert show_claims().count("\n| ") == len(CLAIMS) + 1
 
 

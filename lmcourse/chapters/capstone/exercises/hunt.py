@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 
@@ -39,13 +38,14 @@ def fits(truth: Verdict, given: Plain) -> bool:
         given = given.item()
     if isinstance(truth, str):
         return isinstance(given, str) and re.sub("[^a-z]", "", given.lower()) == truth
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+    if isinstance(given, bool) or not isinstance(given, int | float):
         return False
-    return given == truth if isinstance(truth, int) else abs(given - truth) <= TOLERANCE * abs(truth)
+    return given == truth if isinstance(truth, int) else _near(truth, given)
 
 
 def _near(number: float, given: Plain) -> bool:
-    return isinstance(given, int | float) and abs(given - number) <= TOLERANCE * abs(number)
+    apart = TOLERANCE * abs(number)
+    return isinstance(given, int | float) and number - apart <= given <= number + apart  # given - number may overflow
 
 
 def _view(asked: Case, value: Plain) -> str:

@@ -16,7 +16,7 @@ PREDICTIONS = (
         "bf16 has 128 numbers from 1 up to (not including) 2. How many does it have from 2 up to (not including) 4?",
         options=("64", "128", "256", "512"),
         answer="128",
-        because="Each power of two gets the same 2^7 codes, so the same number of values is spread over twice the "
+        because="Each power of two gets the same 2⁷ codes, so the same number of values is spread over twice the "
         "length.",
     ),
     Prediction(

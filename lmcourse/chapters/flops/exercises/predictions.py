@@ -5,10 +5,10 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "flops_or_rate",
-        "A job needs 3 · 10^18 FLOPs. A data sheet says '312 teraFLOPs'. Can you say how long the job takes at best?",
+        "A job needs 3 · 10¹⁸ FLOPs. A data sheet says '312 teraFLOPs'. Can you say how long the job takes at best?",
         options=("yes: about 10,000 seconds", "no: that is an amount, too", "no: it depends on the number of GPUs"),
         answer="yes: about 10,000 seconds",
-        because="The sheet means 312 · 10^12 per second, although it writes an amount. 3 · 10^18 divided by it is "
+        because="The sheet means 312 · 10¹² per second, although it writes an amount. 3 · 10¹⁸ divided by it is "
         "9,615 seconds.",
     ),
     Prediction(
