@@ -145,6 +145,18 @@ def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return powers.mul(v.norm())
 
 
+@gradient_at_lag.misconception(
+    "You go through the states from the first to the last. The gradient arrives at the last one: go back from there."
+)
+def forwards(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden**2)[:-1], v)
+
+
+@gradient_at_lag.misconception("You apply tanh again. `hidden` holds its results, so its slope there is 1 − h².")
+def tanh_again(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, _slopes(hidden.tanh()), v)
+
+
 @gradient_at_lag.misconception("Your entries come in the order of time. Entry 0 is lag 0: the last state itself.")
 def order_reversed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, _slopes(hidden), v).flip(0)
