@@ -103,8 +103,8 @@ for _change in (
 
 
 @entropy_rate.misconception(
-    "You weight all words equally, and a more frequent word should count more. (If you solved Pπ = π, you swapped rows "
-    "and columns: solve πP = π.)"
+    "You weight all words equally, and a more frequent word should count more. Solve πP = π for the weights: Pπ = π "
+    "makes them all equal."
 )
 def rows_equally(P: Tensor) -> float:
     return _row_entropies(P).mean().item()
