@@ -116,6 +116,18 @@ def of_single_words(P: Tensor) -> float:
     return float(-torch.special.xlogy(shares, shares).sum())
 
 
+@entropy_rate.misconception("That is the price of two words in a row. Return the price of one, given the word before.")
+def of_pairs(P: Tensor) -> float:
+    pairs = _shares(P).clamp(min=0)[:, None] * P
+    return float(-torch.special.xlogy(pairs, pairs).sum())
+
+
+@entropy_rate.misconception("Your weights do not sum to one. An eigenvector has a length of 1: divide it by its sum.")
+def not_normalised(P: Tensor) -> float:
+    shares = _shares(P)
+    return float(shares / shares.norm() @ _row_entropies(P))
+
+
 @entropy_rate.misconception("You return bits. Return nats.")
 def bits(P: Tensor) -> float:
     return _entropy_rate(P) / math.log(2)

@@ -120,6 +120,16 @@ def only_new(prompt: int, new: int, reuse: bool) -> int:
     return new if reuse else _tokens_read(prompt, new, reuse)
 
 
+@tokens_read.misconception("You leave out the prompt with reuse: you count only what was written and read again.")
+def only_written(prompt: int, new: int, reuse: bool) -> int:
+    return _refused(prompt) and max(new - 1, 0) if reuse else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception("You read only the prompt in every step. Without reuse, read what was written as well.")
+def prompt_again(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else _refused(prompt) * new
+
+
 @tokens_read.misconception("You ignore `reuse`.")
 def reuse_ignored(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, False)

@@ -88,6 +88,11 @@ def singular_value(X: Tensor) -> float:
     return float(_eigenvalues(X)[-1].sqrt() / len(X))
 
 
+@smoothness.misconception("You divide by n − 1. The loss is a mean over n examples.")
+def one_less(X: Tensor) -> float:
+    return float(_eigenvalues(X)[-1] / max(len(X) - 1, 1))
+
+
 @smoothness.misconception("You add up the curvatures of all directions. The steepest alone decides.")
 def trace(X: Tensor) -> float:
     return float(_eigenvalues(X).sum() / len(X))

@@ -116,6 +116,19 @@ def all_places(forced: list[int], free: list[int], gold: list[int]) -> list[floa
     return _shares([forced, free], gold, range(len(gold))) if _first(free, gold) < len(gold) - 1 else None
 
 
+@after_the_first_error.misconception("You start one place too late. The place right after the first error counts.")
+def one_too_late(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    places = range(_first(free, gold) + 2, len(gold))
+    return _shares([forced, free], gold, places) if places else None
+
+
+@after_the_first_error.misconception("You count the places before the first error. Count those after it.")
+def before_the_error(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, gold)
+    right = 1.0 if first else 0.0
+    return [right, right] if first < len(gold) - 1 else None
+
+
 @after_the_first_error.misconception("You start after the *last* error. Start after the first.")
 def after_the_last(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     errors = [place for place, word in enumerate(gold) if free[place] != word]

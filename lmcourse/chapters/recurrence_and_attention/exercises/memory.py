@@ -244,6 +244,12 @@ def share_of_the_one_before(step: Step, state: Tensor, inputs: Tensor, v: Tensor
     return next((lag for lag in range(1, len(lengths)) if lengths[lag] < share * lengths[lag - 1]), None)
 
 
+@memory_span.misconception("You compare with the gradient at lag 1. Compare with v, which arrives at lag 0.")
+def share_of_the_first(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = _lengths(step, state, inputs, v)
+    return _first_below(lengths, share * lengths[1])
+
+
 @memory_span.misconception("You compare with `share` itself. The bound is share times the length of v.")
 def share_alone(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below(_lengths(step, state, inputs, v), share)

@@ -80,6 +80,7 @@ waiting = Exercise(
         case("one word, which attends", "attention", 1, 2),
         case("as many moves as layers", "window", 34, 3, 12),
         case("an RNN, whose window is ignored", "rnn", 9, 2, 1),
+        case("a window of one word", "window", 1, 2, 1),
         case("layers that do not reach", "window", 100, 8, 12),
         case("an unknown kind", "transformer", 100, 30, 12),
     ],
@@ -171,6 +172,17 @@ def one_move_for_one_word(kind: str, n: int, layers: int = 1, window: int = 0) -
 def a_move_in_every_layer(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return steps, layers if kind == "window" else moves
+
+
+@waiting.misconception("The steps of a window are its layers: each is one step, whether something moves in it or not.")
+def steps_are_moves(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    return moves if kind == "window" else steps, moves
+
+
+@waiting.misconception("You accept a window of one word. A window below 2 is a ValueError, even for a single word.")
+def window_of_one(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    return (layers, 0) if kind == "window" and window == n == 1 else _on_the_graph(kind, n, layers, window)
 
 
 @waiting.misconception("You count going up a layer of the RNN as a move. A move goes to another position.")
