@@ -52,6 +52,8 @@ def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
     """Describe how a model does on the text and the context that the answer gives for it."""
     text, context = found[name]
     right = _truth(text, context)
+    if right is None and _truth(context, text) is not None:
+        return "the text and the context are swapped"
     if right is None:
         return f"“{context}” is never followed by a letter in “{text}”"
     if name == "model_c" and len(context) > 1:
@@ -112,7 +114,9 @@ def told(found: Found, text: Tensor, v: int) -> list[str]:
         }
         number = float(found[name])
         fits = [label for label, value in known.items() if math.isclose(number, value, rel_tol=0.002)]
-        names.append(fits[0] if fits else f"{number / right:.2f} times the nats per word of log_p")
+        nearly = "nearly the nats per word of log_p, but of other pairs or of another table"
+        factor = number / right
+        names.append(fits[0] if fits else nearly if abs(factor - 1) < 0.25 else f"{factor:.2f} times the nats of log_p")
     return names
 
 

@@ -81,6 +81,11 @@ def times_ln2(loss: float, tokens: int, text: str) -> float:
     return loss * tokens * math.log(2) / _byte_count(text)
 
 
+@bits_per_byte.misconception("You divide by 8, too. That is the price per bit of the text: return the price per byte.")
+def per_bit(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens / math.log(2) / (8 * len(text.encode()))
+
+
 @bits_per_byte.misconception("Tokens and bytes are swapped.")
 def upside_down(loss: float, tokens: int, text: str) -> float:
     return loss / math.log(2) * _byte_count(text) / tokens

@@ -98,7 +98,7 @@ is_distribution = Exercise(
         case("a corner", _tensor(1.0, 0.0, 0.0)),
         case("too little", _tensor(0.3, 0.3, 0.3)),
         case("too much, and a negative entry", _tensor(0.7, 0.2, -0.1)),
-        case("a negative entry that is nearly 0", _tensor(1.0 + 2**-18, -(2.0**-18))),
+        case("a negative entry that is nearly 0", _tensor(1.0 + 2**-40, -(2.0**-40), dtype=torch.float64)),
         case("an entry above 1 by rounding", _tensor(1.000005)),
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
@@ -172,7 +172,7 @@ def sum_forgotten(v: Tensor) -> bool:
 
 
 @is_distribution.misconception(
-    "You use one tolerance for all dtypes. 16-bit numbers are rounded a thousand times as coarsely."
+    "You use one tolerance for all dtypes. Numbers of 16 bits are rounded more coarsely: they get 0.01."
 )
 def one_tolerance(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= 1e-5

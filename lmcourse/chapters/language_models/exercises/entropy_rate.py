@@ -73,6 +73,7 @@ entropy_rate = Exercise(
         case("the two alternate", _tensor([0.0, 1.0], [1.0, 0.0])),
         case("three words, one of them forced", _tensor([0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.75, 0.25, 0.0])),
         case("there and back", _tensor([0.0, 0.3, 0.7], [1.0, 0.0, 0.0], [0.8, 0.2, 0.0])),
+        case("one word, then one of two", _tensor([0.0, 0.3, 0.7], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])),
         case("there and back for ever", _tensor([0, 0, 0.3, 0.7], [0, 0, 0.9, 0.1], [0.5, 0.5, 0, 0], [1, 0, 0, 0])),
     ],
     hidden_cases=_hidden,
@@ -102,7 +103,8 @@ for _change in (
 
 
 @entropy_rate.misconception(
-    "You weight all words equally, as π = Pπ does, with rows and columns swapped. A more frequent word counts more."
+    "You weight all words equally, and a more frequent word should count more. Solve πP = π for the weights: Pπ = π "
+    "makes them all equal."
 )
 def rows_equally(P: Tensor) -> float:
     return _row_entropies(P).mean().item()
@@ -112,6 +114,18 @@ def rows_equally(P: Tensor) -> float:
 def of_single_words(P: Tensor) -> float:
     shares = _shares(P).clamp(min=0)
     return float(-torch.special.xlogy(shares, shares).sum())
+
+
+@entropy_rate.misconception("That is the price of two words in a row. Return the price of one, given the word before.")
+def of_pairs(P: Tensor) -> float:
+    pairs = _shares(P).clamp(min=0)[:, None] * P
+    return float(-torch.special.xlogy(pairs, pairs).sum())
+
+
+@entropy_rate.misconception("Your weights do not sum to one. An eigenvector has a length of 1: divide it by its sum.")
+def not_normalised(P: Tensor) -> float:
+    shares = _shares(P)
+    return float(shares / shares.norm() @ _row_entropies(P))
 
 
 @entropy_rate.misconception("You return bits. Return nats.")
@@ -127,6 +141,27 @@ def nan_of_zero(P: Tensor) -> float:
 @entropy_rate.misconception("Your powers of P never settle where a source alternates. Solve π = πP.")
 def powers(P: Tensor) -> float:
     return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
+
+
+@entropy_rate.misconception(
+    "Where a source alternates, the words after an even number of steps are not those after an odd one: your powers of "
+    "P never settle. Solve π = πP."
+)
+def even_powers(P: Tensor) -> float:
+    return float(torch.linalg.matrix_power(P, 1000)[0] @ _row_entropies(P))
+
+
+@entropy_rate.misconception(
+    "You begin with all words equally frequent and multiply by P. Where a source alternates, that never settles: solve "
+    "π = πP."
+)
+def even_powers_of_all(P: Tensor) -> float:
+    return float(torch.linalg.matrix_power(P, 1000).mean(dim=0) @ _row_entropies(P))
+
+
+@entropy_rate.misconception("You add up P ln P in each column. The choice after word i is row i of P: add up the rows.")
+def entropies_of_columns(P: Tensor) -> float:
+    return float(-_shares(P) @ torch.special.xlogy(P, P).sum(dim=0))
 
 
 @entropy_rate.misconception(

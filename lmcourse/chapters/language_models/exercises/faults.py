@@ -42,11 +42,18 @@ def no_fault_shows() -> dict[str, tuple[str, str]]:
 
 
 @faults.misconception(
-    "Your text does not show the fault of model_b, which reads “abab” correctly after “a”. Its fault shows only when "
-    "the letters of a pair already found are needed again."
+    "model_b is right about your text. `re.findall` searches for the next match after the last one, so it misses some. "
+    "Let the missed ones change the fractions."
 )
 def repeated_pairs() -> dict[str, tuple[str, str]]:
     return _faults() | {"model_b": ("ababab", "a")}
+
+
+@faults.misconception(
+    "Only model_a is wrong about your texts. The other two read the end of a text correctly, and have other faults."
+)
+def only_the_end() -> dict[str, tuple[str, str]]:
+    return dict.fromkeys(_faults(), ("aba", "a"))
 
 
 @faults.misconception(

@@ -25,6 +25,8 @@ def _train(
     stop: bool = True,
     trains_on_all: bool = False,
     backwards: bool = False,
+    shuffled: bool = False,
+    dim: int = 1,
 ) -> Found:
     """Train with Adam on the counts of pairs, all at once; return the table with the lowest held-out loss.
 
@@ -32,6 +34,9 @@ def _train(
     """
     generator = torch.Generator().manual_seed(1)
     first, second = (text[1:], text[:-1]) if backwards else (text[:-1], text[1:])
+    if shuffled:
+        order = torch.randperm(len(first), generator=generator)
+        first, second = first[order], second[order]
     cut = len(first) - len(first) // 10
     seen, kept = (
         torch.zeros(v, v).index_put((a, b), torch.ones(len(a)), accumulate=True) / len(a)
@@ -44,7 +49,7 @@ def _train(
     optimizer = torch.optim.Adam(weights, lr=lr, foreach=False)
     best: Found = {"held_out": math.inf}
     for _ in range(steps):
-        log_p = (E @ F + b).log_softmax(dim=1)
+        log_p = (E @ F + b).log_softmax(dim=dim)
         held_out = -(kept * log_p).sum().item()
         if held_out < best["held_out"] or not stop:
             best = {"log_p": log_p.detach(), "train": -(seen * log_p).sum().item(), "held_out": held_out}
@@ -150,6 +155,14 @@ def transposed(text: Tensor, v: int) -> Found:
     return found | {"log_p": found["log_p"].T}
 
 
+@learn.misconception(
+    "Your softmax runs over the words *before*: in your table each column is a distribution. It should run along the "
+    "rows."
+)
+def over_the_words_before(text: Tensor, v: int) -> Found:
+    return _train(text, v, dim=0)
+
+
 @learn.misconception("You predict the word *before* from the word after. Row i is for the known word, i.")
 def backwards(text: Tensor, v: int) -> Found:
     return _train(text, v, backwards=True)
@@ -201,6 +214,27 @@ def single_words(text: Tensor, v: int) -> Found:
     counts = torch.bincount(text[: -len(text) // 10], minlength=v).double() + 0.1
     log_p = (counts / counts.sum()).log().expand(v, v)
     first, second, kept = pairs_of(text)
+    prices = -log_p[first, second]
+    return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
+
+
+@learn.misconception(
+    "Your `train` and `held_out` are those of other pairs, and you train on most of the last tenth: it seems that you "
+    "shuffle first. Cut off the last tenth in the order of the text."
+)
+def shuffled_pairs(text: Tensor, v: int) -> Found:
+    return _train(text, v, stop=False, shuffled=True)
+
+
+@learn.misconception(
+    "Each row of your table knows only what followed its own word, as with smoothed counts. Let words share what is "
+    "learned: E @ F + b."
+)
+def smoothed_counts(text: Tensor, v: int) -> Found:
+    first, second, kept = pairs_of(text)
+    places = (first[:-kept], second[:-kept])
+    counts = torch.ones(v, v).index_put(places, torch.ones(len(places[0])), accumulate=True)
+    log_p = (counts / counts.sum(dim=1, keepdim=True)).log()
     prices = -log_p[first, second]
     return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
 

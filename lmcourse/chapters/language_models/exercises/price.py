@@ -155,6 +155,25 @@ def times_the_base(p: list[float], q: list[float], base: float = math.e) -> floa
 
 
 @cross_entropy.misconception(
+    "You leave out a word that comes although q is 0 for it. Leave out words with p = 0 only: this one is infinitely "
+    "expensive."
+)
+def impossible_is_free(p: list[float], q: list[float], base: float = math.e) -> float:
+    if len(p) != len(q):
+        raise ValueError("the two lists differ in length")
+    return -sum(a * math.log(b) for a, b in zip(p, q, strict=True) if a > 0 and b > 0) / math.log(base)
+
+
+@cross_entropy.misconception(
+    "A small number inside the logarithm makes an impossible word merely expensive. Its price is infinite."
+)
+def with_a_smaller_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
+    if len(p) != len(q):
+        raise ValueError("the two lists differ in length")
+    return -sum(truth * math.log(model + 1e-12, base) for truth, model in zip(p, q, strict=True))
+
+
+@cross_entropy.misconception(
     "You add a small number to q, which hides impossible words. Leave out the words with p = 0 instead."
 )
 def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:

@@ -7,7 +7,6 @@ from random import Random
 import numpy as np
 
 from lmcourse.exercises.cases import Case, case
-from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -47,7 +46,6 @@ tokens_read = Exercise(
     minutes=4,
     difficulty=1,
     reference=_tokens_read,
-    tolerance=Tolerance(1e-15),  # a division in floats may be wrong by this much
     cases=[
         case("a thousand words, nothing kept", 100, 1000, False),
         case("a thousand words, all kept", 100, 1000, True),
@@ -57,6 +55,7 @@ tokens_read = Exercise(
         case("no word, nothing kept", 5, 0, False),
         case("no word, all kept", 5, 0, True),
         case("no prompt", 0, 3, True),
+        case("a prompt of 10¹⁶ + 1 tokens", 10**16 + 1, 2, False),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -78,7 +77,9 @@ def square(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) * new
 
 
-@tokens_read.misconception("The last token is written and never read: your sums are one step too long.")
+@tokens_read.misconception(
+    "You read the token that a step writes. It is read only for the next one, and the last is never read."
+)
 def last_one_read(prompt: int, new: int, reuse: bool) -> int:
     _refused(prompt)
     if not new:
@@ -96,10 +97,37 @@ def prompt_once(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse or not new else _refused(prompt) + sum(range(new))
 
 
+@tokens_read.misconception("You let every step read prompt + new − 1 tokens. Only the last step does.")
+def longest_every_time(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new - 1) * new
+
+
+@tokens_read.misconception("With reuse you read the written tokens again in every step. Read each of them once.")
+def only_the_prompt_kept(prompt: int, new: int, reuse: bool) -> int:
+    return _refused(prompt) + sum(range(new)) if reuse and new else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception(
+    "A division with / makes a float, which rounds whole numbers above 2⁵³. Divide with //, or add up the series."
+)
+def divided_as_floats(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse or not new else int((2 * _refused(prompt) + new - 1) * new / 2)
+
+
 @tokens_read.misconception("You leave out the prompt. With reuse it is still read once.")
 def only_new(prompt: int, new: int, reuse: bool) -> int:
     _refused(prompt)
     return new if reuse else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception("You leave out the prompt with reuse: you count only what was written and read again.")
+def only_written(prompt: int, new: int, reuse: bool) -> int:
+    return _refused(prompt) and max(new - 1, 0) if reuse else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception("You read only the prompt in every step. Without reuse, read what was written as well.")
+def prompt_again(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else _refused(prompt) * new
 
 
 @tokens_read.misconception("You ignore `reuse`.")
@@ -141,13 +169,13 @@ def simulated(prompt: int, new: int, reuse: bool) -> int:
 
 
 @tokens_read.variant
-def by_a_formula(prompt: int, new: int, reuse: bool) -> float:
+def by_a_formula(prompt: int, new: int, reuse: bool) -> int:
     assert new >= 0
     if not prompt >= 1:
         raise ValueError
     if reuse:
         return 0 if new == 0 else prompt - 1 + new
-    return new * prompt + new * (new - 1) / 2
+    return new * prompt + new * (new - 1) // 2
 
 
 @tokens_read.variant

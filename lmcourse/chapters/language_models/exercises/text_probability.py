@@ -17,7 +17,10 @@ Model = Callable[[tuple[int, ...]], list[float]]
 
 COIN = "lambda past: [0.25, 0.75]"
 ONE_BACK = "lambda past: [0.9, 0.1] if past and past[-1] == 0 else [0.3, 0.7]"
-TABLE = "{(): [0.5, 0.5], (0,): [0.25, 0.75], (1,): [1.0, 0.0], (0, 1): [0.125, 0.875], (1, 0): [0.6, 0.4]}.get"
+TABLE = (
+    "{(): [0.5, 0.5], (0,): [0.25, 0.75], (1,): [1.0, 0.0], (0, 1): [0.125, 0.875], (1, 0): [0.6, 0.4], "
+    "(1, 1): [0.9, 0.1], (0, 1, 1): [0.7, 0.3]}.get"
+)
 STRICT = "lambda past: [0.5, 0.25, 0.25, 0.0] if past == tuple(range(len(past))) else [0.1, 0.2, 0.3, 0.4]"
 COUNTING = "lambda past: [1 / (2 + len(past)), 1 - 1 / (2 + len(past))]"
 FIRST_DECIDES = "lambda past: [0.5, 0.3, 0.2] if not past else [0.7, 0.2, 0.1] if past[0] == 0 else [0.1, 0.1, 0.8]"

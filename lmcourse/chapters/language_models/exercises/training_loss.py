@@ -85,6 +85,7 @@ next_token_loss = Exercise(
         case("two texts", TWO, TWO_TOKENS),
         case("logits of ten thousand", HUGE, torch.tensor([[1, 0, 0]])),
         case("16 bits", TWO.to(torch.bfloat16), TWO_TOKENS),
+        case("64 bits", TWO.double() / 3, TWO_TOKENS),
         case("one token", torch.zeros(1, 1, 8), torch.tensor([[3]])),
     ],
     hidden_cases=_hidden,
@@ -106,7 +107,7 @@ next_token_loss.equivalent_mutant(
 
 
 def _log_p(logits: Tensor, dim: int = -1) -> Tensor:
-    return logits.float().log_softmax(dim=dim)
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=dim)
 
 
 def _picked(log_p: Tensor, targets: Tensor) -> Tensor:
@@ -189,6 +190,11 @@ def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
 )
 def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
+
+
+@next_token_loss.misconception("You convert all logits to float32. Only 16-bit logits need that: keep float64.")
+def always_float32(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits.float(), tokens)
 
 
 @next_token_loss.misconception("You return bits. Return nats.")

@@ -144,6 +144,29 @@ class StateOutside(AdaGradRule):
         return everything.setdefault(p, {})
 
 
+@AdaGrad.misconception(
+    "You keep each sum under its parameter's place in the group. Two groups share it, and a checkpoint forgets it: "
+    "keep it in `self.state[p]`."
+)
+class ByPlace(AdaGradRule):
+    def memory(self, p: Tensor) -> Settings:
+        (place,) = (i for group in self.param_groups for i, each in enumerate(group["params"]) if each is p)
+        everything: dict[int, Settings] = self.__dict__.setdefault("sums", {})
+        known = everything.setdefault(place, {})
+        if "s" in known and known["s"].shape != p.shape:
+            known.clear()
+        return known
+
+
+@AdaGrad.misconception("You add up the sizes |g|. Add up squares, and take the root of their sum.")
+class SumOfSizes(AdaGradRule):
+    def total(self, s: Tensor, g: Tensor) -> Tensor:
+        return s + g.abs()
+
+    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
+        return group["lr"] * g / (s + group["eps"])  # type: ignore[no-any-return]
+
+
 @AdaGrad.misconception("You keep only the last square, so every step is as long as the rate. Add the squares up.")
 class Forgets(AdaGradRule):
     def total(self, s: Tensor, g: Tensor) -> Tensor:

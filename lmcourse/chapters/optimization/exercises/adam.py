@@ -188,6 +188,14 @@ class EpsBefore(AdamRule):
         return (m / share_m) / ((s.sqrt() + eps) / math.sqrt(share_s))
 
 
+@Adam.misconception(
+    "You divide √s by 1 − β₂ᵏ. It is s that is too small by this factor: correct s, then take the root."
+)
+class RootThenCorrected(AdamRule):
+    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
+        return (m / share_m) / (s.sqrt() / share_s + eps)
+
+
 @Adam.misconception("There is no ε: without a gradient you divide 0 by 0, which is NaN.")
 class NoEps(AdamRule):
     def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:

@@ -150,6 +150,15 @@ class InTheGradient(_DecayingRule):
         return self.adams(p, g + group["weight_decay"] * p, group)
 
 
+@AdamW.misconception("You add λp to m̂, so the decay is divided by √ŝ, too. Only the gradient's mean is divided.")
+class AddedToTheMean(_DecayingRule):
+    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
+        self.adams(p, g, group)
+        state, (beta1, beta2) = self.state[p], group["betas"]
+        mean = state["m"] / (1 - beta1 ** state["k"]) + group["weight_decay"] * p
+        return group["lr"] * self.quotient(mean, state["s"], 1.0, 1 - beta2 ** state["k"], group["eps"])  # type: ignore[no-any-return]
+
+
 @AdamW.misconception("You decay by λ a step. It is γλ: without γ a schedule would not reach it.")
 class WithoutTheRate(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:

@@ -84,6 +84,20 @@ def one_over_steepest(mu: float, L: float) -> Setting:
     return 1 / L, *_best(mu, L)[1:]
 
 
+@best_momentum.misconception(
+    "With γ = 1/L the flattest direction alone decides. A larger rate helps it, until the steepest needs as large a β."
+)
+def only_the_flattest(mu: float, L: float) -> Setting:
+    factor = 1 - math.sqrt(mu / L)
+    return 1 / L, factor**2, factor
+
+
+@best_momentum.misconception("Your momentum is the root of what it should be: √β is the factor, and β its square.")
+def roots_of_both(mu: float, L: float) -> Setting:
+    rate, _, factor = _best(mu, L)
+    return rate, factor, math.sqrt(factor)
+
+
 @best_momentum.misconception("You return √γ, or a multiple of it. Square the sum of the roots.")
 def roots_not_squared(mu: float, L: float) -> Setting:
     return 4 / (math.sqrt(L) + math.sqrt(mu)), *_best(mu, L)[1:]

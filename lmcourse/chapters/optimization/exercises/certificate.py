@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.optimization.exercises.scripts import SECONDS
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -73,7 +73,7 @@ descent_certificate = Exercise(
     difficulty=2,
     reference=_certificate,
     cases=[
-        case("K = 0, no step", X, Y, 0.2, 0),
+        edge(case("K = 0, no step", X, Y, 0.2, 0)),
         case("K = 1", X, Y, 0.2, 1),
         case("K = 9", X, Y, 0.2, 9),
         case("two equal columns", TWINS, TWINS_Y, 0.25, 3),
@@ -136,6 +136,15 @@ def k_not_k_plus_1(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 def last_gradient_missing(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     _, bound = _certificate(X, y, rate, steps)
     return _average(_measured(X, y, rate, max(steps - 1, 0))), bound
+
+
+@descent_certificate.misconception(
+    "You take K gradients and divide by K. There are K + 1, from k = 0 to k = K, in the average and in the bound."
+)
+def k_gradients(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    steps_or_one = max(steps, 1)
+    return _average(_measured(X, y, rate, max(steps - 1, 0))), bound * (steps + 1) / steps_or_one
 
 
 @descent_certificate.misconception("You average lengths. The theorem is about *squared* lengths.")
@@ -205,6 +214,27 @@ def _with_bottom(X: Tensor, y: Tensor, rate: float, steps: int, best: Tensor) ->
     average, _ = _certificate(X, y, rate, steps)
     drop = float(y.square().mean() - (X @ best - y).square().mean())
     return average, drop / (rate * (steps + 1))
+
+
+def _last(X: Tensor, y: Tensor, rate: float, steps: int) -> Tensor:
+    w = torch.zeros_like(X[0])
+    for _ in range(steps):
+        w = w - rate * (X.T @ (X @ w - y) / len(X))
+    return w
+
+
+@descent_certificate.misconception(
+    "You use the loss at w_K as f*. Descent has not arrived at the bottom there: solve for a best w."
+)
+def bottom_at_the_last_point(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    return _with_bottom(X, y, rate, steps, _last(X, y, rate, steps))
+
+
+@descent_certificate.misconception(
+    "You use the loss after your last step as f*. Descent is not at the bottom yet: solve for a best w."
+)
+def bottom_after_the_last_step(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    return _with_bottom(X, y, rate, steps, _last(X, y, rate, steps + 1))
 
 
 @descent_certificate.misconception(

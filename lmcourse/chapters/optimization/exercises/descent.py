@@ -119,6 +119,16 @@ def twice_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: 
     return _walk(H, b, start, rate, steps, of_x=2.0)
 
 
+@descend.misconception("You step along ½Hx − b. The derivative of ½xᵀHx is Hx, without the ½.")
+def half_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps, of_x=0.5)
+
+
+@descend.misconception("The last point is missing: a start and `steps` steps make steps + 1 points.")
+def last_missing(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps)[:-1]
+
+
 @descend.misconception("You divide the gradient by its length. Its length determines how far to step.")
 def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     points = [start]

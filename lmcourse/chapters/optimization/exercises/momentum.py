@@ -152,6 +152,17 @@ class Aliased(MomentumRule):
         return momentum * self.before(p) + g if "b" in self.memory(p) else g
 
 
+@Momentum.misconception(
+    "Your first buffer *is* the gradient tensor, so changing the buffer in place changes the gradient. Clone it."
+)
+class AliasedInPlace(MomentumRule):
+    def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
+        if "b" not in self.memory(p):
+            return g
+        b: Tensor = self.memory(p)["b"].mul_(momentum).add_(g)
+        return b
+
+
 @Momentum.misconception("All parameters share one buffer. Keep a buffer for each: `self.state[p]`.")
 class OneBuffer(MomentumRule):
     def memory(self, p: Tensor) -> Settings:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -73,7 +73,7 @@ gradient_noise = Exercise(
         case("fifteen of thirty, each at most once", torch.arange(30.0, dtype=torch.float64)[:, None], 15, False),
         case("nearly equal", _tensor([1e8], [1e8 + 2.0]), 1, True),
         case("all agree", _tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
-        case("one example in all", _tensor([5.0, 7.0]), 1, False),
+        edge(case("one example in all", _tensor([5.0, 7.0]), 1, False)),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -156,6 +156,36 @@ def divides_by_zero(step: int, steps: int, warmup: int, floor: float = 0.0) -> f
     return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
+@rate_factor.misconception(
+    "Your cosine reaches the floor at the last step. It reaches it one later, at step number `steps`."
+)
+def floor_at_the_last_step(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return (
+        _wrong(step, max(steps - 1, warmup), warmup, floor)
+        if warmup < step < steps
+        else _factor(step, steps, warmup, floor)
+    )
+
+
+@rate_factor.misconception(
+    "You divide by steps. Only steps − warmup belong to the cosine, so yours ends above the floor."
+)
+def stretched(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step < warmup or step >= steps:
+        return _factor(step, steps, warmup, floor)
+    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warmup) / steps)) / 2
+
+
+@rate_factor.misconception("Your warm-up is one step too long: step number warmup − 1 already has the full rate.")
+def longer_warmup(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return (step + 1) / (warmup + 1) if step < min(warmup, steps) else _factor(step, steps, warmup, floor)
+
+
+@rate_factor.misconception("Your cosine is a step ahead: step number `warmup` still has the full rate.")
+def falls_too_early(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return _factor(step + 1, steps, warmup, floor) if step >= warmup else _factor(step, steps, warmup, floor)
+
+
 @rate_factor.misconception("You use a straight line. A cosine is flat at both ends.")
 def linear(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     if step < warmup or step >= steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.optimization.exercises.scripts import SECONDS
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -51,7 +52,7 @@ smoothness = Exercise(
         case("two equal features", _tensor([1.0, 1.0], [1.0, 1.0])),
         case("a valley", _tensor([3.0, 0.0], [0.0, 1.0])),
         case("a leaning one", _tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
-        case("one row", _tensor([1.0, 2.0, 2.0])),
+        edge(case("one row", _tensor([1.0, 2.0, 2.0]))),
         case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.998])),
     ],
     hidden_cases=_hidden,
@@ -87,9 +88,34 @@ def singular_value(X: Tensor) -> float:
     return float(_eigenvalues(X)[-1].sqrt() / len(X))
 
 
+@smoothness.misconception("You divide by n − 1. The loss is a mean over n examples.")
+def one_less(X: Tensor) -> float:
+    return float(_eigenvalues(X)[-1] / max(len(X) - 1, 1))
+
+
 @smoothness.misconception("You add up the curvatures of all directions. The steepest alone decides.")
 def trace(X: Tensor) -> float:
     return float(_eigenvalues(X).sum() / len(X))
+
+
+@smoothness.misconception(
+    "You take the covariance of the columns, without their means and over n − 1. The loss keeps the means: H = XᵀX / n."
+)
+def covariance(X: Tensor) -> float:
+    centred = X.double() - X.double().mean(dim=0)
+    return float(_eigenvalues(centred)[-1] / (len(X) - 1)) if len(X) > 1 else math.nan
+
+
+@smoothness.misconception("You subtract the means of the columns first. The loss does not: H = XᵀX / n.")
+def centred(X: Tensor) -> float:
+    return float(_eigenvalues(X.double() - X.double().mean(dim=0))[-1] / len(X))
+
+
+@smoothness.misconception(
+    "You return the curvature of the steepest single example. The loss is the mean over all of them."
+)
+def steepest_example(X: Tensor) -> float:
+    return float(X.double().square().sum(dim=1).max())
 
 
 @smoothness.misconception("You look only along the axes. The steepest direction may be between them.")

@@ -153,6 +153,45 @@ def words_hidden(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 
 
 @attend_source.misconception(
+    "You lower the scores of the real words, not those of the padding: `real` is True where there is a word."
+)
+def words_lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T).masked_fill(real, -1e9).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception("You take only the best match. Average the real words, weighted by softmax(scores).")
+def best_match_alone(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    best = (s @ h.T).masked_fill(~real, -torch.inf).argmax(dim=-1)
+    return torch.cat([h[best], s], dim=-1)
+
+
+@attend_source.misconception(
+    "You set the padding's states to 0. Their scores are then 0, and e⁰ is 1: they get weight."
+)
+def states_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    words = h * real[:, None]
+    return torch.cat([(s @ words.T).softmax(dim=-1) @ words, s], dim=-1)
+
+
+@attend_source.misconception("You divide the vectors by their lengths. The scores here are plain dot products.")
+def by_cosine(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    scores = F.normalize(s, dim=-1) @ F.normalize(h, dim=-1).T
+    return torch.cat([scores.masked_fill(~real, -torch.inf).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception("You give all real words the same weight. Weight them by the softmax of their scores.")
+def plain_mean(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([h[real].mean(dim=0).expand(len(s), -1), s], dim=-1)
+
+
+@attend_source.misconception(
+    "Your softmax runs over the decoder's steps. It should run over the words, for each step separately."
+)
+def down_the_steps(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T).masked_fill(~real, -1e9).softmax(dim=0) @ h, s], dim=-1)
+
+
+@attend_source.misconception(
     "Your weights sum to one over the decoder's steps. Each step distributes its *own* attention over the words."
 )
 def over_the_decoder(s: Tensor, h: Tensor, real: Tensor) -> Tensor:

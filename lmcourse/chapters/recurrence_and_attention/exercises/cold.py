@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -70,11 +70,11 @@ temperature_for = Exercise(
         case("two scores", _scores(2, 0), 0.75),
         case("three scores", _scores(2, 0, -2), 0.6),
         case("the best comes last", _scores(-1, 0.5, 0, 3), 0.8),
-        case("two equal matches", _scores(1, 1, 0), 0.45),
+        edge(case("two equal matches", _scores(1, -1, 1, 0, 0.5), 0.45)),
         case("scores of hundreds", _scores(800, 500, -900), 0.9),
         case("scores of thousandths", _scores(0.003, 0.001, 0.002), 0.7),
-        case("an equal share", _scores(2, 0, -2, 1), 0.25),
-        case("more than two equal matches can have", _scores(1, 1, 0), 0.6),
+        edge(case("an equal share", _scores(2, 0, -2, 1), 0.25)),
+        edge(case("more than two equal matches can have", _scores(1, -1, 1, 0, 0.5), 0.6)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -105,7 +105,7 @@ temperature_for.equivalent_mutant(
 
 def _by_halving(weight: Callable[[float], float], share: float) -> float:
     """Return the temperature at which a weight that decreases with the temperature equals `share`."""
-    low, high = -30.0, 30.0
+    low, high = math.log(1e-9), math.log(1e9)  # the ends that the last hint proposes
     for _ in range(90):
         middle = (low + high) / 2
         low, high = (middle, high) if weight(math.exp(middle)) > share else (low, middle)
@@ -180,6 +180,27 @@ def ends_at_ten(scores: Tensor, share: float) -> float:
 @temperature_for.misconception("You search only from 0.01. Scores of thousandths need colder temperatures.")
 def begins_at_a_hundredth(scores: Tensor, share: float) -> float:
     return max(_newton(scores, share), 0.01)
+
+
+@temperature_for.misconception(
+    "You search only from 0.001. Scores of thousandths or millionths need colder temperatures."
+)
+def begins_at_a_thousandth(scores: Tensor, share: float) -> float:
+    return max(_newton(scores, share), 0.001)
+
+
+@temperature_for.misconception(
+    "The exponential of a large score is infinite, and ∞/∞ is NaN: every comparison with it is False. Subtract the "
+    "largest score first."
+)
+def not_a_number(scores: Tensor, share: float) -> float:
+    _refuse(scores, share)
+
+    def weight(temperature: float) -> float:
+        raised = (scores.double() / temperature).exp()
+        return float(raised.max() / raised.sum())
+
+    return _by_halving(weight, share)
 
 
 @temperature_for.misconception(

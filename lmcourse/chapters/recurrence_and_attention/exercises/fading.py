@@ -145,6 +145,32 @@ def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return powers.mul(v.norm())
 
 
+@gradient_at_lag.misconception(
+    "You go through the states from the first to the last. The gradient arrives at the last one: go back from there."
+)
+def forwards(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden**2)[:-1], v)
+
+
+@gradient_at_lag.misconception("You add up the sizes of the entries. A length is the root of the sum of their squares.")
+def sums_of_sizes(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    g, sums = v, [v.abs().sum()]
+    for slope in _slopes(hidden):
+        g = W_h.T @ (slope * g)
+        sums.append(g.abs().sum())
+    return torch.stack(sums)
+
+
+@gradient_at_lag.misconception("You take one slope for a whole state. Each of its numbers has its own slope, 1 − h².")
+def one_slope(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden.square().sum(dim=1, keepdim=True)).flip(0)[:-1].expand(-1, len(v)), v)
+
+
+@gradient_at_lag.misconception("You apply tanh again. `hidden` holds its results, so its slope there is 1 − h².")
+def tanh_again(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, _slopes(hidden.tanh()), v)
+
+
 @gradient_at_lag.misconception("Your entries come in the order of time. Entry 0 is lag 0: the last state itself.")
 def order_reversed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, _slopes(hidden), v).flip(0)

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -79,7 +79,7 @@ after_the_first_error = Exercise(
         case("wrong at the third of five", [1, 2, 9, 4, 5], [1, 2, 9, 8, 5], [1, 2, 3, 4, 5]),
         case("wrong from the start", [7, 2, 3, 8, 5], [7, 2, 2, 8, 5], [1, 2, 3, 4, 5]),
         case("never wrong", [1, 2, 3], [1, 2, 3], [1, 2, 3]),
-        case("wrong at the end", [1, 2, 9], [1, 2, 9], [1, 2, 3]),
+        edge(case("wrong at the end", [1, 2, 9], [1, 2, 9], [1, 2, 3])),
         case("never right again", [5, 6, 7, 8], [5, 6, 7, 8], [1, 2, 3, 4]),
     ],
     hidden_cases=_hidden,
@@ -114,6 +114,35 @@ def error_included(forced: list[int], free: list[int], gold: list[int]) -> list[
 )
 def all_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     return _shares([forced, free], gold, range(len(gold))) if _first(free, gold) < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception("You start one place too late. The place right after the first error counts.")
+def one_too_late(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    places = range(_first(free, gold) + 2, len(gold))
+    return _shares([forced, free], gold, places) if places else None
+
+
+@after_the_first_error.misconception("You count the places before the first error. Count those after it.")
+def before_the_error(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, gold)
+    right = 1.0 if first else 0.0
+    return [right, right] if first < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception("You start after the *last* error. Start after the first.")
+def after_the_last(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    errors = [place for place, word in enumerate(gold) if free[place] != word]
+    if not errors or errors[-1] == len(gold) - 1:
+        return None
+    return _shares([forced, free], gold, range(errors[-1] + 1, len(gold)))
+
+
+@after_the_first_error.misconception(
+    "You start where the two runs part. That is later: they make the first error together."
+)
+def where_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, forced)
+    return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) else None
 
 
 @after_the_first_error.misconception("You compare the runs with each other. Compare each with the right text, gold.")

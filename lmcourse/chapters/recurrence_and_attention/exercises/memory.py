@@ -17,10 +17,13 @@ Step = Callable[[Tensor, Tensor], Tensor]
 
 KEEP = "step = lambda s, x: {keep} * s + x"
 GAIN = "step = lambda s, x: x * s"
-DIAGONAL = "step = lambda s, x: torch.tensor([{}]).double() * s + x"
-ROTATION = "step = lambda s, x: torch.stack([-s[1], s[0]]) + x"
-TANH = "step = lambda s, x: torch.tanh(W @ s + U @ x)"
+DIAGONAL = "import torch\nstep = lambda s, x: torch.tensor([{}]).double() * s + x"
+ROTATION = "import torch\nstep = lambda s, x: torch.stack([-s[1], s[0]]) + x"
+TANH = "import torch\nstep = lambda s, x: torch.tanh(W @ s + U @ x)"
 LSTM = """\
+import torch
+
+
 def step(s, x):
     h, c = s.chunk(2)
     i, f, g, o = (W @ x + U @ h + b).chunk(4)
@@ -116,12 +119,12 @@ def _hidden(random: Random) -> list[Case]:
         _tanh("a large first state", seen, 3, 2, gain=3.0, start=2.0),
         _lstm("an LSTM", seen, 30, 2, 1.0),
         _lstm("an LSTM", seen, 30, 3, 3.0),
-        script(
+        edge(script(
             "how often step is called",
             "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
             "memory_span(step, state, inputs, v)\nlen(calls)",
             state=_numbers(0.0), inputs=_numbers(*range(12))[:, None], v=_numbers(1.0),
-        ),
+        )),
     ]  # fmt: skip
     keeps = random.sample((0.7, 0.75, 0.85, 0.88, 0.92), 3)
     cases += [_kept("other cells", keep, 30, v=random.choice((-2.0, 0.5, 3.0))) for keep in keeps]
@@ -142,21 +145,21 @@ memory_span = Exercise(
         _kept("a longer gradient", 0.9, 30, v=4.0),
         _kept("a tenth", 0.9, 30, share=0.1),
         _ask("a rotation", ROTATION, _numbers(1, 0), _LONG, _numbers(3, 4)),
-        _ask("one number slow, one fast", DIAGONAL.format("0.5, 0.95"), _numbers(1, 1), _LONG, _numbers(1, 1)),
+        _ask("one number slow, one fast", DIAGONAL.format("0.5, 0.95"), _numbers(1, 1), _LONG, _numbers(2, 3)),
         _ask("four numbers", KEEP.format(keep=0.9), _LONG.new_zeros(4), _LONG.new_zeros(30, 4), _LONG.new_ones(4)),
         _gains("the gradient grows, then fades", 0.2, 0.5, 0.25, 0.4, 4.0),
         _gains("the gradient fades, and comes back", 0.1, 4.0, 0.2, 2.0),
-        _tanh("a tanh cell", _FIXED, 25, 4, gain=1.4),
+        _tanh("a tanh cell", _FIXED, 25, 4, gain=2.2),
         _lstm("an LSTM", _FIXED, 30, 3, 2.0),
         edge(_kept("exactly half", 0.5, 5)),
         edge(_kept("one step, which forgets", 0.3, 1)),
         edge(_kept("one step, which keeps", 0.7, 1)),
-        script(
+        edge(script(
             "step is called once for each input",
             "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
             "memory_span(step, state, inputs, v)\nlen(calls)",
             state=_numbers(0.0), inputs=torch.zeros(9, 1, dtype=torch.float64), v=_numbers(1.0),
-        ),
+        )),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -210,6 +213,15 @@ def number_by_number(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share
     return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.norm().item())
 
 
+@memory_span.misconception(
+    "You measure a gradient by its largest entry. Its length is the root of the sum of the squares."
+)
+def largest_entry(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    states = _run(step, state, inputs)
+    gradients = torch.autograd.grad(states[-1] @ v, states)
+    return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.abs().max().item())
+
+
 @memory_span.misconception("You add up the gradients of several states. v arrives only at the last state.")
 def arrives_everywhere(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     states = _run(step, state, inputs)
@@ -222,6 +234,20 @@ def arrives_everywhere(step: Step, state: Tensor, inputs: Tensor, v: Tensor, sha
 def share_of_the_largest(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     lengths = _lengths(step, state, inputs, v)
     return _first_below(lengths, share * max(lengths))
+
+
+@memory_span.misconception(
+    "You compare each gradient with the one a lag before. The measure is the length of v, at every lag."
+)
+def share_of_the_one_before(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = _lengths(step, state, inputs, v)
+    return next((lag for lag in range(1, len(lengths)) if lengths[lag] < share * lengths[lag - 1]), None)
+
+
+@memory_span.misconception("You compare with the gradient at lag 1. Compare with v, which arrives at lag 0.")
+def share_of_the_first(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = _lengths(step, state, inputs, v)
+    return _first_below(lengths, share * lengths[1])
 
 
 @memory_span.misconception("You compare with `share` itself. The bound is share times the length of v.")
@@ -276,6 +302,14 @@ def squared(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float =
 @memory_span.misconception("You backpropagate the sum of s_T. The gradient that arrives is v.")
 def without_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below(_lengths(step, state, inputs, torch.ones_like(v)), share * v.norm().item())
+
+
+@memory_span.misconception(
+    "You let a vector of ones arrive at the last state, and compare with its length. The gradient that arrives is v."
+)
+def ones_for_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    ones = torch.ones_like(v)
+    return _first_below(_lengths(step, state, inputs, ones), share * ones.norm().item())
 
 
 @memory_span.misconception("A gradient exactly at the bound is not below it: use <, not ≤.")

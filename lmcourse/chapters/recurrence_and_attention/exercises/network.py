@@ -138,6 +138,13 @@ def always_from_h0(
     return _predict(torch.stack(states), U, b2)
 
 
+@rnn_probabilities.misconception("You start from a state of zeros. The first state is h0.")
+def from_zeros(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_h, W_e, b1, torch.zeros_like(h0))[1:], U, b2)
+
+
 @rnn_probabilities.misconception("You take a row of E. Here a word's vector is a column: E[:, token].")
 def rows_of_e(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor

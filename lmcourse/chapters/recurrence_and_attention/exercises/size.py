@@ -76,6 +76,23 @@ def matrices_only(v: int, e: int, d: int) -> int:
     return v * e + d * d + d * e + v * d
 
 
+@rnn_parameters.misconception("The biases b₁ and b₂ are missing: d and v numbers.")
+def without_biases(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - d - v
+
+
+@rnn_parameters.misconception("You count d numbers for b₂. It has one for each word.")
+def short_b2(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - v + d
+
+
+@rnn_parameters.misconception(
+    "You count d numbers too many. The step has one bias of d numbers, b₁, where nn.RNN has two."
+)
+def two_biases(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) + d
+
+
 @rnn_parameters.misconception("You count W_e as square. It turns the e numbers of a word into d.")
 def square_input(v: int, e: int, d: int) -> int:
     return _counted(v, e, d) - d * e + d * d

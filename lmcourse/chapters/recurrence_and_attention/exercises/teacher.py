@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -17,6 +17,11 @@ def _row_by_row(target: Tensor, start: int) -> Tensor:
 
 def _rows(random: Random, b: int, s: int) -> Tensor:
     return torch.tensor([[random.randint(1, 50) for _ in range(s)] for _ in range(b)])
+
+
+def _of_dtype(name: str, target: Tensor) -> Case:
+    """A case that compares the dtype, too: otherwise integers of all sizes are equal."""
+    return script(name, "read = teacher_inputs(target, 3)\nread\nread.dtype", target=target)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -29,7 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one row", _rows(seen, 1, 9), 0),
         case("a start among the words", torch.tensor([[3, 3, 1], [1, 3, 3]]), 3),
         case("a negative start", _rows(seen, 2, 5), -1),
-        case("32-bit tokens", _rows(seen, 2, 4).int(), 0),
+        _of_dtype("8-bit tokens", _rows(seen, 2, 4).to(torch.uint8)),
     ]
     return fixed + [case("other sizes", _rows(random, random.randint(2, 4), s), random.randint(60, 90)) for s in (3, 6)]
 
@@ -44,6 +49,7 @@ teacher_inputs = Exercise(
         case("one row", torch.tensor([[5, 6, 7]]), 0),
         case("two rows", torch.tensor([[4, 2, 9, 1], [3, 3, 8, 6]]), 10),
         case("one word", torch.tensor([[5], [8]]), 0),
+        _of_dtype("32-bit tokens", torch.tensor([[5, 6, 7]], dtype=torch.int32)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -90,6 +96,11 @@ def changed_in_place(target: Tensor, start: int) -> Tensor:
 @teacher_inputs.misconception("You shift rows, not words: time is the second axis.")
 def rows_moved(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:1], start), target[:-1]])
+
+
+@teacher_inputs.misconception("Your tokens are int64, whatever comes in. Return the dtype of `target`.")
+def always_int64(target: Tensor, start: int) -> Tensor:
+    return _row_by_row(target, start).long()
 
 
 @teacher_inputs.variant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import reduce
 from random import Random
 
 import numpy as np
@@ -58,6 +59,7 @@ through_time = Exercise(
         case("no step", 0.5, [], 0.4),
         case("ten equal inputs", 0.8, [0.1] * 10, 0.5),
         case("a large input", 1.2, [800.0, 0.2, -0.1], 0.3),
+        case("five thousand inputs", 0.9, [0.1, -0.2] * 2500, 0.5),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -135,7 +137,9 @@ def of_the_argument(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
-@through_time.misconception("You make tanh of exponentials, and e⁷¹⁰ is too large for a float. Use math.tanh.")
+@through_time.misconception(
+    "e⁷¹⁰ is too large for a float, so exp and cosh overflow for a large input. math.tanh does not."
+)
 def tanh_of_exponentials(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 0.0
     for x in inputs:
@@ -143,6 +147,40 @@ def tanh_of_exponentials(w: float, inputs: list[float], h0: float) -> float:
         before, h = h, (raised - 1) / (raised + 1)
         d = (1 - h * h) * (before + w * d)
     return d
+
+
+def _state(w: float, inputs: list[float], h0: float) -> float:
+    for x in inputs:
+        h0 = math.tanh(w * h0 + x)
+    return h0
+
+
+@through_time.misconception(
+    "You nudge w in both directions. About ten digits are right, and the task wants thirteen: differentiate each step."
+)
+def nudged(w: float, inputs: list[float], h0: float) -> float:
+    return (_state(w + 1e-6, inputs, h0) - _state(w - 1e-6, inputs, h0)) / 2e-6
+
+
+@through_time.misconception(
+    "You nudge w in one direction. About six digits are right, and the task wants thirteen: differentiate each step."
+)
+def nudged_once(w: float, inputs: list[float], h0: float) -> float:
+    return (_state(w + 1e-6, inputs, h0) - _state(w, inputs, h0)) / 1e-6
+
+
+@through_time.misconception(
+    "Your function calls itself once for each input, and Python stops after about 1,000 nested calls. Use a loop."
+)
+def nested_calls(w: float, inputs: list[float], h0: float) -> float:
+    def state_and_slope(steps: int) -> tuple[float, float]:
+        if steps == 0:
+            return h0, 0.0
+        h, d = state_and_slope(steps - 1)
+        new = math.tanh(w * h + inputs[steps - 1])
+        return new, (1 - new * new) * (h + w * d)
+
+    return state_and_slope(len(inputs))[1]
 
 
 @through_time.misconception("You average over the steps. They add up: the same w was used in each.")
@@ -195,15 +233,13 @@ def every_way_on_its_own(w: float, inputs: list[float], h0: float) -> float:
 
 
 @through_time.variant
-def by_recursion(w: float, inputs: list[float], h0: float) -> float:
-    def state_and_slope(row: list[float]) -> tuple[float, float]:
-        if not row:
-            return h0, 0.0
-        h, d = state_and_slope(row[:-1])
-        new = math.tanh(w * h + row[-1])
+def by_reduction(w: float, inputs: list[float], h0: float) -> float:
+    def step(pair: tuple[float, float], x: float) -> tuple[float, float]:
+        h, d = pair
+        new = math.tanh(w * h + x)
         return new, (1 - new) * (1 + new) * (h + w * d)
 
-    return state_and_slope(inputs)[1]
+    return reduce(step, inputs, (h0, 0.0))[1]
 
 
 @through_time.variant

@@ -77,8 +77,10 @@ waiting = Exercise(
         case("thirty layers of a window", "window", 100, 30, 12),
         case("a window, one word further", "window", 42, 30, 5),
         case("one word", "window", 1, 2, 3),
+        case("one word, which attends", "attention", 1, 2),
         case("as many moves as layers", "window", 34, 3, 12),
         case("an RNN, whose window is ignored", "rnn", 9, 2, 1),
+        case("a window of one word", "window", 1, 2, 1),
         case("layers that do not reach", "window", 100, 8, 12),
         case("an unknown kind", "transformer", 100, 30, 12),
     ],
@@ -155,6 +157,38 @@ def words_counted(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[
 def pairs(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n * n if kind == "attention" else steps, moves
+
+
+@waiting.misconception("Attention to a single word needs no move: the first word is the last.")
+def one_move_for_one_word(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    return steps, 1 if kind == "attention" else moves
+
+
+@waiting.misconception(
+    "You count a move for each layer of a window. Going up at the same position is no move: count only what it takes "
+    "to get there."
+)
+def a_move_in_every_layer(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    return steps, layers if kind == "window" else moves
+
+
+@waiting.misconception("The steps of a window are its layers: each is one step, whether something moves in it or not.")
+def steps_are_moves(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    return moves if kind == "window" else steps, moves
+
+
+@waiting.misconception("You accept a window of one word. A window below 2 is a ValueError, even for a single word.")
+def window_of_one(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    return (layers, 0) if kind == "window" and window == n == 1 else _on_the_graph(kind, n, layers, window)
+
+
+@waiting.misconception("You count going up a layer of the RNN as a move. A move goes to another position.")
+def upwards_is_a_move(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    return steps, moves + layers - 1 if kind == "rnn" else moves
 
 
 @waiting.misconception("With one word nothing has to move: 0 moves.")
