@@ -1006,8 +1006,6 @@ for number, (forced_share, free_share) in enumerate(afterwards):
 #   sampling*; He et al., 2021, *Exposure bias versus self-recovery*.
 # - Jain & Wallace, 2019, *Attention is not explanation*; Jelassi et al., 2024, *Repeat after me*; Gu & Dao, 2023,
 #   *Mamba*.
-# - In this package: `lmcourse.models.recurrent` and `lmcourse.models.seq2seq`, both cells and the translator as plain
-#   loops.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you
