@@ -257,6 +257,20 @@ class SumLikeAProduct(Engine):
     __radd__ = __add__
 
 
+@Value.misconception(
+    "In a sum or product with a plain number you leave the number out of the parents. Make a leaf of it: "
+    "`as_value(other)`."
+)
+class NumbersAreNoParents(Engine):
+    def __add__(self, other: Engine | float) -> Engine:
+        return super().__add__(other) if isinstance(other, Engine) else self.node(self.data + other, (self, 1.0))
+
+    def __mul__(self, other: Engine | float) -> Engine:
+        return super().__mul__(other) if isinstance(other, Engine) else self.node(self.data * other, (self, other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
 @Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.")
 class PowerWithoutFactor(Engine):
     def power_slope(self, exponent: float) -> float:

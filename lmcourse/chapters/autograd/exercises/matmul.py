@@ -65,6 +65,7 @@ backward_matmul = Exercise(
         _ask("more examples than features", _FIXED, 7, d=5, k=2),
         _ask("a square weight", _FIXED, 2, d=3, k=3),
         _ask("a batch of texts: (2, 3, 4) @ (4, 5)", _FIXED, 2, 3, d=4, k=5),
+        _ask("four axes: (2, 3, 2, 4) @ (4, 5)", _FIXED, 2, 3, 2, d=4, k=5),
     ],
     hidden_cases=_shapes,
     hints=[
@@ -177,6 +178,14 @@ def one_per_example(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
 )
 def one_per_text(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [_by_torch(x, w, dy)[0], x.transpose(-1, -2) @ dy]
+
+
+@backward_matmul.misconception(
+    "You sum dw over the first axis only. x may have more axes in front of the features: sum over all of them."
+)
+def first_axis_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dx, dw = _by_torch(x, w, dy)
+    return [dx, (x.mT @ dy).sum(0) if x.ndim > 2 else dw]
 
 
 # two_layer_backward_flops ----------------------------------------------------------------------------------------

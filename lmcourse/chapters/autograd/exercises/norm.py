@@ -223,6 +223,15 @@ def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads
     return right | {"gain": dy * normed, "bias": dy}
 
 
+@layernorm_backward.misconception(
+    "You sum the gradients of gain and bias over the first axis only. A batch of texts has two axes in front of the "
+    "features: sum over both."
+)
+def summed_over_the_first_axis(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    one = one_per_row(x, gain, dy, eps)
+    return one | {name: one[name].sum(0) for name in ("gain", "bias")}
+
+
 @layernorm_backward.misconception("Your gradient of the gain lacks the factor x̂. That is the gradient of the bias.")
 def gain_like_bias(*args: Any, **eps: Any) -> Grads:
     right = _by_torch(*args, **eps)

@@ -162,6 +162,24 @@ def overwritten(graph: Graph, end: str) -> Grads:
     return grads
 
 
+@backward_sweep.misconception(
+    "A node that is used twice keeps only the gradient that arrives last: write += where you have =."
+)
+def overwritten_in_another_order(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    uses = Counter(parent for parents in graph.values() for parent in parents)
+    ready = [node for node in graph if not uses[node]]
+    while ready:
+        node = ready.pop()
+        for parent, local in graph[node].items():
+            if grads[node]:
+                grads[parent] = grads[node] * local
+            uses[parent] -= 1
+            if not uses[parent]:
+                ready.append(parent)
+    return grads
+
+
 @backward_sweep.misconception("All gradients are 0, because none was set at the start: ∂L/∂L = 1.")
 def without_a_seed(graph: Graph, end: str) -> Grads:
     return dict.fromkeys(graph, 0.0)

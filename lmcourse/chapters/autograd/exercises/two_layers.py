@@ -162,6 +162,17 @@ def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tens
     return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
 
 
+@backward_two_layer.misconception(
+    "Your σ' is e⁻ʰ/(1 + e⁻ʰ)²: at h = −1000 that is ∞/∞, NaN. Write it with the result of the forward pass: z(1 − z)."
+)
+def slope_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    h = w1 @ x
+    z = h.sigmoid()
+    dy_hat = w2 @ z - y
+    slope = (-h).exp() / (1 + (-h).exp()) ** 2
+    return [(w2.T @ dy_hat * slope).outer(x), dy_hat.outer(z)]
+
+
 @backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")
 def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, into_w2="h")

@@ -69,7 +69,7 @@ decode_bits = Exercise(
         _code_case("π in bf16", 0x4049, "bf16"),
         _code_case("minus zero", 0x8000, "fp16"),
         _code_case("the smallest fp16 subnormal", 0x0001, "fp16"),
-        _code_case("infinity", 0x7C00, "fp16"),
+        _code_case("minus infinity", 0xFC00, "fp16"),
         _code_case("not a number, negative", 0xFE00, "fp16"),
         _code_case("E5M2, exponent all ones", 0x7C, "e5m2"),
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
@@ -183,6 +183,19 @@ def nan_only_when_all_ones(bits: int, exponent_bits: int, mantissa_bits: int, ha
         return math.nan
     value = _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity)
     return _wrong_decode(bits, exponent_bits, mantissa_bits, reserved=False) if math.isnan(value) else value
+
+
+@decode_bits.misconception("Minus infinity comes out as +∞: the sign bit counts for infinity, too.")
+def infinity_without_sign(*args: Any, **kwargs: Any) -> float:
+    value = _decode(*args, **kwargs)
+    return abs(value) if math.isinf(value) else value
+
+
+@decode_bits.misconception(
+    "Without infinity there still is a NaN: its exponent and its fraction are all ones. You read it as a number."
+)
+def no_nan_without_infinity(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    return _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, reserved=has_infinity)
 
 
 @decode_bits.misconception("A code with more bits than the format, or a negative one, is invalid: raise ValueError.")

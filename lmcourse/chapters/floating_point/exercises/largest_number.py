@@ -83,6 +83,12 @@ def nan_as_number(exponent_bits: int, mantissa_bits: int, has_infinity: bool = T
     return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2.0**-mantissa_bits, exponent_bits)
 
 
+@max_finite.misconception("Your significand is below 1: the hidden 1 is missing. Add 1 to the largest fraction.")
+def without_the_hidden_one(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    field, steps = (2**exponent_bits - 2, 1) if has_infinity else (2**exponent_bits - 1, 2)
+    return _wrong_max(field, 1 - steps * 2.0**-mantissa_bits, exponent_bits)
+
+
 @max_finite.misconception("Without infinity the exponent of all ones is an ordinary one: E4M3 reaches 448, not 240.")
 def e4m3_stops_early(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _wrong_max(2**exponent_bits - 2, 2 - 2.0**-mantissa_bits, exponent_bits)

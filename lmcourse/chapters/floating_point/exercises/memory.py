@@ -46,6 +46,7 @@ tensor_bytes = Exercise(
     cases=[
         case("a (4, 8) matrix in fp32", [4, 8], "float32"),
         case("the same in bf16", [4, 8], "bfloat16"),
+        case("the same in fp8", [4, 8], "float8_e4m3fn"),
         case("a dropout mask", [4, 8], "bool"),
         case("one FFN matrix of GPT-2 in fp32", [768, 3072], "float32"),
         case("a scalar", [], "float32"),
@@ -73,6 +74,14 @@ def bool_as_a_bit(shape: list[int], dtype: str) -> int:
 @tensor_bytes.misconception("Four bytes per number are right only for float32, not for the other dtypes here.")
 def four_bytes_always(shape: list[int], dtype: str) -> int:
     return 4 * math.prod(shape)
+
+
+@tensor_bytes.misconception(
+    "You read the width from all digits of the name. In float8_e4m3fn only the 8 is the width: 4 and 3 are parts of it."
+)
+def all_digits_of_the_name(shape: list[int], dtype: str) -> int:
+    digits = "".join(filter(str.isdigit, dtype))
+    return math.prod(shape) * (int(digits) // 8 if digits else 1)
 
 
 @tensor_bytes.misconception("You add the sizes of the axes. A (4, 8) matrix holds 4 · 8 numbers.")

@@ -172,6 +172,14 @@ def clamped(logits: Tensor) -> Tensor:
     return _normalised(logits.clamp(-80, 80).exp())
 
 
+@stable_softmax.misconception(
+    "You limit the logits before exp. Nothing overflows, but different logits become equal, and so do their weights: "
+    "subtract the row's maximum instead."
+)
+def clamped_in_fp32(logits: Tensor) -> Tensor:
+    return _normalised(logits.float().clamp(-80, 80).exp()).to(logits.dtype)
+
+
 @stable_softmax.misconception("You divide by the largest weight, not by the sum: the weights do not sum to one.")
 def divided_by_maximum(logits: Tensor) -> Tensor:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp()

@@ -140,6 +140,24 @@ def product_of_sums(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=total[:, None] * total)
 
 
+@index_notation.misconception(
+    "In `gram` you sum over the tokens of a text and then multiply. Both factors share s: multiply first and sum after."
+)
+def product_of_sums_in_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    sums = x.double().sum(1)
+    return _with(q, k, x, w, gram=sums.T @ sums)
+
+
+@index_notation.misconception(
+    "For `scores` you bring the heads forward with a reshape, which mixes the numbers of tokens and heads. Move the "
+    "axis: transpose, permute or einsum."
+)
+def heads_by_reshape(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    b, s, h, d = q.shape
+    queries, keys = q.double().reshape(b, h, s, d), k.double().reshape(b, h, k.shape[1], d)
+    return _with(q, k, x, w, scores=queries @ keys.mT)
+
+
 @index_notation.misconception("You take a root in `norms`. The formula is a sum of squares; no root is written.")
 def norms_rooted(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bh", q, q) ** 0.5)

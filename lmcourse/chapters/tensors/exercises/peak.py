@@ -137,6 +137,25 @@ def left_forgotten(expression: Expression, size: int) -> int:
     return size * run(expression)[0]
 
 
+@peak_bytes.misconception(
+    "You take the larger of the two sides. While the right side is computed, the left side's result is still waiting: "
+    "add it."
+)
+def larger_side(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        parts = [run(part) for part in node[1:]]
+        most, waiting = max(inside for inside, _ in parts), sum(left for _, left in parts)
+        if node[0] == "view" or node[0].endswith("_"):
+            return most, parts[0][1]
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
 @peak_bytes.misconception("You count the inputs. They existed before: count only what this line adds.")
 def inputs_counted(expression: Expression, size: int) -> int:
     def names(node: Expression) -> set[str]:

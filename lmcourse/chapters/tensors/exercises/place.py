@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from random import Random
 
 import torch
@@ -96,6 +97,16 @@ def _divided(rest: int, shape: list[int], strides: list[int], axes: list[int], e
     return index if fits and (not exact or rest == 0) else None
 
 
+def _steps_that_fit(rest: int, shape: list[int], strides: list[int], axes: Iterable[int]) -> Index:
+    """Take as many steps as fit along these axes, one after the other; None if a rest is left."""
+    index = [0] * len(shape)
+    for axis in axes:
+        if strides[axis]:
+            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
+        rest -= index[axis] * strides[axis]
+    return None if rest else index
+
+
 def _all_hits(place: int, shape: list[int], strides: list[int], offset: int) -> list[list[int]]:
     """Return every index whose element lies at this place."""
     indices = itertools.product(*map(range, shape))
@@ -166,12 +177,15 @@ def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset
     "and yours is not always the first in reading order."
 )
 def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    rest, index = place - offset, [0] * len(shape)
-    for axis in _large_first(strides):
-        if strides[axis]:
-            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
-        rest -= index[axis] * strides[axis]
-    return None if rest else index
+    return _steps_that_fit(place - offset, shape, strides, _large_first(strides))
+
+
+@index_at.misconception(
+    "You take as many steps as fit along each axis, from left to right. Fewer steps along one axis may leave a rest "
+    "that the next axes can reach, and they may come first in reading order."
+)
+def as_many_as_fit_from_the_left(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _steps_that_fit(place - offset, shape, strides, range(len(shape)))
 
 
 @index_at.misconception(
