@@ -191,3 +191,38 @@ def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor
 )
 def outer_products_turned(*args: Tensor) -> list[Tensor]:
     return [grad.T for grad in _single(*args)]
+
+
+@backward_two_layer.misconception("1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).")
+def slope_of_tanh(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = w2 @ z - y
+    return [(w2.T @ dy_hat * (1 - z**2)).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception(
+    "You go backward with the loss itself, ½(ŷ − y)². The first gradient is its derivative, ŷ − y."
+)
+def loss_for_its_gradient(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = (w2 @ z - y) ** 2 / 2
+    return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception("dw2 is transposed. W₂ is (q, p): dŷ comes first in the outer product, then z.")
+def second_product_turned(*args: Tensor) -> list[Tensor]:
+    dw1, dw2 = _single(*args)
+    return [dw1, dw2.T]
+
+
+@backward_two_layer.misconception("On the way from ŷ to z the factor W₂ is missing: dz = W₂ᵀ dŷ, not the sum of dŷ.")
+def without_w2(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    return _wrong_single(x, w1, w2, y, through=torch.ones_like(w2).T)
+
+
+@backward_two_layer.misconception(
+    "You change W₂ before its old value has been used: dz needs the weights of the forward pass."
+)
+def w2_changed_first(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    dw2 = _single(x, w1, w2, y)[1]
+    return [_wrong_single(x, w1, w2, y, through=(w2 - dw2).T)[0], dw2]

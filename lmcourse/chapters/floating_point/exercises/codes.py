@@ -75,6 +75,7 @@ decode_bits = Exercise(
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
         _code_case("E4M3, not a number", 0xFF, "e4m3"),
         case("17 bits are too many for fp16", 0x10000, *widths("fp16")),
+        case("a negative code", -1, *widths("fp16")),
     ],
     hidden_cases=lambda random: [*_fixed_codes(), *_random_codes(random)],
     hints=[
@@ -211,6 +212,32 @@ def all_ones_are_nan_and_zero_has_no_sign(*args: Any, **kwargs: Any) -> float:
     value = e4m3_like_ieee(*args, **kwargs)
     without_infinity = not (args[3] if len(args) > 3 else kwargs.get("has_infinity", True))
     return math.nan if math.isinf(value) and without_infinity else value or 0.0
+
+
+@decode_bits.misconception("You accept a negative code. No bit pattern is a negative integer: raise ValueError.")
+def negative_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    code = bits % 2 ** (1 + exponent_bits + mantissa_bits) if bits < 0 else bits
+    return _decode(code, exponent_bits, mantissa_bits, has_infinity)
+
+
+@decode_bits.misconception(
+    "You read the fraction from the wrong end: its highest bit is worth one half, and its lowest one 2^−M."
+)
+def fraction_reversed(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    if not 0 <= bits < 2 ** (1 + exponent_bits + mantissa_bits):
+        raise ValueError("the code does not fit")
+    front, mantissa = divmod(bits, 2**mantissa_bits)
+    turned = int(f"{mantissa:0{mantissa_bits}b}"[::-1], 2)
+    return _decode(front * 2**mantissa_bits + turned, exponent_bits, mantissa_bits, has_infinity)
+
+
+@decode_bits.misconception(
+    "Only zero is special in your code. With an exponent field of 0 every fraction is: 0.f · 2^(1 − bias), without the "
+    "hidden 1."
+)
+def only_zero_is_special(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    value = _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, hidden_one_always=True)
+    return value if bits % 2 ** (exponent_bits + mantissa_bits) else _decode(bits, exponent_bits, mantissa_bits)
 
 
 @decode_bits.variant

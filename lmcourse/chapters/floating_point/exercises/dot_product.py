@@ -178,6 +178,14 @@ def total_in_fp64(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _distance(_dot(a, b, getattr(torch, accumulator), torch.float64), _exact(a, b))
 
 
+@dot_product_error.misconception(
+    "You compute the exact value in float32, which rounds its sums. Convert to float64 before you multiply and add."
+)
+def exact_in_fp32(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    return _distance(_dot(a, b, dtype, dtype), Fraction(torch.dot(a.float(), b.float()).item()))
+
+
 @dot_product_error.variant
 def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
     products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)

@@ -94,6 +94,31 @@ def e4m3_stops_early(exponent_bits: int, mantissa_bits: int, has_infinity: bool 
     return _wrong_max(2**exponent_bits - 2, 2 - 2.0**-mantissa_bits, exponent_bits)
 
 
+@max_finite.misconception(
+    "Your bias is 2^(E−1). It is one less, so the largest exponent is one more: your result is half."
+)
+def bias_one_too_large(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    field, steps = (2**exponent_bits - 3, 1) if has_infinity else (2**exponent_bits - 2, 2)
+    return _wrong_max(field, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
+
+
+@max_finite.misconception(
+    "You leave out the fraction of all ones in every format. With infinity, NaN has an exponent of its own, and the "
+    "fraction of the largest number is all ones."
+)
+def never_all_ones(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2 * 2.0**-mantissa_bits, exponent_bits)
+
+
+@max_finite.misconception(
+    "Without infinity you leave out the exponent of all ones, and the fraction of all ones too. Only both together are "
+    "NaN."
+)
+def twice_reserved(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    steps = 1 if has_infinity else 2
+    return _wrong_max(2**exponent_bits - 2, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
+
+
 @max_finite.variant
 def one_half_after_the_other(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     significand = 1.0

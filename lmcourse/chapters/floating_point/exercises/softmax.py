@@ -150,8 +150,8 @@ def over_the_whole_tensor(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean is not enough: "
-    "only the row's maximum always makes exp safe."
+    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean or the minimum "
+    "is not enough: only the row's maximum always makes exp safe."
 )
 def mean_subtracted(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
@@ -188,6 +188,28 @@ def divided_by_maximum(logits: Tensor) -> Tensor:
 @stable_softmax.misconception("You always return float32. Compute as you like, but return the dtype of the logits.")
 def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)
+
+
+@stable_softmax.misconception(
+    "Your maximum and sum lose the last axis, so with two rows they meet the columns instead of the rows: keepdim=True."
+)
+def without_keepdim(logits: Tensor) -> Tensor:
+    weights = (logits - logits.amax(-1)).exp()
+    return weights / weights.sum(-1)
+
+
+@stable_softmax.misconception(
+    "You replace NaN by 0. The weights of such a row are lost all the same: keep exp from overflowing."
+)
+def nan_as_zero(logits: Tensor) -> Tensor:
+    return _normalised(logits.exp()).nan_to_num()
+
+
+@stable_softmax.misconception(
+    "float64 only moves the limit: exp(710) overflows there, and exp(−750) is 0. Subtract each row's maximum."
+)
+def naive_in_fp64(logits: Tensor) -> Tensor:
+    return _normalised(logits.double().exp()).to(logits.dtype)
 
 
 @stable_softmax.variant

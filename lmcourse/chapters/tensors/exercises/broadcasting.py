@@ -173,6 +173,13 @@ def last_axis_first(*shapes: list[int]) -> list[int]:
     return _by_torch(*shapes)[::-1]
 
 
+@broadcast_shape.misconception(
+    "Your result has only as many axes as the shortest shape: zip stops there. The others count as 1 in it."
+)
+def as_short_as_the_shortest(*shapes: list[int]) -> list[int]:
+    return [_column(sizes) for sizes in zip(*(shape[::-1] for shape in shapes), strict=False)][::-1]
+
+
 @broadcast_shape.variant
 def columns_by_hand(*shapes: list[int]) -> list[int]:
     rank = max((len(shape) for shape in shapes), default=0)

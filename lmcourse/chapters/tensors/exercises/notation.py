@@ -168,6 +168,28 @@ def norms_of_each_token(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bsh", q, q))
 
 
+@index_notation.misconception("You divide `scores` by √d, as attention does. The formula has no such factor.")
+def scores_scaled(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    right = _summed(q, k, x, w)
+    return right | {"scores": right["scores"] / q.shape[-1] ** 0.5}
+
+
+@index_notation.misconception("Your `gram` is a mean over the texts. An index that is missing on the left is summed.")
+def gram_averaged(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    right = _summed(q, k, x, w)
+    return right | {"gram": right["gram"] / len(x)}
+
+
+@index_notation.misconception("In `norms` you sum and then square. Square each number first, then sum.")
+def square_of_the_sum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, norms=q.double().sum((1, 3)) ** 2)
+
+
+@index_notation.misconception("Your results are float32. Keep the dtype of the inputs.")
+def always_float32(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return {name: result.float() for name, result in _summed(q, k, x, w).items()}
+
+
 @index_notation.variant
 def broadcasting(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
     flat = x.flatten(0, 1)

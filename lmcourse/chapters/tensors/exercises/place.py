@@ -173,8 +173,8 @@ def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset
 
 
 @index_at.misconception(
-    "You take as many steps as fit, the largest stride first. Where windows overlap, several indices lead to a place, "
-    "and yours is not always the first in reading order."
+    "Where windows overlap, several indices lead to a place. Yours is not the first in reading order: there the last "
+    "axis runs fastest."
 )
 def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     return _steps_that_fit(place - offset, shape, strides, _large_first(strides))
@@ -202,6 +202,17 @@ def raises_for_none(place: int, shape: list[int], strides: list[int], offset: in
     if found is None:
         raise IndexError(place)
     return found
+
+
+@index_at.misconception("You leave out the last index of each axis. An axis of size n has the indices 0 to n − 1.")
+def last_index_left_out(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    hits = _all_hits(place, [n - 1 for n in shape], strides, offset)
+    return hits[0] if hits else None
+
+
+@index_at.misconception("You add `offset` to the place. The place already contains it: subtract it.")
+def offset_added(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _looked_up(place + offset, shape, strides)
 
 
 @index_at.variant

@@ -235,6 +235,45 @@ def all_axes_have_to_merge(shape: list[int], strides: list[int], new_shape: list
     return _scaled(_fresh(new_shape), axes[-1][1] if axes else 0)
 
 
+@view_strides.misconception(
+    "Where axes merge you keep the stride of the left one. One step of the merged axis is a step of the right one."
+)
+def stride_of_the_left_axis(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    runs: list[list[int]] = []
+    for n, stride in zip(shape, strides, strict=True):
+        if n > 1 and runs and runs[-1][2] == n * stride:
+            runs[-1] = [runs[-1][0] * n, runs[-1][1], stride]
+        elif n > 1:
+            runs.append([n, stride, stride])
+    sizes, steps = [n for n, _, _ in runs], [first for _, first, _ in runs]
+    return _cut(sizes, steps, new_shape, lambda left, right: False)
+
+
+@view_strides.misconception(
+    "Where an axis is split you give its stride to the left part. The last part has it, and the left one makes larger "
+    "steps."
+)
+def cut_from_the_left(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    runs: list[list[int]] = []
+    for n, stride in zip(shape, strides, strict=True):
+        if n > 1 and runs and runs[-1][1] == n * stride:
+            runs[-1] = [runs[-1][0] * n, stride]
+        elif n > 1:
+            runs.append([n, stride])
+    result = []
+    for n in new_shape:
+        while n > 1 and runs[0][0] == 1:
+            runs.pop(0)
+        if n > 1 and runs[0][0] % n:
+            return None
+        result.append(runs[0][1] if n > 1 else 0)
+        if n > 1:
+            runs[0] = [runs[0][0] // n, runs[0][1] * n]
+    return result
+
+
 @view_strides.variant
 def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
     """List the place of every element in order: the new strides are differences, and must explain all places."""
