@@ -214,9 +214,10 @@ def replaced(end: Any) -> None:
 
 
 @backpropagate.misconception(
-    "You go through the nodes from the inputs to the end. Gradients travel the other way: reverse the order."
+    "Only the end and its direct parents get a gradient, and it is not passed on. Go from the end towards the inputs, "
+    "and let every node pass on its own."
 )
-def in_forward_order(end: Any) -> None:
+def not_passed_on(end: Any) -> None:
     end.grad = 1.0
     _hand_on(_right_order(end)[::-1], _added)
 

@@ -336,8 +336,8 @@ _mistake(
     p="z.exp() / z.exp().sum(-1, keepdim=True)",
 )
 _mistake(
-    "The numbers are right, but you keep the logits of all chunks: together they are the n × V numbers that you wanted "
-    "to avoid.",
+    "The numbers are right, but you keep a number for each logit of all chunks: together they are the n × V numbers "
+    "that you wanted to avoid.",
     "keeps_every_chunk",
     keep="ctx.kept.append(z)",
 )

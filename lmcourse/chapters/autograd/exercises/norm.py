@@ -228,7 +228,7 @@ def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads
     "features: sum over both."
 )
 def summed_over_the_first_axis(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    one = one_per_row(x, gain, dy, eps)
+    one: Grads = one_per_row(x, gain, dy, eps)
     return one | {name: one[name].sum(0) for name in ("gain", "bias")}
 
 

@@ -245,7 +245,7 @@ def sums_along_a_path(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "Nodes that do not lead to the end are missing. Nothing depends on them, so their gradient is 0."
+    "Nodes that do not lead to the end are missing. The end does not depend on them, so their gradient is 0."
 )
 def only_what_leads_to_the_end(graph: Graph, end: str) -> Grads:
     reached = set(_first_visits(graph, end))

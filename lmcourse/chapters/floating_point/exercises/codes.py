@@ -232,8 +232,7 @@ def fraction_reversed(bits: int, exponent_bits: int, mantissa_bits: int, has_inf
 
 
 @decode_bits.misconception(
-    "Only zero is special in your code. With an exponent field of 0 every fraction is: 0.f · 2^(1 − bias), without the "
-    "hidden 1."
+    "You treat only zero specially. An exponent field of 0 always means 0.f · 2^(1 − bias), without the hidden 1."
 )
 def only_zero_is_special(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     value = _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, hidden_one_always=True)

@@ -180,7 +180,9 @@ def clamped_in_fp32(logits: Tensor) -> Tensor:
     return _normalised(logits.float().clamp(-80, 80).exp()).to(logits.dtype)
 
 
-@stable_softmax.misconception("You divide by the largest weight, not by the sum: the weights do not sum to one.")
+@stable_softmax.misconception(
+    "Your largest weight is always 1, so the weights of a row do not sum to one: divide by their sum."
+)
 def divided_by_maximum(logits: Tensor) -> Tensor:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp()
 
@@ -191,7 +193,7 @@ def always_float32(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "Your maximum and sum lose the last axis, so with two rows they meet the columns instead of the rows: keepdim=True."
+    "Your maximum and sum lose the last axis, so with two rows they are used for the columns. keepdim=True keeps it."
 )
 def without_keepdim(logits: Tensor) -> Tensor:
     weights = (logits - logits.amax(-1)).exp()
