@@ -288,3 +288,22 @@ def of_the_whole_tensor(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) 
     normed, g = (x - x.mean()) / s, dy * gain
     dx = (g - g.mean() - normed * (g * normed).mean()) / s
     return {"x": dx, "gain": (dy * normed).reshape(-1, len(gain)).sum(0), "bias": dy.reshape(-1, len(gain)).sum(0)}
+
+
+@layernorm_backward.misconception(
+    "You multiply by the gain at the end. It belongs to dy first: g = dy · gain, and the means are of g."
+)
+def gain_at_the_end(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _wrong(x, gain, dy, eps, with_gain=False)
+    return right | {"x": right["x"] * gain}
+
+
+@layernorm_backward.misconception("dx has a factor 1/s. You divide by s², the variance.")
+def over_the_variance(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _by_torch(x, gain, dy, eps)
+    return right | {"x": right["x"] / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()}
+
+
+@layernorm_backward.misconception("You leave out eps. It is added to the variance, under the root.")
+def without_eps(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    return _wrong(x, gain, dy, 0.0)

@@ -226,3 +226,22 @@ def without_w2(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
 def w2_changed_first(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     dw2 = _single(x, w1, w2, y)[1]
     return [_wrong_single(x, w1, w2, y, through=(w2 - dw2).T)[0], dw2]
+
+
+@backward_two_layer.misconception("Your σ' is z alone. The derivative of the sigmoid is z(1 − z).")
+def slope_is_the_result(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = w2 @ z - y
+    return [(w2.T @ dy_hat * z).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception("You return [dw2, dw1]. Return [dw1, dw2].")
+def other_order(*args: Tensor) -> list[Tensor]:
+    return _single(*args)[::-1]
+
+
+@backward_two_layer.misconception(
+    "You divide by the number of outputs. The loss is a sum over the outputs, not their mean."
+)
+def mean_over_outputs(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    return _wrong_single(x, w1, w2, y, factor=1 / len(y))

@@ -239,6 +239,21 @@ def only_zero_is_special(bits: int, exponent_bits: int, mantissa_bits: int, has_
     return value if bits % 2 ** (exponent_bits + mantissa_bits) else _decode(bits, exponent_bits, mantissa_bits)
 
 
+@decode_bits.misconception("Your bias is 127 in every format. It depends on the exponent bits: 2^(E−1) − 1.")
+def bias_of_fp32(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    shift = 128 - 2 ** (exponent_bits - 1)
+    return _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, bias_shift=shift)
+
+
+@decode_bits.misconception(
+    "You return infinity for every exponent of all ones. It is infinity only if the fraction is 0, and NaN otherwise."
+)
+def infinity_for_nan(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    value = _decode(bits, exponent_bits, mantissa_bits, has_infinity)
+    sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
+    return sign * math.inf if math.isnan(value) and has_infinity else value
+
+
 @decode_bits.variant
 def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"

@@ -90,6 +90,7 @@ stable_softmax = Exercise(
     cases=[
         case("three logits", torch.tensor([1.0, 2.0, 3.0])),
         case("two rows", torch.tensor([[0.0, 1.0], [3.0, 1.0]])),
+        case("two texts of two rows", torch.tensor([[[0.0, 1.0], [2.0, 1.0]], [[0.5, 0.0], [1.0, 4.0]]])),
         case("logits of a thousand", torch.tensor([1002.0, 1001.0, 997.0])),
         case("one far above the others", torch.tensor([0.0, 1.0, 200.0])),
         case("logits of minus a thousand", torch.tensor([-1000.0, -1005.0])),
@@ -212,6 +213,13 @@ def nan_as_zero(logits: Tensor) -> Tensor:
 )
 def naive_in_fp64(logits: Tensor) -> Tensor:
     return _normalised(logits.double().exp()).to(logits.dtype)
+
+
+@stable_softmax.misconception(
+    "With three axes you sum over the middle one. The last axis is −1, however many there are."
+)
+def over_axis_one(logits: Tensor) -> Tensor:
+    return torch.nn.functional.softmax(logits, dim=min(1, logits.ndim - 1))
 
 
 @stable_softmax.variant

@@ -53,6 +53,7 @@ peak_bytes = Exercise(
         case("x*y + (y*z + (z*w + w*x))", _RIGHT, 8),
         case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 8),
         case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 8),
+        case("a view of a product", ["view", _PRODUCTS[0]], 8),
         case("exp of a view of a product", ["exp", ["view", _PRODUCTS[0]]], 8),
         case("an input added in place to a product", ["add_", _PRODUCTS[0], "z"], 8),
         case("exp of a sum in place", ["exp", ["add_", *_PRODUCTS[:2]]], 8),
@@ -359,3 +360,21 @@ def outermost_only(expression: Expression, size: int) -> int:
     if isinstance(expression, str) or expression[0] == "view":
         return size * kept(expression)
     return size * (sum(map(kept, expression[1:])) + (not expression[0].endswith("_")))
+
+
+@peak_bytes.misconception(
+    "You let a view of a temporary allocate memory. It is in its argument's memory, as a view of an input is."
+)
+def views_of_temporaries_are_new(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def renamed(node: Expression) -> Expression:
+        if isinstance(node, str):
+            return node
+        parts = [renamed(part) for part in node[1:]]
+        first = node[1]
+        while isinstance(first, list) and first[0] == "view":
+            first = first[1]
+        return ["copy" if node[0] == "view" and isinstance(first, list) else node[0], *parts]
+
+    return size * _simulate(renamed(expression))

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 import torch
 
@@ -213,6 +214,11 @@ def last_index_left_out(place: int, shape: list[int], strides: list[int], offset
 @index_at.misconception("You add `offset` to the place. The place already contains it: subtract it.")
 def offset_added(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     return _looked_up(place + offset, shape, strides)
+
+
+@index_at.misconception("You return a list of all indices that lead to the place. Return only the first one.")
+def all_of_them(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Any:
+    return _all_hits(place, shape, strides, offset) or None
 
 
 @index_at.variant
