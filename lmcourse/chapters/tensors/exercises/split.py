@@ -134,7 +134,7 @@ def features_before_tokens(x: Tensor, heads: int) -> Tensor:
 def heads_before_texts(x: Tensor, heads: int) -> Tensor:
     if x.shape[-1] % heads:
         raise ValueError("the features cannot be divided evenly")
-    return x.unflatten(-1, (heads, -1)).permute(2, 0, 1, 3)
+    return x.reshape(*x.shape[:2], heads, -1).permute(2, 0, 1, 3)
 
 
 @split_heads.variant
