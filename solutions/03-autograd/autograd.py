@@ -269,7 +269,7 @@ check(backward_sweep, hidden=True)
 # arrives yet, so a local derivative is a plain number, known at the moment the operation runs. Six operations, six derivatives: derive each one before you
 # type it.
 #
-# `other` may be a `Value` or a number; the exponent of `**` is a number. At 0 the derivative of relu is 0 by convention. `Value(400.0).tanh()` is 1, not an error. `op`
+# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention. `Value(1000.0).tanh()` is 1, not an error. `op`
 # is for drawings only: fill it in if you like. Use `math`, not `torch`. The operations at the end follow from yours.
 
 

@@ -190,3 +190,41 @@ def twins_once(end: Any) -> None:
 def sums_along_a_path(end: Any) -> None:
     end.grad = 1.0
     _hand_on(_right_order(end), lambda before, arriving, local: before + arriving + local)
+
+
+def _depth_first(end: Any) -> list[Any]:
+    """The nodes that the end depends on, each before its parents; the last parent is visited first."""
+    order, seen, stack = [], set(), [(end, False)]
+    while stack:
+        node, listed = stack.pop()
+        if listed:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack += [(node, True), *((parent, False) for parent in node.parents)]
+    return order[::-1]
+
+
+@backpropagate.misconception(
+    "You replace the grad that a parent has when a second gradient arrives. The gradients of all uses add up: +=."
+)
+def replaced(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_depth_first(end), lambda before, arriving, local: arriving * local)
+
+
+@backpropagate.misconception(
+    "Only the end and its direct parents get a gradient, and it is not passed on. Go from the end towards the inputs, "
+    "and let every node pass on its own."
+)
+def not_passed_on(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_right_order(end)[::-1], _added)
+
+
+@backpropagate.misconception(
+    "You start with end.grad = end.data. The derivative of the end with respect to itself is 1."
+)
+def value_as_seed(end: Any) -> None:
+    end.grad = end.data
+    _hand_on(_right_order(end), _added)

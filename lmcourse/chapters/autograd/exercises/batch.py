@@ -159,3 +159,25 @@ def predictions_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
 def last_example(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     last = _batch(x[-1:], w1, w2, y[-1:])
     return {name: grad / len(x) for name, grad in last.items()} | {"y_hat": _batch(x, w1, w2, y)["y_hat"]}
+
+
+@backward_batch.misconception('"y_hat" holds the prediction. The exercise asks for its gradient, (ŷ − y)/B.')
+def prediction_for_gradient(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    right = _batch(x, w1, w2, y)
+    return right | {"y_hat": right["y_hat"] * len(x) + y}
+
+
+@backward_batch.misconception(
+    "You divide by the number of features, x.shape[1]. B is the number of examples, x.shape[0]."
+)
+def over_the_features(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    return {name: grad * len(x) / x.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception(
+    "Your weight gradients multiply sums over the batch. Multiply within each example, then sum over the examples."
+)
+def product_of_sums(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    dy_hat, z = _batch(x, w1, w2, y)["y_hat"], (x @ w1.T).sigmoid()
+    dh = dy_hat @ w2 * z * (1 - z)
+    return {"y_hat": dy_hat, "w1": dh.sum(0).outer(x.mean(0)), "w2": dy_hat.sum(0).outer(z.mean(0))}

@@ -139,3 +139,16 @@ def product_like_a_sum(x: float, y: float, w0: float, w1: float) -> Grads:
 )
 def factor_one_node_early(x: float, y: float, w0: float, w1: float) -> Grads:
     return _wrong_grads(w0 + w1 * x - y, u=x, w1=1.0)
+
+
+@linear_regression_grads.misconception("Your prediction lacks w0: ŷ = w0 + u.")
+def prediction_without_w0(x: float, y: float, w0: float, w1: float) -> Grads:
+    return _wrong_grads(w1 * x - y, w1=x)
+
+
+@linear_regression_grads.misconception(
+    "You multiply w0's gradient by w0. Between w0 and ŷ is a sum: w0 gets it unchanged."
+)
+def w0_like_a_factor(x: float, y: float, w0: float, w1: float) -> Grads:
+    right = _wrong_grads(w0 + w1 * x - y, w1=x)
+    return right | {"w0": right["w0"] * w0}

@@ -214,7 +214,7 @@ class OnlyWhatIsAskedFor(torch.autograd.Function):
 
 
 _CHUNKED = """
-class {name}(torch.autograd.Function):
+class ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, h, W, y, rows):
         total, ctx.rows, ctx.kept = h.new_zeros(()), rows, []
@@ -236,7 +236,7 @@ class {name}(torch.autograd.Function):
             dz = {dz}
             dh[first : first + ctx.rows] = dz @ W
             dW {collect} dz.T @ h[first : first + ctx.rows]
-        return dh, dW, None, None
+        return {returned}
 """
 _RIGHT = {
     "lse": "z.logsumexp(-1)",
@@ -246,14 +246,17 @@ _RIGHT = {
     "p": "z.softmax(-1)",
     "dz": "(p - wanted) * upstream / len(h)",
     "collect": "+=",
+    "returned": "dh, dW, None, None",
 }
 
 
 def _mistake(sentence: str, name: str, **pieces: str) -> None:
     """Register the right operation with some pieces replaced."""
     names: dict[str, Any] = {"torch": torch}
-    exec(textwrap.dedent(_CHUNKED).format(name=name, **(_RIGHT | pieces)), names)
-    ChunkedCrossEntropy.misconception(sentence)(names[name])
+    exec(textwrap.dedent(_CHUNKED).format(**(_RIGHT | pieces)), names)
+    wrong = names["ChunkedCrossEntropy"]  # the name that torch's errors mention
+    wrong.__name__ = name
+    ChunkedCrossEntropy.misconception(sentence)(wrong)
 
 
 _mistake(
@@ -302,14 +305,39 @@ _mistake(
     collect="=",
 )
 _mistake(
+    "You subtract 1 at every right word of the chunk in every row. Each row has one right word: index the rows, too.",
+    "every_right_word_in_every_row",
+    dz="(p - wanted.amax(0)) * upstream / len(h)",
+)
+_mistake(
+    "You subtract 1 from every probability of a row. Only the logit of the right word enters the loss directly.",
+    "one_from_every_word",
+    dz="(p - 1) * upstream / len(h)",
+)
+_mistake(
+    "In backward your softmax runs over the rows of the chunk. Each row has its own probabilities: use the last axis.",
+    "softmax_over_the_rows",
+    p="z.softmax(0)",
+)
+_mistake(
+    "backward returns two gradients. forward has four arguments: return one for each, None for y and rows.",
+    "two_gradients",
+    returned="dh, dW",
+)
+_mistake(
+    "The loss leaves out a last chunk that is shorter than the others.",
+    "shorter_chunk_left_out",
+    add="loss.sum() if len(z) == rows or len(h) < rows else 0",
+)
+_mistake(
     "Your exp overflows for large logits. Subtract the largest logit first, as logsumexp does.",
     "overflows",
     lse="z.exp().sum(-1).log()",
     p="z.exp() / z.exp().sum(-1, keepdim=True)",
 )
 _mistake(
-    "The numbers are right, but you keep the logits of all chunks: together they are the n × V numbers that you wanted "
-    "to avoid.",
+    "The numbers are right, but you keep a number for each logit of all chunks: together they are the n × V numbers "
+    "that you wanted to avoid.",
     "keeps_every_chunk",
     keep="ctx.kept.append(z)",
 )

@@ -173,3 +173,34 @@ def flat(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
 @numeric_gradient.misconception("You always return float64. Compute in float64, but return the dtype of x.")
 def stays_double(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return _central(f, x.double(), step)
+
+
+@numeric_gradient.misconception(
+    "You nudge x in its own dtype, where x + h is rounded to float32. Convert x to float64 first, then nudge."
+)
+def nudged_in_single_precision(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
+    slopes = []
+    for nudge in step * torch.eye(x.numel(), dtype=x.dtype):
+        above, below = (f((x + sign * nudge.reshape(x.shape)).double()) for sign in (1, -1))
+        slopes.append((above - below) / (2 * step))
+    return torch.stack(slopes).reshape(x.shape).to(x.dtype)
+
+
+@numeric_gradient.misconception("You ignore `step`. The caller chooses how far to nudge.")
+def always_the_same_step(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
+    return _central(f, x)
+
+
+@numeric_gradient.misconception(
+    "You take f(x) − f(x − h), which is one-sided, too. The central difference starts at x + h."
+)
+def backward_difference(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
+    _, below, here = _both_sides(f, x, step)
+    return ((here - below) / step).reshape(x.shape).to(x.dtype)
+
+
+@numeric_gradient.misconception("You nudge a whole row of x at a time. Nudge one element at a time, of all axes.")
+def row_by_row(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
+    slopes = _central(f, x.double(), step)
+    front = slopes.flatten(1).sum(1) if x.ndim > 1 else slopes
+    return front.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape).to(x.dtype)

@@ -54,10 +54,10 @@ Value = Exercise(
         _operations("relu", "a.relu()", "b.relu()"),
         script(
             "a * a has a twice",
-            "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad",
+            "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad\na.grad",
         ),
         edge(_operations("relu at 0", "a.relu()", a=0.0)),
-        edge(_operations("tanh at 400", "a.tanh()", a=400.0)),
+        edge(_operations("tanh at 1000", "a.tanh()", a=1000.0)),
     ],
     hidden_cases=_others,
     hints=[
@@ -257,6 +257,20 @@ class SumLikeAProduct(Engine):
     __radd__ = __add__
 
 
+@Value.misconception(
+    "In a sum or product with a plain number you leave the number out of the parents. Make a leaf of it: "
+    "`as_value(other)`."
+)
+class NumbersAreNoParents(Engine):
+    def __add__(self, other: Engine | float) -> Engine:
+        return super().__add__(other) if isinstance(other, Engine) else self.node(self.data + other, (self, 1.0))
+
+    def __mul__(self, other: Engine | float) -> Engine:
+        return super().__mul__(other) if isinstance(other, Engine) else self.node(self.data * other, (self, other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
 @Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.")
 class PowerWithoutFactor(Engine):
     def power_slope(self, exponent: float) -> float:
@@ -267,6 +281,29 @@ class PowerWithoutFactor(Engine):
 class PowerKeepsItsExponent(Engine):
     def power_slope(self, exponent: float) -> float:
         return float(exponent * self.data**exponent)
+
+
+@Value.misconception("Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: n·aⁿ⁻¹.")
+class PowerWithoutBrackets(Engine):
+    def power_slope(self, exponent: float) -> float:
+        return float(exponent * self.data**exponent - 1)
+
+
+@Value.misconception("Your power has two parents. The exponent is a plain number here: the only parent is a.")
+class ExponentAsParent(Engine):
+    def __pow__(self, exponent: float) -> Engine:
+        return self.node(self.data**exponent, (self, self.power_slope(exponent)), (self.of(exponent), 0.0))
+
+
+@Value.misconception("You change grad in the forward pass. Gradients arrive in the backward pass: leave grad at 0.")
+class GradInTheForwardPass(Engine):
+    def __mul__(self, other: Engine | float) -> Engine:
+        right = self.of(other)
+        self.grad += right.data
+        right.grad += self.data
+        return super().__mul__(right)
+
+    __rmul__ = __mul__
 
 
 @Value.misconception("The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a itself has the derivative 1.")
@@ -301,7 +338,9 @@ class TanhNotSquared(Engine):
         return 1 - math.tanh(self.data)
 
 
-@Value.misconception("Your tanh overflows at a = 400: e⁸⁰⁰ is too large for a float. math.tanh works for every number.")
+@Value.misconception(
+    "Your tanh overflows at a = 1000: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number."
+)
 class TanhOverflows(Engine):
     def tanh(self) -> Engine:
         raised = math.exp(2 * self.data)

@@ -38,7 +38,7 @@ def _local(random: Random) -> float:
     return round(random.choice([-1, 1]) * random.uniform(0.25, 2), 2)
 
 
-def _ladder(rungs: int) -> Graph:
+def ladder(rungs: int) -> Graph:
     """A graph in which each rung doubles the number of paths between the two ends."""
     graph: Graph = {"n0": {}}
     for i in range(1, rungs + 1):
@@ -83,5 +83,5 @@ def other_graphs(random: Random) -> list[Case]:
         case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
         case("long chains", _shuffled(chain(3500), Random(7)), "n3499"),
         # Last, because an answer that follows each path separately runs out of time.
-        case("many paths", _shuffled(_ladder(40), Random(7)), "n40"),
+        case("many paths", _shuffled(ladder(40), Random(7)), "n40"),
     ]

@@ -65,6 +65,8 @@ backward_matmul = Exercise(
         _ask("more examples than features", _FIXED, 7, d=5, k=2),
         _ask("a square weight", _FIXED, 2, d=3, k=3),
         _ask("a batch of texts: (2, 3, 4) @ (4, 5)", _FIXED, 2, 3, d=4, k=5),
+        _ask("four axes: (2, 3, 2, 4) @ (4, 5)", _FIXED, 2, 3, 2, d=4, k=5),
+        _ask("one axis: (3) @ (3, 2)", _FIXED, d=3, k=2),
     ],
     hidden_cases=_shapes,
     hints=[
@@ -179,6 +181,14 @@ def one_per_text(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [_by_torch(x, w, dy)[0], x.transpose(-1, -2) @ dy]
 
 
+@backward_matmul.misconception(
+    "You sum dw over the first axis only. x may have more axes in front of the features: sum over all of them."
+)
+def first_axis_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dx, dw = _by_torch(x, w, dy)
+    return [dx, (x.mT @ dy).sum(0) if x.ndim > 2 else dw]
+
+
 # two_layer_backward_flops ----------------------------------------------------------------------------------------
 
 
@@ -228,6 +238,13 @@ two_layer_backward_flops.wrong_value(
 )
 two_layer_backward_flops.wrong_value(4_718_592, "You swapped the layers: the first one, D × D, needs only one product.")
 two_layer_backward_flops.wrong_value(49_152, "That is for one row. All B = 64 rows take part in the products.")
+two_layer_backward_flops.wrong_value(
+    7_864_320,
+    ("That is three products for each layer, 6BDK + 6BD². One of each is the forward pass, and x needs no gradient."),
+)
+two_layer_backward_flops.wrong_value(
+    81_920, "That is 4 FLOPs for each parameter: a single row, and with the gradient of x. There are B = 64 rows."
+)
 two_layer_backward_flops.wrong_value(
     1_572_864, "You count a multiplication and its addition as one. By the usual convention they are two FLOPs."
 )

@@ -146,8 +146,8 @@ def _wrong(
     dy: Tensor,
     eps: float = 1e-5,
     *,
-    mean: bool = True,
-    scale: bool = True,
+    mean: float = 1,
+    scale: float = 1,
     with_gain: bool = True,
     correction: int = 0,
     eps_outside: bool = False,
@@ -167,14 +167,14 @@ def _wrong(
     "You treat mean and spread as constants. Every feature changes both, and so changes every output of its row."
 )
 def constant_statistics(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, mean=False, scale=False)
+    return _wrong(*args, **eps, mean=0, scale=0)
 
 
 @layernorm_backward.misconception(
     "You have the path through the mean. The path through the spread, − x̂ · mean(g · x̂), is missing."
 )
 def constant_spread(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, scale=False)
+    return _wrong(*args, **eps, scale=0)
 
 
 @layernorm_backward.misconception(
@@ -182,7 +182,7 @@ def constant_spread(*args: Any, **eps: Any) -> Grads:
     "RMSNorm."
 )
 def constant_mean(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, mean=False)
+    return _wrong(*args, **eps, mean=0)
 
 
 @layernorm_backward.misconception(
@@ -223,6 +223,15 @@ def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads
     return right | {"gain": dy * normed, "bias": dy}
 
 
+@layernorm_backward.misconception(
+    "You sum the gradients of gain and bias over the first axis only. A batch of texts has two axes in front of the "
+    "features: sum over both."
+)
+def summed_over_the_first_axis(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    one: Grads = one_per_row(x, gain, dy, eps)
+    return one | {name: one[name].sum(0) for name in ("gain", "bias")}
+
+
 @layernorm_backward.misconception("Your gradient of the gain lacks the factor x̂. That is the gradient of the bias.")
 def gain_like_bias(*args: Any, **eps: Any) -> Grads:
     right = _by_torch(*args, **eps)
@@ -236,3 +245,65 @@ def averaged_over_rows(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -
     right = _by_torch(x, gain, dy, eps)
     rows = x.numel() // x.shape[-1]
     return right | {name: right[name] / rows for name in ("gain", "bias")}
+
+
+@layernorm_backward.misconception("dx lacks the factor 1/s: each path from x to x̂ has it.")
+def without_one_over_s(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _by_torch(x, gain, dy, eps)
+    return right | {"x": right["x"] * (x.var(-1, correction=0, keepdim=True) + eps).sqrt()}
+
+
+@layernorm_backward.misconception(
+    "In dx the path through the spread has a plus. Where s grows, x̂ shrinks: subtract it."
+)
+def spread_added(*args: Any, **eps: Any) -> Grads:
+    return _wrong(*args, **eps, scale=-1)
+
+
+@layernorm_backward.misconception(
+    "In dx you sum over the features where the mean belongs: ∂μ/∂x has a factor 1/d, and so has ∂s/∂x."
+)
+def sums_for_means(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    return _wrong(x, gain, dy, eps, mean=x.shape[-1], scale=x.shape[-1])
+
+
+@layernorm_backward.misconception("The gradient of the gain has a factor x̂. You multiply by x itself.")
+def gain_with_raw_x(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    return _by_torch(x, gain, dy, eps) | {"gain": (dy * x).reshape(-1, x.shape[-1]).sum(0)}
+
+
+@layernorm_backward.misconception(
+    "The gradient of the bias is dy, summed over the rows. Yours has the gain as a factor."
+)
+def bias_with_gain(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _by_torch(x, gain, dy, eps)
+    return right | {"bias": right["bias"] * gain}
+
+
+@layernorm_backward.misconception(
+    "You take mean and spread over the whole tensor. Each row has its own: the last axis only."
+)
+def of_the_whole_tensor(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    s = (x.var(correction=0) + eps).sqrt()
+    normed, g = (x - x.mean()) / s, dy * gain
+    dx = (g - g.mean() - normed * (g * normed).mean()) / s
+    return {"x": dx, "gain": (dy * normed).reshape(-1, len(gain)).sum(0), "bias": dy.reshape(-1, len(gain)).sum(0)}
+
+
+@layernorm_backward.misconception(
+    "You multiply by the gain at the end. It belongs to dy first: g = dy · gain, and the means are of g."
+)
+def gain_at_the_end(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _wrong(x, gain, dy, eps, with_gain=False)
+    return right | {"x": right["x"] * gain}
+
+
+@layernorm_backward.misconception("dx has a factor 1/s. You divide by s², the variance.")
+def over_the_variance(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    right = _by_torch(x, gain, dy, eps)
+    return right | {"x": right["x"] / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()}
+
+
+@layernorm_backward.misconception("You leave out eps. It is added to the variance, under the root.")
+def without_eps(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    return _wrong(x, gain, dy, 0.0)

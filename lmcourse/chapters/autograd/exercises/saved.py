@@ -248,3 +248,28 @@ def views_apart(forward: Forward, parameters: list[Tensor]) -> int:
 )
 def counted_at_unpacking(forward: Forward, parameters: list[Tensor]) -> int:
     return 0
+
+
+@saved_bytes.misconception(
+    "You skip every tensor that requires a gradient. Results inside the network do, too: leave out the parameters' "
+    "storages only."
+)
+def without_what_requires_grad(forward: Forward, parameters: list[Tensor]) -> int:
+    kept = [tensor for tensor in _kept(forward) if not tensor.requires_grad]
+    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
+
+
+@saved_bytes.misconception(
+    "You skip every leaf. An input such as x is a leaf, too, and is kept: leave out the parameters' storages only."
+)
+def without_leaves(forward: Forward, parameters: list[Tensor]) -> int:
+    kept = [tensor for tensor in _kept(forward) if not tensor.is_leaf]
+    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
+
+
+@saved_bytes.misconception(
+    "You subtract the bytes of all parameters, saved or not. Leave out the saved tensors that are in their storages."
+)
+def parameters_subtracted(forward: Forward, parameters: list[Tensor]) -> int:
+    sizes = {storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}
+    return sum(sizes.values()) - sum(parameter.nbytes for parameter in parameters)

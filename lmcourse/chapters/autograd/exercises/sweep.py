@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from lmcourse.chapters.autograd.exercises.graphs import DETOUR, DIAMOND, Graph, chain, other_graphs
+from lmcourse.chapters.autograd.exercises.graphs import DETOUR, DIAMOND, Graph, chain, ladder, other_graphs
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
@@ -39,6 +39,7 @@ backward_sweep = Exercise(
         case("a short way and a detour", DETOUR, "L"),
         case("`other` does not lead to L", {"x": {}, "y": {"x": 2.0}, "other": {"y": 5.0}, "L": {"y": 3.0}}, "L"),
         case("a chain of 4,000, no recursion", chain(4000), "n3999"),
+        case("forty fan-outs in a row", ladder(40), "n40"),
     ],
     hidden_cases=other_graphs,
     hints=[
@@ -162,6 +163,24 @@ def overwritten(graph: Graph, end: str) -> Grads:
     return grads
 
 
+@backward_sweep.misconception(
+    "A node that is used twice keeps only the gradient that arrives last: write += where you have =."
+)
+def overwritten_in_another_order(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    uses = Counter(parent for parents in graph.values() for parent in parents)
+    ready = [node for node in graph if not uses[node]]
+    while ready:
+        node = ready.pop()
+        for parent, local in graph[node].items():
+            if grads[node]:
+                grads[parent] = grads[node] * local
+            uses[parent] -= 1
+            if not uses[parent]:
+                ready.append(parent)
+    return grads
+
+
 @backward_sweep.misconception("All gradients are 0, because none was set at the start: ∂L/∂L = 1.")
 def without_a_seed(graph: Graph, end: str) -> Grads:
     return dict.fromkeys(graph, 0.0)
@@ -226,7 +245,7 @@ def sums_along_a_path(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "Nodes that do not lead to the end are missing. Nothing depends on them, so their gradient is 0."
+    "Nodes that do not lead to the end are missing. The end does not depend on them, so their gradient is 0."
 )
 def only_what_leads_to_the_end(graph: Graph, end: str) -> Grads:
     reached = set(_first_visits(graph, end))
@@ -241,4 +260,57 @@ def last_step_only(graph: Graph, end: str) -> Grads:
     for node in _first_visits(graph, end):
         for parent, local in graph[node].items():
             grads[parent] += local
+    return grads
+
+
+def _depth_first(graph: Graph, end: str) -> list[str]:
+    """The nodes that the end depends on, each before its parents."""
+    order, seen, stack = [], set(), [(end, False)]
+    while stack:
+        node, listed = stack.pop()
+        if listed:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack += [(node, True), *((parent, False) for parent in graph[node])]
+    return order[::-1]
+
+
+@backward_sweep.misconception(
+    "You replace the gradient that a node has when a second one arrives. The gradients of both uses add up: +=."
+)
+def replaced(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    for node in _depth_first(graph, end):
+        for parent, local in graph[node].items():
+            grads[parent] = grads[node] * local
+    return grads
+
+
+@backward_sweep.misconception(
+    "A node passes on its gradient as soon as you take it from the stack. What other nodes send it afterwards is lost: "
+    "wait until it is complete."
+)
+def from_the_stack_at_once(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    stack, seen = [end], {end}
+    while stack:
+        node = stack.pop()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return grads
+
+
+@backward_sweep.misconception(
+    "You start with a gradient of 1 at every node that no other uses. Only the end starts with 1, all others with 0."
+)
+def several_ends(graph: Graph, end: str) -> Grads:
+    used = {parent for parents in graph.values() for parent in parents}
+    grads = {node: float(node not in used) for node in graph}
+    for node in _right_order(graph):
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
     return grads

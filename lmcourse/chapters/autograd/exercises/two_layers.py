@@ -162,6 +162,17 @@ def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tens
     return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
 
 
+@backward_two_layer.misconception(
+    "Your σ' is e⁻ʰ/(1 + e⁻ʰ)²: at h = −1000 that is ∞/∞, NaN. Write it with the result of the forward pass: z(1 − z)."
+)
+def slope_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    h = w1 @ x
+    z = h.sigmoid()
+    dy_hat = w2 @ z - y
+    slope = (-h).exp() / (1 + (-h).exp()) ** 2
+    return [(w2.T @ dy_hat * slope).outer(x), dy_hat.outer(z)]
+
+
 @backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")
 def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, into_w2="h")
@@ -180,3 +191,57 @@ def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor
 )
 def outer_products_turned(*args: Tensor) -> list[Tensor]:
     return [grad.T for grad in _single(*args)]
+
+
+@backward_two_layer.misconception("1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).")
+def slope_of_tanh(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = w2 @ z - y
+    return [(w2.T @ dy_hat * (1 - z**2)).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception(
+    "You go backward with the loss itself, ½(ŷ − y)². The first gradient is its derivative, ŷ − y."
+)
+def loss_for_its_gradient(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = (w2 @ z - y) ** 2 / 2
+    return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception("dw2 is transposed. W₂ is (q, p): dŷ comes first in the outer product, then z.")
+def second_product_turned(*args: Tensor) -> list[Tensor]:
+    dw1, dw2 = _single(*args)
+    return [dw1, dw2.T]
+
+
+@backward_two_layer.misconception("On the way from ŷ to z the factor W₂ is missing: dz = W₂ᵀ dŷ, not the sum of dŷ.")
+def without_w2(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    return _wrong_single(x, w1, w2, y, through=torch.ones_like(w2).T)
+
+
+@backward_two_layer.misconception(
+    "You change W₂ before its old value has been used: dz needs the weights of the forward pass."
+)
+def w2_changed_first(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    dw2 = _single(x, w1, w2, y)[1]
+    return [_wrong_single(x, w1, w2, y, through=(w2 - dw2).T)[0], dw2]
+
+
+@backward_two_layer.misconception("Your σ' is z alone. The derivative of the sigmoid is z(1 − z).")
+def slope_is_the_result(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    z = (w1 @ x).sigmoid()
+    dy_hat = w2 @ z - y
+    return [(w2.T @ dy_hat * z).outer(x), dy_hat.outer(z)]
+
+
+@backward_two_layer.misconception("You return [dw2, dw1]. Return [dw1, dw2].")
+def other_order(*args: Tensor) -> list[Tensor]:
+    return _single(*args)[::-1]
+
+
+@backward_two_layer.misconception(
+    "You divide by the number of outputs. The loss is a sum over the outputs, not their mean."
+)
+def mean_over_outputs(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    return _wrong_single(x, w1, w2, y, factor=1 / len(y))

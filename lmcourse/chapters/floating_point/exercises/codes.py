@@ -69,12 +69,13 @@ decode_bits = Exercise(
         _code_case("π in bf16", 0x4049, "bf16"),
         _code_case("minus zero", 0x8000, "fp16"),
         _code_case("the smallest fp16 subnormal", 0x0001, "fp16"),
-        _code_case("infinity", 0x7C00, "fp16"),
+        _code_case("minus infinity", 0xFC00, "fp16"),
         _code_case("not a number, negative", 0xFE00, "fp16"),
         _code_case("E5M2, exponent all ones", 0x7C, "e5m2"),
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
         _code_case("E4M3, not a number", 0xFF, "e4m3"),
         case("17 bits are too many for fp16", 0x10000, *widths("fp16")),
+        case("a negative code", -1, *widths("fp16")),
     ],
     hidden_cases=lambda random: [*_fixed_codes(), *_random_codes(random)],
     hints=[
@@ -185,6 +186,19 @@ def nan_only_when_all_ones(bits: int, exponent_bits: int, mantissa_bits: int, ha
     return _wrong_decode(bits, exponent_bits, mantissa_bits, reserved=False) if math.isnan(value) else value
 
 
+@decode_bits.misconception("Minus infinity comes out as +∞: the sign bit counts for infinity, too.")
+def infinity_without_sign(*args: Any, **kwargs: Any) -> float:
+    value = _decode(*args, **kwargs)
+    return abs(value) if math.isinf(value) else value
+
+
+@decode_bits.misconception(
+    "Without infinity there still is a NaN: its exponent and its fraction are all ones. You read it as a number."
+)
+def no_nan_without_infinity(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    return _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, reserved=has_infinity)
+
+
 @decode_bits.misconception("A code with more bits than the format, or a negative one, is invalid: raise ValueError.")
 def any_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _decode(bits % 2 ** (1 + exponent_bits + mantissa_bits), exponent_bits, mantissa_bits, has_infinity)
@@ -198,6 +212,46 @@ def all_ones_are_nan_and_zero_has_no_sign(*args: Any, **kwargs: Any) -> float:
     value = e4m3_like_ieee(*args, **kwargs)
     without_infinity = not (args[3] if len(args) > 3 else kwargs.get("has_infinity", True))
     return math.nan if math.isinf(value) and without_infinity else value or 0.0
+
+
+@decode_bits.misconception("You accept a negative code. No bit pattern is a negative integer: raise ValueError.")
+def negative_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    code = bits % 2 ** (1 + exponent_bits + mantissa_bits) if bits < 0 else bits
+    return _decode(code, exponent_bits, mantissa_bits, has_infinity)
+
+
+@decode_bits.misconception(
+    "You read the fraction from the wrong end: its highest bit is worth one half, and its lowest one 2^−M."
+)
+def fraction_reversed(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    if not 0 <= bits < 2 ** (1 + exponent_bits + mantissa_bits):
+        raise ValueError("the code does not fit")
+    front, mantissa = divmod(bits, 2**mantissa_bits)
+    turned = int(f"{mantissa:0{mantissa_bits}b}"[::-1], 2)
+    return _decode(front * 2**mantissa_bits + turned, exponent_bits, mantissa_bits, has_infinity)
+
+
+@decode_bits.misconception(
+    "You treat only zero specially. An exponent field of 0 always means 0.f · 2^(1 − bias), without the hidden 1."
+)
+def only_zero_is_special(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    value = _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, hidden_one_always=True)
+    return value if bits % 2 ** (exponent_bits + mantissa_bits) else _decode(bits, exponent_bits, mantissa_bits)
+
+
+@decode_bits.misconception("Your bias is 127 in every format. It depends on the exponent bits: 2^(E−1) − 1.")
+def bias_of_fp32(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    shift = 128 - 2 ** (exponent_bits - 1)
+    return _wrong_decode(bits, exponent_bits, mantissa_bits, has_infinity, bias_shift=shift)
+
+
+@decode_bits.misconception(
+    "You return infinity for every exponent of all ones. It is infinity only if the fraction is 0, and NaN otherwise."
+)
+def infinity_for_nan(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    value = _decode(bits, exponent_bits, mantissa_bits, has_infinity)
+    sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
+    return sign * math.inf if math.isnan(value) and has_infinity else value
 
 
 @decode_bits.variant

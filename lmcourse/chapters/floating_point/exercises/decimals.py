@@ -82,6 +82,13 @@ def digits_after_the_point(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (exponent - digits)
 
 
+@decimal_error.misconception(
+    "Your exponent has the wrong sign: the step of the last digit is 10 ** (exponent − digits + 1)."
+)
+def exponent_turned(digits: int, exponent: int) -> float:
+    return float(Fraction(1, 2) * Fraction(10) ** (digits - 1 - exponent))
+
+
 @decimal_error.variant
 def as_text(digits: int, exponent: int) -> float:
     return float(f"5e{exponent - digits}")

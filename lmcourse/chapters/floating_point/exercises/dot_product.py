@@ -132,6 +132,15 @@ def products_exact(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _distance(running.item(), _exact(a, b))
 
 
+@dot_product_error.misconception(
+    "Your exact value is a sum of products that are already rounded to fp16. Convert `a` and `b` to float64 before you "
+    "multiply."
+)
+def exact_of_rounded_products(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    return _distance(_dot(a, b, dtype, dtype), Fraction((a * b).double().sum().item()))
+
+
 @dot_product_error.misconception("You add the products from the last to the first. Rounded sums depend on the order.")
 def from_the_end(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _dot_error(a.flip(0), b.flip(0), accumulator)
@@ -167,6 +176,14 @@ def difference_rounded(a: Tensor, b: Tensor, accumulator: str) -> float:
 )
 def total_in_fp64(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _distance(_dot(a, b, getattr(torch, accumulator), torch.float64), _exact(a, b))
+
+
+@dot_product_error.misconception(
+    "You compute the exact value in float32, which rounds its sums. Convert to float64 before you multiply and add."
+)
+def exact_in_fp32(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    return _distance(_dot(a, b, dtype, dtype), Fraction(torch.dot(a.float(), b.float()).item()))
 
 
 @dot_product_error.variant

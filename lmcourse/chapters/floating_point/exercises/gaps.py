@@ -197,6 +197,14 @@ def exponent_of_frexp(x: float, exponent_bits: int, mantissa_bits: int) -> float
     return 2.0 ** (max(_exponent(x) + 1, _lowest(exponent_bits)) - mantissa_bits)
 
 
+@ulp.misconception(
+    "You multiply |x| by 2^−M, which is the gap only at powers of two. Between them the gap stays that of the power of "
+    "two below."
+)
+def relative_to_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return max(abs(x), 2.0 ** _lowest(exponent_bits)) * 2.0**-mantissa_bits
+
+
 @ulp.variant
 def by_walking(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
     power = 2.0 ** (2 - 2 ** (exponent_bits - 1))

@@ -83,9 +83,38 @@ def nan_as_number(exponent_bits: int, mantissa_bits: int, has_infinity: bool = T
     return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2.0**-mantissa_bits, exponent_bits)
 
 
+@max_finite.misconception("Your significand is below 1: the hidden 1 is missing. Add 1 to the largest fraction.")
+def without_the_hidden_one(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    field, steps = (2**exponent_bits - 2, 1) if has_infinity else (2**exponent_bits - 1, 2)
+    return _wrong_max(field, 1 - steps * 2.0**-mantissa_bits, exponent_bits)
+
+
 @max_finite.misconception("Without infinity the exponent of all ones is an ordinary one: E4M3 reaches 448, not 240.")
 def e4m3_stops_early(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _wrong_max(2**exponent_bits - 2, 2 - 2.0**-mantissa_bits, exponent_bits)
+
+
+@max_finite.misconception("Your bias is 2^(E−1). It is one less, so your result is half the right one.")
+def bias_one_too_large(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    field, steps = (2**exponent_bits - 3, 1) if has_infinity else (2**exponent_bits - 2, 2)
+    return _wrong_max(field, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
+
+
+@max_finite.misconception(
+    "You leave out the fraction of all ones in every format. With infinity, NaN has an exponent of its own, and the "
+    "fraction of the largest number is all ones."
+)
+def never_all_ones(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2 * 2.0**-mantissa_bits, exponent_bits)
+
+
+@max_finite.misconception(
+    "Without infinity you leave out the exponent of all ones, and the fraction of all ones too. Only both together are "
+    "NaN."
+)
+def twice_reserved(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    steps = 1 if has_infinity else 2
+    return _wrong_max(2**exponent_bits - 2, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
 
 
 @max_finite.variant

@@ -46,7 +46,9 @@ tensor_bytes = Exercise(
     cases=[
         case("a (4, 8) matrix in fp32", [4, 8], "float32"),
         case("the same in bf16", [4, 8], "bfloat16"),
+        case("the same in fp8", [4, 8], "float8_e4m3fn"),
         case("a dropout mask", [4, 8], "bool"),
+        case("the ids of eight tokens", [8], "int64"),
         case("one FFN matrix of GPT-2 in fp32", [768, 3072], "float32"),
         case("a scalar", [], "float32"),
         case("axes of odd sizes", [4097, 4099, 3], "bfloat16"),
@@ -75,6 +77,14 @@ def four_bytes_always(shape: list[int], dtype: str) -> int:
     return 4 * math.prod(shape)
 
 
+@tensor_bytes.misconception(
+    "You read the width from all digits of the name. In float8_e4m3fn only the 8 is the width: 4 and 3 are parts of it."
+)
+def all_digits_of_the_name(shape: list[int], dtype: str) -> int:
+    digits = "".join(filter(str.isdigit, dtype))
+    return math.prod(shape) * (int(digits) // 8 if digits else 1)
+
+
 @tensor_bytes.misconception("You add the sizes of the axes. A (4, 8) matrix holds 4 · 8 numbers.")
 def axes_added(shape: list[int], dtype: str) -> int:
     return sum(shape) * BYTES[dtype]
@@ -90,6 +100,21 @@ def scalar_is_empty(shape: list[int], dtype: str) -> int:
 )
 def product_in_float32(shape: list[int], dtype: str) -> int:
     return int(torch.tensor(shape, dtype=torch.float32).prod()) * BYTES[dtype]
+
+
+@tensor_bytes.misconception("You give an int64 four bytes. Its 64 bits are eight.")
+def long_as_int(shape: list[int], dtype: str) -> int:
+    return _bytes(shape, "int32" if dtype == "int64" else dtype)
+
+
+@tensor_bytes.misconception("You give a bfloat16 four bytes, as if it were fp32. It has 16 bits, which are two.")
+def bf16_as_fp32(shape: list[int], dtype: str) -> int:
+    return _bytes(shape, "float32" if dtype == "bfloat16" else dtype)
+
+
+@tensor_bytes.misconception("Your result is in MiB. Return bytes.")
+def in_mebibytes(shape: list[int], dtype: str) -> float:
+    return _bytes(shape, dtype) / 2**20
 
 
 @tensor_bytes.variant

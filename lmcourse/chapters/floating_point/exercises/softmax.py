@@ -90,6 +90,7 @@ stable_softmax = Exercise(
     cases=[
         case("three logits", torch.tensor([1.0, 2.0, 3.0])),
         case("two rows", torch.tensor([[0.0, 1.0], [3.0, 1.0]])),
+        case("two texts of two rows", torch.tensor([[[0.0, 1.0], [2.0, 1.0]], [[0.5, 0.0], [1.0, 4.0]]])),
         case("logits of a thousand", torch.tensor([1002.0, 1001.0, 997.0])),
         case("one far above the others", torch.tensor([0.0, 1.0, 200.0])),
         case("logits of minus a thousand", torch.tensor([-1000.0, -1005.0])),
@@ -150,8 +151,8 @@ def over_the_whole_tensor(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean is not enough: "
-    "only the row's maximum always makes exp safe."
+    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean or the minimum "
+    "is not enough: only the row's maximum always makes exp safe."
 )
 def mean_subtracted(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
@@ -172,7 +173,17 @@ def clamped(logits: Tensor) -> Tensor:
     return _normalised(logits.clamp(-80, 80).exp())
 
 
-@stable_softmax.misconception("You divide by the largest weight, not by the sum: the weights do not sum to one.")
+@stable_softmax.misconception(
+    "You limit the logits before exp. Nothing overflows, but different logits become equal, and so do their weights: "
+    "subtract the row's maximum instead."
+)
+def clamped_in_fp32(logits: Tensor) -> Tensor:
+    return _normalised(logits.float().clamp(-80, 80).exp()).to(logits.dtype)
+
+
+@stable_softmax.misconception(
+    "Your largest weight is always 1, so the weights of a row do not sum to one: divide by their sum."
+)
 def divided_by_maximum(logits: Tensor) -> Tensor:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp()
 
@@ -180,6 +191,35 @@ def divided_by_maximum(logits: Tensor) -> Tensor:
 @stable_softmax.misconception("You always return float32. Compute as you like, but return the dtype of the logits.")
 def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)
+
+
+@stable_softmax.misconception(
+    "Your maximum and sum lose the last axis, so with two rows they are used for the columns. keepdim=True keeps it."
+)
+def without_keepdim(logits: Tensor) -> Tensor:
+    weights = (logits - logits.amax(-1)).exp()
+    return weights / weights.sum(-1)
+
+
+@stable_softmax.misconception(
+    "You replace NaN by 0. The weights of such a row are lost all the same: keep exp from overflowing."
+)
+def nan_as_zero(logits: Tensor) -> Tensor:
+    return _normalised(logits.exp()).nan_to_num()
+
+
+@stable_softmax.misconception(
+    "float64 only moves the limit: exp(710) overflows there, and exp(−750) is 0. Subtract each row's maximum."
+)
+def naive_in_fp64(logits: Tensor) -> Tensor:
+    return _normalised(logits.double().exp()).to(logits.dtype)
+
+
+@stable_softmax.misconception(
+    "With three axes you sum over the middle one. The last axis is −1, however many there are."
+)
+def over_axis_one(logits: Tensor) -> Tensor:
+    return torch.nn.functional.softmax(logits, dim=min(1, logits.ndim - 1))
 
 
 @stable_softmax.variant

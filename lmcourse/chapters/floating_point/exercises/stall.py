@@ -109,6 +109,26 @@ def at_overflow(increment: float, exponent_bits: int, mantissa_bits: int) -> flo
     return ieee(exponent_bits, mantissa_bits).max_finite
 
 
+@stall_point.misconception(
+    "You round the logarithm to the nearest whole number. Round it up: at the power of two below, the sum still grows."
+)
+def logarithm_rounded(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (round(math.log2(increment)) + mantissa_bits + 1)
+
+
+@stall_point.misconception(
+    "2^(M+1) is where counting by one stops. Another increment stalls elsewhere: compare it with the gap."
+)
+def as_for_an_increment_of_one(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (mantissa_bits + 1)
+
+
+@stall_point.misconception("That is the last sum but one. One more addition still changes it; then nothing does.")
+def last_but_one(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    sums = numerics.running_sum(increment, 2 ** (mantissa_bits + 2), ieee(exponent_bits, mantissa_bits))
+    return float(sums[max(sums.index(sums[-1]) - 1, 0)])
+
+
 @stall_point.variant
 def by_adding(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
     lowest = 2 - 2 ** (exponent_bits - 1)

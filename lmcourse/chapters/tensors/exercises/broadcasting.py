@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from random import Random
 
 import torch
@@ -65,6 +65,7 @@ broadcast_shape = Exercise(
         case("three shapes", [2, 1], [2], [4, 1, 1]),
         case("a number for every block", [2, 1, 1], [2]),
         case("2 and 3 beside a 1", [1], [2], [3]),
+        case("a 1 between 2 and 3", [2], [1], [3]),
         edge(case("no shapes")),
         case("3 and 2", [2, 3], [2]),
         case("4 and 2", [4], [2]),
@@ -156,9 +157,27 @@ def only_with_the_first(*shapes: list[int]) -> list[int]:
     return result[::-1]
 
 
+@broadcast_shape.misconception(
+    "You compare each shape only with the one before it. A 1 between 2 and 3 matches both, but 2 and 3 do not match."
+)
+def only_neighbours(*shapes: list[int]) -> list[int]:
+    columns = list(zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))
+    for sizes in columns:
+        for pair in pairwise(sizes):
+            _column(pair)
+    return [next((n for n in sizes if n != 1), 1) for sizes in columns][::-1]
+
+
 @broadcast_shape.misconception("Your sizes run from the last axis to the first. Reverse them at the end.")
 def last_axis_first(*shapes: list[int]) -> list[int]:
     return _by_torch(*shapes)[::-1]
+
+
+@broadcast_shape.misconception(
+    "Your result has only as many axes as the shortest shape, because zip stops there. Missing axes count as 1."
+)
+def as_short_as_the_shortest(*shapes: list[int]) -> list[int]:
+    return [_column(sizes) for sizes in zip(*(shape[::-1] for shape in shapes), strict=False)][::-1]
 
 
 @broadcast_shape.variant

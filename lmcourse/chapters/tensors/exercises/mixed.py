@@ -109,6 +109,22 @@ def not_merged(heads: int, tokens: int, width: int) -> Origins:
     return token.view(heads, tokens, width), head.view(heads, tokens, width)
 
 
+@came_from.misconception(
+    "You say where each number goes. The question is the way back: where does the number at each place come from?"
+)
+def where_it_goes(heads: int, tokens: int, width: int) -> Origins:
+    goes = _numbers(heads, tokens, width).view(heads, tokens, width).transpose(0, 1)
+    return _of_flat(heads, tokens, width, goes // (heads * width), goes % (heads * width) // width)
+
+
+@came_from.misconception(
+    "Your head changes after h · d numbers, the length of a row. A head's numbers are s · d, all tokens of it."
+)
+def head_of_the_row(heads: int, tokens: int, width: int) -> Origins:
+    flat = _numbers(heads, tokens, width)
+    return _of_flat(heads, tokens, width, flat // width % tokens, flat // (heads * width))
+
+
 @came_from.variant
 def places_divided(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]:
     place = torch.arange(tokens * heads * width).view(tokens, heads * width)

@@ -140,6 +140,24 @@ def product_of_sums(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=total[:, None] * total)
 
 
+@index_notation.misconception(
+    "In `gram` you sum over the tokens of a text and then multiply. Both factors share s: multiply first and sum after."
+)
+def product_of_sums_in_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    sums = x.double().sum(1)
+    return _with(q, k, x, w, gram=sums.T @ sums)
+
+
+@index_notation.misconception(
+    "For `scores` you bring the heads forward with a reshape, which mixes the numbers of tokens and heads. Move the "
+    "axis: transpose, permute or einsum."
+)
+def heads_by_reshape(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    b, s, h, d = q.shape
+    queries, keys = q.double().reshape(b, h, s, d), k.double().reshape(b, h, k.shape[1], d)
+    return _with(q, k, x, w, scores=queries @ keys.mT)
+
+
 @index_notation.misconception("You take a root in `norms`. The formula is a sum of squares; no root is written.")
 def norms_rooted(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bh", q, q) ** 0.5)
@@ -148,6 +166,28 @@ def norms_rooted(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
 @index_notation.misconception("In `norms` you keep s. It is missing on the left, so it is summed.")
 def norms_of_each_token(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bsh", q, q))
+
+
+@index_notation.misconception("You divide `scores` by √d, as attention does. The formula has no such factor.")
+def scores_scaled(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    right = _summed(q, k, x, w)
+    return right | {"scores": right["scores"] / q.shape[-1] ** 0.5}
+
+
+@index_notation.misconception("Your `gram` is a mean over the texts. An index that is missing on the left is summed.")
+def gram_averaged(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    right = _summed(q, k, x, w)
+    return right | {"gram": right["gram"] / len(x)}
+
+
+@index_notation.misconception("In `norms` you sum and then square. Square each number first, then sum.")
+def square_of_the_sum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, norms=q.double().sum((1, 3)) ** 2)
+
+
+@index_notation.misconception("Your results are float32. Keep the dtype of the inputs.")
+def always_float32(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return {name: result.float() for name, result in _summed(q, k, x, w).items()}
 
 
 @index_notation.variant

@@ -53,8 +53,12 @@ peak_bytes = Exercise(
         case("x*y + (y*z + (z*w + w*x))", _RIGHT, 8),
         case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 8),
         case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 8),
+        case("a view of a product", ["view", _PRODUCTS[0]], 8),
         case("exp of a view of a product", ["exp", ["view", _PRODUCTS[0]]], 8),
         case("an input added in place to a product", ["add_", _PRODUCTS[0], "z"], 8),
+        case("exp of a sum in place", ["exp", ["add_", *_PRODUCTS[:2]]], 8),
+        case("x*x + x*x", ["add", _SQUARES[0], _SQUARES[0]], 8),
+        case("an operation on three products", ["where", *_PRODUCTS[:3]], 8),
         case("x itself", "x", 8),
         case("relu_ of an input", ["relu_", "x"], 8),
         case("relu_ of a view of an input", ["relu_", ["view", "x"]], 8),
@@ -132,6 +136,25 @@ def left_forgotten(expression: Expression, size: int) -> int:
         most, waiting = max(inside for inside, _ in parts), sum(left for _, left in parts)
         if node[0] == "view" or node[0].endswith("_"):
             return max(most, waiting), parts[0][1]
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception(
+    "You take the larger of the two sides. While the right side is computed, the left side's result is still waiting: "
+    "add it."
+)
+def larger_side(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        parts = [run(part) for part in node[1:]]
+        most, waiting = max(inside for inside, _ in parts), sum(left for _, left in parts)
+        if node[0] == "view" or node[0].endswith("_"):
+            return most, parts[0][1]
         return max(most, waiting + 1), 1
 
     return size * run(expression)[0]
@@ -257,3 +280,101 @@ def inputs_overwritten(expression: Expression, size: int) -> int:
         return ["view", first] if name.endswith("_") and isinstance(first, str) else [name, *parts]
 
     return _stack_machine(spared(expression), size)
+
+
+@peak_bytes.misconception("You compute equal parts only once. Python computes each part where it is written.")
+def equal_parts_once(expression: Expression, size: int) -> int:
+    _checked(expression)
+    seen: set[str] = set()
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str) or repr(node) in seen:
+            return 0, 0
+        most = waiting = 0
+        kept = []
+        for part in node[1:]:
+            inside, left = run(part)
+            most, waiting = max(most, waiting + inside), waiting + left
+            kept.append(left)
+        seen.add(repr(node))
+        if node[0] == "view" or node[0].endswith("_"):
+            return most, kept[0]
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception("You look at two arguments only. An operation may have three or more.")
+def two_arguments_at_most(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def cut(node: Expression) -> Expression:
+        return node if isinstance(node, str) else [node[0], *map(cut, node[1:3])]
+
+    return size * _simulate(cut(expression))
+
+
+@peak_bytes.misconception(
+    "You keep all arguments of an in-place operation. Only the first one is the result; the others are freed after it."
+)
+def second_argument_kept(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        most = waiting = 0
+        for part in node[1:]:
+            inside, left = run(part)
+            most, waiting = max(most, waiting + inside), waiting + left
+        if node[0] == "view" or node[0].endswith("_"):
+            return most, waiting
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception("You count what is left at the end. The question is the most that is alive at any time.")
+def left_at_the_end(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def left(node: Expression) -> int:
+        if isinstance(node, str):
+            return 0
+        return left(node[1]) if node[0] == "view" else 1
+
+    return size * left(expression)
+
+
+@peak_bytes.misconception(
+    "You look at the outermost operation only. Its arguments are computed before it, and that may need more."
+)
+def outermost_only(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def kept(node: Expression) -> int:
+        if isinstance(node, str):
+            return 0
+        return kept(node[1]) if node[0] == "view" else 1
+
+    if isinstance(expression, str) or expression[0] == "view":
+        return size * kept(expression)
+    return size * (sum(map(kept, expression[1:])) + (not expression[0].endswith("_")))
+
+
+@peak_bytes.misconception(
+    "You let a view of a temporary allocate memory. It is in its argument's memory, as a view of an input is."
+)
+def views_of_temporaries_are_new(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def renamed(node: Expression) -> Expression:
+        if isinstance(node, str):
+            return node
+        parts = [renamed(part) for part in node[1:]]
+        first = node[1]
+        while isinstance(first, list) and first[0] == "view":
+            first = first[1]
+        return ["copy" if node[0] == "view" and isinstance(first, list) else node[0], *parts]
+
+    return size * _simulate(renamed(expression))

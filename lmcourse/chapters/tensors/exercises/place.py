@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 import torch
 
@@ -96,6 +98,16 @@ def _divided(rest: int, shape: list[int], strides: list[int], axes: list[int], e
     return index if fits and (not exact or rest == 0) else None
 
 
+def _steps_that_fit(rest: int, shape: list[int], strides: list[int], axes: Iterable[int]) -> Index:
+    """Take as many steps as fit along these axes, one after the other; None if a rest is left."""
+    index = [0] * len(shape)
+    for axis in axes:
+        if strides[axis]:
+            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
+        rest -= index[axis] * strides[axis]
+    return None if rest else index
+
+
 def _all_hits(place: int, shape: list[int], strides: list[int], offset: int) -> list[list[int]]:
     """Return every index whose element lies at this place."""
     indices = itertools.product(*map(range, shape))
@@ -162,16 +174,19 @@ def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset
 
 
 @index_at.misconception(
-    "You take as many steps as fit, the largest stride first. Where windows overlap, several indices lead to a place, "
-    "and yours is not always the first in reading order."
+    "Where windows overlap, several indices lead to a place. Yours is not the first in reading order: there the last "
+    "axis runs fastest."
 )
 def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    rest, index = place - offset, [0] * len(shape)
-    for axis in _large_first(strides):
-        if strides[axis]:
-            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
-        rest -= index[axis] * strides[axis]
-    return None if rest else index
+    return _steps_that_fit(place - offset, shape, strides, _large_first(strides))
+
+
+@index_at.misconception(
+    "You take as many steps as fit along each axis, from left to right. Fewer steps along one axis may leave a rest "
+    "that the next axes can reach, and they may come first in reading order."
+)
+def as_many_as_fit_from_the_left(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _steps_that_fit(place - offset, shape, strides, range(len(shape)))
 
 
 @index_at.misconception(
@@ -188,6 +203,22 @@ def raises_for_none(place: int, shape: list[int], strides: list[int], offset: in
     if found is None:
         raise IndexError(place)
     return found
+
+
+@index_at.misconception("You leave out the last index of each axis. An axis of size n has the indices 0 to n − 1.")
+def last_index_left_out(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    hits = _all_hits(place, [n - 1 for n in shape], strides, offset)
+    return hits[0] if hits else None
+
+
+@index_at.misconception("You add `offset` to the place. The place already contains it: subtract it.")
+def offset_added(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _looked_up(place + offset, shape, strides)
+
+
+@index_at.misconception("You return a list of all indices that lead to the place. Return only the first one.")
+def all_of_them(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Any:
+    return _all_hits(place, shape, strides, offset) or None
 
 
 @index_at.variant

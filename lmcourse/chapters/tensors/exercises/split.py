@@ -130,6 +130,13 @@ def features_before_tokens(x: Tensor, heads: int) -> Tensor:
     return _blocks(x, heads).transpose(-1, -2)
 
 
+@split_heads.misconception("Your heads come before the texts. The order is b, h, s, d.")
+def heads_before_texts(x: Tensor, heads: int) -> Tensor:
+    if x.shape[-1] % heads:
+        raise ValueError("the features cannot be divided evenly")
+    return x.reshape(*x.shape[:2], heads, -1).permute(2, 0, 1, 3)
+
+
 @split_heads.variant
 def view_and_transpose(x: Tensor, heads: int) -> Tensor:
     b, s, features = x.shape

@@ -63,6 +63,7 @@ shares_storage = Exercise(
         _asked("copies", "x, x + 0", "x, x[[0, 1]]", "x[0], x[0].clone()", x=_NUMBERS),
         _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x[:, 1::2]", x=_NUMBERS),
         edge(_asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS)),
+        edge(_asked("a part without elements", "x[:0], x", "x[:0], x.clone()", x=_NUMBERS)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -150,6 +151,13 @@ def stretches_overlap(a: Tensor, b: Tensor) -> bool:
 @shares_storage.misconception("Two empty memories both have the address 0. They share nothing.")
 def two_empties(a: Tensor, b: Tensor) -> bool:
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+@shares_storage.misconception(
+    "You return False for a tensor without elements. `x[:0]` is still in the memory of x: ask its storage."
+)
+def empty_parts_apart(a: Tensor, b: Tensor) -> bool:
+    return bool(a.numel() and b.numel() and _overlapping_memories(a, b))
 
 
 @shares_storage.variant

@@ -66,7 +66,7 @@ as_transposed = Exercise(
         case("a matrix", _NUMBERS[:2, :3].contiguous(), 0, 1),
         case("a square one", torch.arange(4.0).view(2, 2), 0, 1),
         case("three axes, the last two", torch.arange(12.0).view(2, 3, 2), -1, -2),
-        case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), 0, 2),
+        case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), 0, -1),
         script("a part that starts later", "y = x[1:, ::2]\nas_transposed(y, 0, 1)", x=_NUMBERS),
         script("writing into the result", _WRITTEN.format(0, 1, "3, 0"), x=_NUMBERS),
         script("writing into that of a part", _WRITTEN_PART.format("1, 0"), x=_NUMBERS),
@@ -143,6 +143,11 @@ def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
 )
 def reshaped(x: Tensor, i: int, j: int) -> Tensor:
     return x.reshape(_swapped(x.shape, i, j))
+
+
+@as_transposed.misconception("You drop the sign of a negative axis. −1 is the last axis, not axis 1.")
+def sign_of_axes_dropped(x: Tensor, i: int, j: int) -> Tensor:
+    return _transposed(x, abs(i), abs(j))
 
 
 @as_transposed.variant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -12,6 +13,7 @@ from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 
 Strides = list[int] | None
+Axis = tuple[int, int]
 
 
 def _by_torch(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
@@ -71,6 +73,27 @@ def _scaled(strides: list[int], step: int) -> list[int]:
     return [step * stride for stride in strides]
 
 
+def _cut(shape: list[int], strides: list[int], new_shape: list[int], joins: Callable[[Axis, Axis], bool]) -> Strides:
+    """Join neighbouring axes into runs where `joins` says so, and cut the new axes off these, from the right."""
+    _counted(shape, new_shape)
+    runs: list[list[int]] = []
+    for axis, here in enumerate(zip(shape, strides, strict=True)):
+        if axis and joins((shape[axis - 1], strides[axis - 1]), here):
+            runs[-1] = [runs[-1][0] * here[0], here[1]]
+        else:
+            runs.append([*here])
+    result: list[int] = []
+    for n in reversed(new_shape):
+        while n > 1 and runs[-1][0] == 1:
+            runs.pop()
+        if n > 1 and runs[-1][0] % n:
+            return None
+        result.insert(0, runs[-1][1] if n > 1 else 0)
+        if n > 1:
+            runs[-1] = [runs[-1][0] // n, runs[-1][1] * n]
+    return result
+
+
 @view_strides.misconception(
     "You give up on everything that is not contiguous. Splitting an axis always works, and some axes can still be "
     "merged."
@@ -123,11 +146,17 @@ def unit_stride(shape: list[int], strides: list[int], new_shape: list[int]) -> S
     "merging."
 )
 def stopped_by_an_axis_of_one(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
-    blocked = any(
-        n == 1 and stride != strides[axis + 1] * shape[axis + 1]
-        for axis, (n, stride) in enumerate(zip(shape[:-1], strides[:-1], strict=True))
-    )
-    return None if blocked and len(new_shape) < len(shape) else _by_torch(shape, strides, new_shape)
+    return _cut(shape, strides, new_shape, lambda left, right: left[1] == right[0] * right[1])
+
+
+@view_strides.misconception(
+    "You compare a step of the left axis with the left axis's own size. The rule takes the size of the right one: "
+    "s_k = s_(k+1) · n_(k+1)."
+)
+def size_of_the_left_axis(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    axes = [(n, stride) for n, stride in zip(shape, strides, strict=True) if n > 1]
+    sizes, steps = [n for n, _ in axes], [stride for _, stride in axes]
+    return _cut(sizes, steps, new_shape, lambda left, right: left[1] == left[0] * right[1])
 
 
 @view_strides.misconception(
@@ -204,6 +233,45 @@ def all_axes_have_to_merge(shape: list[int], strides: list[int], new_shape: list
     if any(left != n * right for (_, left), (n, right) in itertools.pairwise(axes)):
         return None
     return _scaled(_fresh(new_shape), axes[-1][1] if axes else 0)
+
+
+@view_strides.misconception(
+    "Where axes merge you keep the stride of the left one. One step of the merged axis is a step of the right one."
+)
+def stride_of_the_left_axis(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    runs: list[list[int]] = []
+    for n, stride in zip(shape, strides, strict=True):
+        if n > 1 and runs and runs[-1][2] == n * stride:
+            runs[-1] = [runs[-1][0] * n, runs[-1][1], stride]
+        elif n > 1:
+            runs.append([n, stride, stride])
+    sizes, steps = [n for n, _, _ in runs], [first for _, first, _ in runs]
+    return _cut(sizes, steps, new_shape, lambda left, right: False)
+
+
+@view_strides.misconception(
+    "Where an axis is split you give its stride to the left part. The last part has it, and the left one makes larger "
+    "steps."
+)
+def cut_from_the_left(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    runs: list[list[int]] = []
+    for n, stride in zip(shape, strides, strict=True):
+        if n > 1 and runs and runs[-1][1] == n * stride:
+            runs[-1] = [runs[-1][0] * n, stride]
+        elif n > 1:
+            runs.append([n, stride])
+    result = []
+    for n in new_shape:
+        while n > 1 and runs[0][0] == 1:
+            runs.pop(0)
+        if n > 1 and runs[0][0] % n:
+            return None
+        result.append(runs[0][1] if n > 1 else 0)
+        if n > 1:
+            runs[0] = [runs[0][0] // n, runs[0][1] * n]
+    return result
 
 
 @view_strides.variant
