@@ -125,7 +125,9 @@ def _print_short_log_axis_plainly(axis: Axis) -> None:
     """Print plain numbers on a logarithmic axis that is shorter than a factor of 10, where Matplotlib labels the ticks
     between powers, too."""
     low, high = sorted(axis.get_view_interval())
-    default = type(axis.get_major_formatter()) is LogFormatterSciNotation and axis.get_transform().base == 10
+    default = (
+        type(axis.get_major_formatter()) is LogFormatterSciNotation and getattr(axis.get_transform(), "base", 0) == 10
+    )
     if default and 1e-3 <= low < high <= min(1e5, 10 * low):
         axis.set_major_formatter(_PlainLogFormatter())
         axis.set_minor_formatter(_PlainLogFormatter())
