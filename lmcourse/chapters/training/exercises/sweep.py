@@ -99,6 +99,11 @@ def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
 
 
+@sweep_steps.misconception("You take the longest decay off the longest run. Each run has a decay of its own.")
+def longest_of_both(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), max(lengths, default=0) - max(decays, default=0) + sum(decays)
+
+
 @sweep_steps.misconception("You sort the two lists separately, so some runs get the decay of another run.")
 def sorted_apart(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), _steps(sorted(lengths), sorted(decays))[1]
