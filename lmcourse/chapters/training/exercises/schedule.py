@@ -148,9 +148,7 @@ def cosine(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -
     return floor + (1 - floor) * (1 + math.cos(math.pi * (step - (steps - decay)) / decay)) / 2
 
 
-@wsd_factor.misconception(
-    "Your warm-up starts from the floor. The floor belongs to the decay alone: W steps go 1/W, 2/W, …"
-)
+@wsd_factor.misconception("Your warm-up starts from the floor. The floor belongs to the decay alone.")
 def warm_up_from_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     return floor + (1 - floor) * right if step < warmup else right
