@@ -676,7 +676,7 @@ with suppress(NotImplementedError):
 #
 # ### Exercise 9 · A weight in sixteen bits  (2 points · 6 min · ●●)
 #
-# A weight gets `updates`, one after the other. Without a master copy it is stored in bf16: each sum is formed in fp32 and rounded to the nearest bf16 number (ties to even) before the next update. With a `master` copy the updates are added up in fp32, one after the other, and the sum is rounded to bf16 once, at the end. Return the bf16 weight. `weight` itself is a bf16 number.
+# A weight gets `updates`, one after the other. Without a master copy it is stored in bf16: each sum is formed in fp32 and rounded to the nearest bf16 number (ties to even) before the next update. With a `master` copy each update is added to the weight in fp32, and the weight is rounded to bf16 once, at the end. Return the bf16 weight. `weight` itself is a bf16 number.
 
 # %% exercise="train_in_half"
 def train_in_half(weight: float, updates: list[float], master: bool) -> float:

@@ -192,14 +192,14 @@ predict("mixed_states")
 # ### Exercise 2 · Bytes of the states  (2 points · 8 min · ●●)
 #
 # Return a dict with the bytes of `weights`, `gradients` and `optimiser`. Master weights belong to the optimiser. Raise
-# `ValueError` for any other word than these:
+# `ValueError` for any other word than these, in both tables:
 #
 # | `precision` | |
 # | --- | --- |
 # | `"fp32"` | everything in fp32 |
 # | `"mixed"` | as above: products in 16 bits, gradients in fp32, master weights |
 # | `"mixed-16"` | the same, but gradients stay in 16 bits |
-# | `"inference"` | a model in 16 bits that is not trained, whatever the optimiser |
+# | `"inference"` | a model in 16 bits that is not trained; `optimiser` may be any word of its table |
 #
 # | `optimiser` | keeps of every parameter |
 # | --- | --- |

@@ -81,8 +81,8 @@ def twice_the_forward(batch: int, widths: list[int], input_grad: bool = False) -
 
 
 @backward_flops.misconception(
-    "You count one gradient per layer, so the backward pass costs as much as the forward pass. Each layer also needs "
-    "the gradient of its input."
+    "You count one gradient per layer, so the backward pass costs as much as the forward pass. Every layer after the "
+    "first also needs the gradient of its input."
 )
 def weights_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return sum(_products(batch, widths))
@@ -101,6 +101,39 @@ def input_never_counted(batch: int, widths: list[int], input_grad: bool = False)
 def last_for_first(batch: int, widths: list[int], input_grad: bool = False) -> int:
     products = _products(batch, widths)
     return 2 * sum(products) - (0 if input_grad else products[-1])
+
+
+@backward_flops.misconception(
+    "You count one gradient per layer, and one more for the input. Every layer after the first has two: for its "
+    "weights and for its input."
+)
+def one_and_the_input(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    products = _products(batch, widths)
+    return sum(products) + (products[0] if input_grad else 0)
+
+
+@backward_flops.misconception("You inverted input_grad. The first layer's dx is left out if it is False.")
+def input_grad_inverted(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return _backward(batch, widths, not input_grad)
+
+
+@backward_flops.misconception(
+    "You add the gradient of the input to 4 FLOPs per weight and row. They contain it: subtract it without input_grad."
+)
+def input_added(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    products = _products(batch, widths)
+    return 2 * sum(products) + (products[0] if input_grad else 0)
+
+
+@backward_flops.misconception("You count the gradients of the inputs alone. The weights of each layer need one, too.")
+def inputs_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    products = _products(batch, widths)
+    return sum(products if input_grad else products[1:])
+
+
+@backward_flops.misconception("You count one row. A batch has `batch` of them.")
+def one_row(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return _backward(1, widths, input_grad)
 
 
 @backward_flops.misconception("You count forward and backward. Count only the backward pass.")

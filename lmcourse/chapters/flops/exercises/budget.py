@@ -78,7 +78,11 @@ training_days.wrong_value(_wrong_days(peak=312e12), "You use the peak of an A100
 training_days.wrong_value(
     _wrong_days(peak=756e12), "You use the peak of the PCIe card. The SXM module, with more power, does 989.4."
 )
-training_days.wrong_value(_wrong_days(peak=DENSE / 2), "You halve the peak. 989.4 TFLOP/s is the dense rate already.")
+training_days.wrong_value(
+    _wrong_days(peak=DENSE / 2),
+    "You use half of 989.4 TFLOP/s. That is the dense rate of tf32, or a dense rate halved again: bf16 does 989.4.",
+)
+training_days.wrong_value(_wrong_days(mfu=50), "You use an MFU of 50. A share is between 0 and 1: here it is 0.5.")
 training_days.wrong_value(_wrong_days(mfu=0.4), "You use an MFU of 0.4. Here it is 0.5.")
 training_days.wrong_value(_wrong_days(second=24), "You return hours. A day has 24 hours.")
 training_days.wrong_value(_wrong_days(second=DAY), "You return seconds. A day has 86,400 seconds.")
@@ -210,6 +214,17 @@ cheapest_offer = Exercise(
 )
 
 
+def _rounded_up(unit: int, parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    """Return the offer with the lowest bill if whole units of so many hours are paid."""
+    bills = {}
+    for name, (gpus, price, peak, mfu) in offers.items():
+        hours = 6 * parameters * tokens / (gpus * peak * mfu) / 3600
+        if hours <= 24 * days:
+            bills[name] = math.ceil(hours / unit) * unit * gpus * price
+    name = min(bills, key=lambda each: bills[each])
+    return [name, bills[name]]
+
+
 @cheapest_offer.misconception("You take the cheapest hour. A GPU that costs twice as much may do four times the work.")
 def cheapest_hour(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, by="price")
@@ -218,6 +233,34 @@ def cheapest_hour(parameters: float, tokens: float, days: float, offers: dict[st
 @cheapest_offer.misconception("You take the offer that finishes first. Several finish in time: compare their bills.")
 def the_fastest(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, by="days")
+
+
+@cheapest_offer.misconception(
+    "You choose the cheapest offer first and look at the time afterwards. If it is late, another may still be in time."
+)
+def time_afterwards(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    name, _ = _cheapest(parameters, tokens, days, offers, patient=True)
+    return _cheapest(parameters, tokens, days, {str(name): offers[str(name)]})
+
+
+@cheapest_offer.misconception("You take the first offer that finishes in time. Others may cost less.")
+def first_in_time(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    for name, offer in offers.items():
+        try:
+            return _cheapest(parameters, tokens, days, {name: offer})
+        except ValueError:
+            continue
+    raise ValueError("no offer finishes in time")
+
+
+@cheapest_offer.misconception("You round the hours of the run up. The bill is for the exact time.")
+def hours_rounded_up(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _rounded_up(1, parameters, tokens, days, offers)
+
+
+@cheapest_offer.misconception("You round the run up to whole days. The bill is for the exact time.")
+def days_rounded_up(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _rounded_up(24, parameters, tokens, days, offers)
 
 
 @cheapest_offer.misconception("You take the fewest GPU-hours. They have different prices.")

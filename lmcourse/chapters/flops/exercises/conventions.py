@@ -253,6 +253,12 @@ def one_device(**run: Any) -> Shares:
     return _shares(**{**run, "devices": 1})
 
 
+@four_shares.misconception("You take the head out of 6N. Its weights are part of N, and they compute like all others.")
+def head_taken_out(**run: Any) -> Shares:
+    head = 6 * run["vocab_size"] * run["d_model"] * run["tokens_per_second"] / run["devices"] / run["peak"]
+    return {name: share - head for name, share in _shares(**run).items()}
+
+
 @four_shares.misconception("You return a percentage. A share is between 0 and 1.")
 def percent(**run: Any) -> Shares:
     return {name: 100 * share for name, share in _shares(**run).items()}
@@ -403,6 +409,10 @@ which_convention.wrong_value(
 which_convention.wrong_value(
     RIGHT | {"GPT-2 124M": "causal", LATER: "all pairs"},
     "The two of GPT-2 are swapped. The share fell when the program learned to count fewer pairs.",
+)
+which_convention.wrong_value(
+    RIGHT | {"PaLM 540B": "hardware", "GPT-2 124M": "hardware"},
+    "Two conventions fit PaLM 540B and GPT-2 124M, because nothing is repeated there. Give the first in the table.",
 )
 which_convention.wrong_value(dict.fromkeys(RIGHT, None), "Give a convention for each of the six names.")
 which_convention.right_value(

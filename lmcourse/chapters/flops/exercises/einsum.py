@@ -74,6 +74,9 @@ einsum_flops = Exercise(
         case("heads joined again", "b h s d, h d f -> b s f", [2, 4, 5, 8], [4, 8, 32]),
         case("element by element", "b d, b d -> b d", [2, 8], [2, 8]),
         case("one axis, two sizes", "m k, k n -> m n", [2, 3], [5, 4]),
+        case("an axis of 1, and of 3", "m k, k n -> m n", [2, 1], [3, 4]),
+        case("a name in another name", "i k, k keys -> i keys", [2, 3], [3, 5]),
+        case("a size too many", "m k, k n -> m n", [2, 3], [3, 4, 5]),
         case("a size too few", "b m k, k n -> b m n", [2, 3], [3, 4]),
     ],
     hidden_cases=_einsum_cases,
@@ -178,6 +181,47 @@ def lengths_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
     left, right = (part.split() for part in inputs.split(","))
     sizes: dict[str, int] = {}
     for name, size in [*zip(left, first, strict=False), *zip(right, second, strict=False)]:
+        if sizes.setdefault(name, size) != size:
+            raise ValueError("the sizes do not fit the pattern")
+    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
+
+
+@einsum_flops.misconception("You let a size of 1 fit every size, as broadcasting does. Here 1 and 3 are two sizes.")
+def ones_fit(pattern: str, first: list[int], second: list[int]) -> int:
+    inputs, result = pattern.split("->")
+    left, right = (part.split() for part in inputs.split(","))
+    sizes: dict[str, int] = {}
+    for name, size in [*zip(left, first, strict=True), *zip(right, second, strict=True)]:
+        if 1 != size != sizes.get(name, 1) != 1:
+            raise ValueError("the sizes do not fit the pattern")
+        sizes[name] = max(size, sizes.get(name, 1))
+    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
+
+
+@einsum_flops.misconception(
+    "You count an axis twice if both tensors have it and it stays, such as batch and heads. It is one axis."
+)
+def batch_twice(pattern: str, first: list[int], second: list[int]) -> int:
+    sizes, _, _, result = _axes(pattern, first, second)
+    summed = [size for name, size in sizes.items() if name not in result]
+    return 2 * math.prod(first) * math.prod(second) // math.prod(summed) if summed else 0
+
+
+@einsum_flops.misconception(
+    "You look for a name inside the text of the result, where `k` is part of `keys`. Split the text."
+)
+def names_in_a_text(pattern: str, first: list[int], second: list[int]) -> int:
+    sizes = _axes(pattern, first, second)[0]
+    result = pattern.split("->")[1]
+    return 0 if all(name in result for name in sizes) else 2 * math.prod(sizes.values())
+
+
+@einsum_flops.misconception("You ignore sizes that have no name. A shape with more sizes than names is an error, too.")
+def more_sizes_than_names(pattern: str, first: list[int], second: list[int]) -> int:
+    inputs, result = pattern.split("->")
+    names = inputs.replace(",", " ").split()
+    sizes: dict[str, int] = {}
+    for name, size in zip(names, first + second, strict=False):
         if sizes.setdefault(name, size) != size:
             raise ValueError("the sizes do not fit the pattern")
     return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())

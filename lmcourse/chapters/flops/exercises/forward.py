@@ -166,6 +166,40 @@ def one_score_per_token(batch: int, length: int, *args: int, d_kv: int | None = 
     return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=1 / length, values=1 / length)
 
 
+@forward_flops.misconception("Your scores and values grow with batch². Tokens of different texts do not meet.")
+def texts_meet(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=args[0], values=args[0])
+
+
+@forward_flops.misconception("Your queries are d_kv wide. Only keys and values are: queries stay as wide as the model.")
+def narrow_queries(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    parts = _forward(*args, d_kv=d_kv, gated=gated)
+    return parts | {"qkv": round(parts["out"] * 3 * (1 if d_kv is None else d_kv / args[3]))}
+
+
+@forward_flops.misconception("Either keys or values are as wide as the model in your count. Both are d_kv wide.")
+def one_of_both_narrow(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    parts = _forward(*args, d_kv=d_kv, gated=gated)
+    return parts | {"qkv": round(parts["out"] * (2 + (1 if d_kv is None else d_kv / args[3])))}
+
+
+@forward_flops.misconception("Your out is d_kv wide. It reads the results of all query heads: its matrix is D × D.")
+def narrow_out(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), out=1 if d_kv is None else d_kv / args[3])
+
+
+@forward_flops.misconception("You count the logits of one token per text. A forward pass gives them for every token.")
+def logits_of_the_last(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=1 / args[1])
+
+
+@forward_flops.misconception(
+    "You count four matrices in a gated feed-forward layer. There are three: gate, up and down."
+)
+def two_gates(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=4 / 3 if gated else 1)
+
+
 @forward_flops.misconception("You count a training step, three times as much. Count only the forward pass.")
 def training(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return {part: 3 * flops for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}

@@ -174,6 +174,54 @@ def prompt_with_logits(prompt: int, new: int, layers: int, d_model: int, vocab_s
     return _total([*((1, keys) for keys in range(1, prompt + 1)), *rest], layers, d_model, vocab_size)
 
 
+@generation_flops.misconception("You count the logits once. Every pass computes them for its last token.")
+def logits_once(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    _, head = _weights(d_model, vocab_size)
+    return _generation(prompt, new, layers, d_model, vocab_size, cache) - (new - 1) * head
+
+
+@generation_flops.misconception("You count logits in every layer. The head is at the end of the model, once per pass.")
+def logits_in_every_layer(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    _, head = _weights(d_model, vocab_size)
+    return _generation(prompt, new, layers, d_model, vocab_size, cache) + new * (layers - 1) * head
+
+
+@generation_flops.misconception(
+    "You count the pairs that a causal mask lets through. All pairs of a pass count: q tokens with k keys make q · k."
+)
+def causal_passes(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    passes = _passes(prompt, new, cache)
+    hidden = sum(queries * (queries - 1) // 2 for queries, _ in passes)
+    return _total(passes, layers, d_model, vocab_size) - layers * 4 * d_model * hidden
+
+
+@generation_flops.misconception("You leave out the feed-forward layers: 16 of the 24·d² FLOPs of a token and layer.")
+def no_feed_forward(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    read = sum(queries for queries, _ in _passes(prompt, new, cache))
+    return _generation(prompt, new, layers, d_model, vocab_size, cache) - layers * 16 * d_model**2 * read
+
+
+@generation_flops.misconception("Your first pass reads one token. It reads the whole prompt.")
+def first_pass_of_one(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    first, *rest = _passes(prompt, new, cache)
+    return _total([(1, prompt) if cache else first, *rest], layers, d_model, vocab_size)
+
+
+@generation_flops.misconception("In your passes one token asks. A pass that reads q tokens asks with all of them.")
+def one_query(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    passes = _passes(prompt, new, cache)
+    more = sum((queries - 1) * keys for queries, keys in passes)
+    return _total(passes, layers, d_model, vocab_size) - layers * 4 * d_model * more
+
+
+@generation_flops.misconception(
+    "You give the prompt a pass that writes no token. The pass over the prompt writes the first one."
+)
+def prompt_writes_nothing(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    _, head = _weights(d_model, vocab_size)
+    return _generation(prompt, new + 1, layers, d_model, vocab_size, cache) - head
+
+
 @generation_flops.misconception("You leave out scores and values: that is 2·N for every token that is read.")
 def two_n_per_token(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     return _without_pairs(prompt, new, layers, d_model, vocab_size, cache)

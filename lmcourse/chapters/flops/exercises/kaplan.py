@@ -148,6 +148,24 @@ def six_n(*sizes: int) -> list[int]:
     return [parameters, 6 * parameters]
 
 
+@kaplan_total.misconception("You round context / 2 down. Half of an odd context is not a whole number: multiply first.")
+def context_rounded_down(*sizes: int) -> list[int]:
+    layers, _, d_attn, _, context = sizes
+    return _changed(sizes, flops=4 * layers * d_attn * (context // 2) - _mask(sizes))
+
+
+@kaplan_total.misconception("Your matrices of attention are d_attn × d_attn. One of their sides is d_model.")
+def squares_of_attention(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    more = 4 * layers * d_attn * (d_attn - d_model)
+    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
+
+
+@kaplan_total.misconception("Your matrix back is d_model × d_model. It begins at d_attn.")
+def square_output(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    more = layers * d_model * (d_model - d_attn)
+    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
+
+
 @kaplan_total.misconception("12 · d_model² per layer is right only if d_attn = d_model and d_ff = 4 · d_model.")
 def twelve_squares(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
     parameters = 12 * layers * d_model**2

@@ -69,6 +69,11 @@ def two_per_result(m: int, k: int, n: int) -> int:
     return 2 * m * n
 
 
+@matmul_flops.misconception("You count one column of the result. It has n of them.")
+def one_column(m: int, k: int, n: int) -> int:
+    return 2 * m * k
+
+
 @matmul_flops.misconception("You add up the sizes of the matrices. Every row of the first meets every column.")
 def sizes_added(m: int, k: int, n: int) -> int:
     return 2 * (m * k + k * n)

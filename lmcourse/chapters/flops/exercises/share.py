@@ -87,6 +87,21 @@ def feed_forward_only(length: int, d_model: int, expansion: int = 4) -> float:
     return length / (length + expansion * d_model)
 
 
+@attention_share.misconception("You count three projections of D² in the rest. There are four: q, k, v and out.")
+def without_out(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / (length + (1.5 + expansion) * d_model)
+
+
+@attention_share.misconception("The feed-forward layer is missing in the total.")
+def without_feed_forward(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / (length + 2 * d_model)
+
+
+@attention_share.misconception("You count one matrix of the feed-forward layer. It has two, up and down.")
+def one_matrix(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / (length + (2 + expansion / 2) * d_model)
+
+
 @attention_share.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
 def always_four(length: int, d_model: int, expansion: int = 4) -> float:
     return _share(length, d_model)

@@ -103,8 +103,8 @@ def forward_only(*sizes: int) -> int:
 
 
 @model_flops.misconception(
-    "You count as much for the backward pass as for the forward pass. Every product has two gradients, so it takes "
-    "twice as much."
+    "You count two forward passes. A step takes three: one forward, and the backward pass twice as much, because every "
+    "product has two gradients."
 )
 def backward_once(*sizes: int) -> int:
     return _wrong(*sizes, passes=2)
@@ -147,6 +147,22 @@ def causal_half(*sizes: int) -> int:
 )
 def recomputed(*sizes: int) -> int:
     return _wrong(*sizes, recomputed=1)
+
+
+@model_flops.misconception("You count one text. A batch has `batch` of them.")
+def one_text(*sizes: int) -> int:
+    return _wrong(1, *sizes[1:])
+
+
+@model_flops.misconception("Your scores and values grow with batch². Tokens of different texts do not meet.")
+def texts_meet(*sizes: int) -> int:
+    return _wrong(*sizes, pairs=sizes[0])
+
+
+@model_flops.misconception("You count three matrices in the feed-forward layer. It has two here: no gate.")
+def with_a_gate(*sizes: int) -> int:
+    batch, length, layers, d_model, expansion, _ = sizes
+    return _wrong(*sizes) + 6 * batch * length * layers * expansion * d_model**2
 
 
 @model_flops.misconception("You count texts for tokens: one factor S is missing everywhere.")

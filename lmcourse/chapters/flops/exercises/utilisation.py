@@ -50,6 +50,7 @@ mfu = Exercise(
         case("two slow GPUs", 1000.0, 10, 0.5, 2, 1000.0),
         case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
         case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, 312e12),
+        case("all of the peak", 1000.0, 10, 10.0, 1, 1000.0),
         case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, 312e12),
     ],
     hidden_cases=_cases,
@@ -100,6 +101,14 @@ def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpu
 def capped(*run: float) -> float:
     step_flops, step_tokens, tokens_per_second, gpus, peak = run
     return min(1.0, _share(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak))
+
+
+@mfu.misconception("You reject a share of exactly 1. Only a share above 1 is impossible.")
+def refuses_one(*run: float) -> float:
+    share = _checked(*run)
+    if share >= 1:
+        raise ValueError("the share is not below 1")
+    return share
 
 
 @mfu.misconception("You return the inverse: possible work divided by work done. Swap the two.")

@@ -169,6 +169,18 @@ def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, 1)
 
 
+@attention_activations.misconception("You ignore `p`. Numbers take p bytes; only the two masks always take 1.")
+def always_two_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _attention(B, S, D, A, 2)
+
+
+@attention_activations.misconception(
+    "You count half of the pairs. A causal mask changes scores, but the tensors still have a number for every pair."
+)
+def half_of_the_pairs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return B * S * D * (5 * p + 1) + A * B * S * (S + 1) // 2 * (2 * p + 1)
+
+
 @attention_activations.variant
 def tensor_by_tensor(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     d = D // A

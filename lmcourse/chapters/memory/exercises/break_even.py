@@ -133,6 +133,28 @@ def always_four_times(D: int, A: int, S: int, E: int = 4) -> float:
     return _min_batch(D, A, S)
 
 
+@min_batch_for_mixed.misconception(
+    "You count 12·D² parameters. The feed-forward layer has 2·E·D² of them, so that holds for E = 4 only."
+)
+def twelve_always(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even(12 * D**2, _saved(D, A, S, E))
+
+
+@min_batch_for_mixed.misconception("Your parameters use E, but your activations are those of d_ff = 4·d.")
+def activations_of_four(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, 4))
+
+
+@min_batch_for_mixed.misconception("You halve the masks, too. They take 1 byte per number in both precisions.")
+def masks_halved(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, 1, 4) / sum(block_bytes(S, D, A, E, 4))
+
+
+@min_batch_for_mixed.misconception("You count attention alone. A layer has a feed-forward layer and two norms as well.")
+def attention_alone(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even(4 * D**2, 10 * S * D + 4 * A * S**2)
+
+
 @min_batch_for_mixed.variant
 def closed_form(D: int, A: int, S: int, E: int = 4) -> float:
     return (2 + E) * D**2 / (S * D * (E + 4) + A * S**2)

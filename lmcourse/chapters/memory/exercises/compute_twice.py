@@ -38,7 +38,6 @@ def _hidden(random: Random) -> list[Case]:
     fixed = [
         case("one layer", 1, 1),
         case("one layer", 1, 5),
-        case("a segment longer than the model", 6, 9),
         case("two layers", 2, 1),
         case("two layers", 2, 2),
         case("the last segment is one layer", 13, 4),
@@ -72,6 +71,7 @@ compute_twice = Exercise(
         case("a segment for each layer", 5, 1),
         case("one segment", 5, 5),
         case("96 layers", 96, 10),
+        case("a segment longer than the model", 6, 9),
         case("no segment", 5, 0),
     ],
     hidden_cases=_hidden,
@@ -102,7 +102,7 @@ def _segments(layers: int, every: int) -> list[int]:
 )
 def all_inputs(layers: int, every: int) -> tuple[int, int]:
     lengths = _segments(layers, every)
-    return len(lengths) + max(lengths), _simulated(layers, every)[1]
+    return len(lengths) + every, _simulated(layers, every)[1]
 
 
 @compute_twice.misconception(
@@ -125,6 +125,39 @@ def all_twice(layers: int, every: int) -> tuple[int, int]:
 @compute_twice.misconception("You count segments. Count the layers in them.")
 def segments_counted(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every)[0], len(_segments(layers, every)) - 1
+
+
+@compute_twice.misconception("You count all segments. Count the layers that are computed again.")
+def all_segments_counted(layers: int, every: int) -> tuple[int, int]:
+    return _simulated(layers, every)[0], len(_segments(layers, every))
+
+
+@compute_twice.misconception("You subtract a whole segment from the layers. The last segment may be shorter.")
+def last_segment_whole(layers: int, every: int) -> tuple[int, int]:
+    lengths = _segments(layers, every)
+    return _simulated(layers, every)[0], sum(lengths) - min(every, layers)
+
+
+@compute_twice.misconception(
+    "You subtract the remainder of the layers. If it is 0, the last segment is a whole one, and is not computed again."
+)
+def remainder_of_zero(layers: int, every: int) -> tuple[int, int]:
+    return _simulated(layers, every)[0], layers - layers % every if every else 0
+
+
+@compute_twice.misconception(
+    "The input of the segment in work is missing. It stays in memory until the gradient has passed."
+)
+def own_input_forgotten(layers: int, every: int) -> tuple[int, int]:
+    most, again = _simulated(layers, every)
+    return most - 1, again
+
+
+@compute_twice.misconception("You reject a segment that is longer than the model. It is allowed: there is one segment.")
+def refuses_long_segments(layers: int, every: int) -> tuple[int, int]:
+    if every > layers:
+        raise ValueError("the segment is longer than the model")
+    return _simulated(layers, every)
 
 
 @compute_twice.misconception("You look only at the end of the forward pass. The peak may come in the backward pass.")

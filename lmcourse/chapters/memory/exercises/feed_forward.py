@@ -139,6 +139,18 @@ def one_hidden_tensor_more(B: int, S: int, D: int, d_ff: int, p: int = 2, gated:
     return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 3)
 
 
+@mlp_activations.misconception(
+    "With a gate you count five hidden tensors. The product's result is kept once, as the input of down: four in all."
+)
+def five_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 2)
+
+
+@mlp_activations.misconception("You make a gated layer narrower than d_ff. It is d_ff wide, as given.")
+def narrower_with_a_gate(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _mlp(B, S, D, 2 * d_ff // 3 if gated else d_ff, p, gated)
+
+
 @mlp_activations.misconception("You count every tensor. Count only the tensors that the backward pass reads.")
 def nothing_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=5 if gated else 3)

@@ -158,6 +158,26 @@ def untied_head(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 1 + 50_257 * 12_288 / gpt_3_parameters(), *STATES)
 
 
+@gpt3_case.misconception(
+    "You count the vocabulary twice, for embedding and head, and no positions. N has V vectors for tokens and 2048 for "
+    "positions."
+)
+def head_for_positions(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), (BLOCKS + 2 * 50_257 * 12_288) / gpt_3_parameters(), *STATES)
+
+
+@gpt3_case.misconception("Your activations are those of one text. There are B texts.")
+def one_text(B: int, S: int, T: int = 1) -> Sizes:
+    return _gpt3(B, S, T) | {"activations": _gpt3(1, S, T)["activations"]}
+
+
+@gpt3_case.misconception(
+    "You divide the activations by T twice. What tensor_parallel_bytes returns is for one device already."
+)
+def activations_divided_twice(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 1 / T, "activations")
+
+
 WITH_BIASES = 1 + (13 * 96 + 2) * 12_288 / gpt_3_parameters()
 """N with the biases of all matrices and the scales and shifts of the norms."""
 

@@ -135,6 +135,26 @@ def one_head(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, 1, E, p)
 
 
+@scores_take_over.misconception(
+    "Your scores have two tensors. There is a third with a number for each head and pair: the mask, 1 byte each."
+)
+def scores_without_the_mask(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _from(D, A, E, p, pairs=2 * p - 1)
+
+
+@scores_take_over.misconception("The feed-forward layer is missing among the rest.")
+def no_feed_forward(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return D * (7 * p + 1) // (A * (2 * p + 1)) + 1
+
+
+@scores_take_over.misconception(
+    "At your length the scores are a third of the total, half as much as the rest. They should be more than the rest."
+)
+def half_of_the_rest(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    scores, rest = block_bytes(1, D, A, E, p)
+    return rest // (2 * scores) + 1
+
+
 @scores_take_over.variant
 def solved(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return 2 * D * (p * (E + 4) + 1) // (A * (2 * p + 1)) + 1

@@ -35,6 +35,7 @@ measured_activations = Exercise(
         layers("GELU keeps its input, ReLU its result", "nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8), nn.ReLU()", X),
         branch("a sum keeps nothing", "nn.Linear(4, 4)", "x + self.inside(x)", X),
         branch("a mask of one byte", "nn.Linear(4, 4)", "x + self.inside(x) * (x > 5)", X),
+        branch("one tensor, kept twice", "nn.Linear(4, 4)", "(lambda y: y * y)(self.inside(x))", X),
         branch("two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X),
         layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
         layers("as large as the weights", "nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)", X[0, :1].expand(4, 4).clone()),
@@ -96,9 +97,32 @@ def counted_twice(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_without(_kept(block, x), _owned(block)))
 
 
-@measured_activations.misconception("Your sum contains the parameters. They are in memory anyway.")
+@measured_activations.misconception(
+    "You compare the addresses of tensors. Two views of one storage may have different ones: compare the addresses of "
+    "their storages."
+)
+def by_address_of_the_tensor(block: nn.Module, x: Tensor) -> Bytes:
+    own = {tensor.data_ptr() for tensor in _owned(block)}
+    kept = {tensor.data_ptr(): tensor for tensor in _kept(block, x) if tensor.data_ptr() not in own}
+    return _sizes(kept.values())
+
+
+@measured_activations.misconception("Your sum contains the block's own tensors, such as its weights. Leave them out.")
 def with_parameters(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_without(_once(_kept(block, x)), block.buffers()))
+    return _sizes(_once(_kept(block, x)))
+
+
+@measured_activations.misconception(
+    "You leave out tensors that are not floating-point. Masks and indices are kept, too."
+)
+def floats_only(block: nn.Module, x: Tensor) -> Bytes:
+    kept = _once(_without(_kept(block, x), _owned(block)))
+    return _sizes(tensor for tensor in kept if tensor.is_floating_point())
+
+
+@measured_activations.misconception("Your keys are dtypes of torch. They should be texts: str(tensor.dtype).")
+def dtypes_as_keys(block: nn.Module, x: Tensor) -> dict[torch.dtype, int]:
+    return {getattr(torch, name.removeprefix("torch.")): size for name, size in _by_the_course(block, x).items()}
 
 
 @measured_activations.misconception(

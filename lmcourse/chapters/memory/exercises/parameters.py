@@ -217,6 +217,26 @@ def no_biases_of_keys(config: Sizes) -> int:
     return _count(config) - int(config["biases"] * config["layers"] * 2 * kv)
 
 
+@parameter_count.misconception("Your separate head has a bias. Only the matrices of the layers have one.")
+def separate_head_with_a_bias(config: Sizes) -> int:
+    return _count(config) + int(config["biases"] and not config["tied"]) * int(config["vocab_size"])
+
+
+@parameter_count.misconception("The four biases of attention are missing: those of queries, keys, values and output.")
+def no_biases_of_attention(config: Sizes) -> int:
+    kv = config["d_model"] // config["heads"] * config["kv_heads"]
+    return _count(config) - int(config["biases"] * config["layers"] * 2 * (config["d_model"] + kv))
+
+
+@parameter_count.misconception(
+    "Your queries are as narrow as keys and values. They have `heads` heads: d_model numbers."
+)
+def narrow_queries(config: Sizes) -> int:
+    kv = config["d_model"] // config["heads"] * config["kv_heads"]
+    rows = config["d_model"] + int(config["biases"])
+    return _count(config) - int(config["layers"] * rows * (config["d_model"] - kv))
+
+
 @parameter_count.misconception("You count one norm a layer. There are two, and a last one after all layers.")
 def one_norm_a_layer(config: Sizes) -> int:
     return _count(config) - int(config["layers"] * (1 + config["biases"]) * config["d_model"])

@@ -105,7 +105,7 @@ def moment_of_the_largest_tensor(events: list[int]) -> Peak:
 
 
 @peak_and_moment.misconception(
-    "You reset the sum to 0 when it becomes negative. Memory from before the step was released, so less is in use."
+    "Your sum never falls below 0. It may: when memory from before the step is released, less is in use."
 )
 def never_below_zero(events: list[int]) -> Peak:
     in_use, sums = 0, []
@@ -364,6 +364,24 @@ def block_for_activations(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
     return (block if recompute else activations) + (3 + keep_logits) * 4 * B * S * V
+
+
+@step_peak.misconception(
+    "You count a copy of the logits beside the recomputed block, even if no variable holds it. It is gone by then."
+)
+def copy_beside_the_block(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    logits = 4 * B * S * V
+    return activations + max(3 * logits, (block + logits) * recompute) + logits * keep_logits
+
+
+@step_peak.misconception("You take the smaller of the two moments. The peak is the larger.")
+def smaller_moment(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    logits = 4 * B * S * V
+    return activations + (min(3 * logits, block) if recompute else 3 * logits) + logits * keep_logits
 
 
 @step_peak.variant

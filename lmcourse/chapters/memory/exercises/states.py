@@ -66,6 +66,7 @@ state_bytes = Exercise(
         case("Llama 3 8B, inference", 8_030_261_248, "inference"),
         case("no such precision", 1000, "int4"),
         case("no such optimiser", 1000, "fp32", "adafactor"),
+        case("no such optimiser, inference", 1000, "inference", "adafactor"),
     ],
     hidden_cases=_state_cases,
     hints=[
@@ -198,6 +199,25 @@ def anything_goes(parameters: int, precision: str, optimiser: str = "adamw") -> 
     return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
 
 
+@state_bytes.misconception("In inference you never look at `optimiser`: an unknown word is a ValueError there, too.")
+def inference_takes_any_word(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "adamw" if precision == "inference" else optimiser)
+
+
+@state_bytes.misconception("Your mixed-16 has no master weights. It differs from mixed in the gradients only.")
+def no_master_weights_in_mixed_16(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    fewer = 4 * parameters if precision == "mixed-16" else 0
+    return states | {"optimiser": states["optimiser"] - fewer}
+
+
+@state_bytes.misconception("You take 8 bits for 8 bytes: each of the two moments has one byte.")
+def eight_bytes_for_each(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    more = 14 * parameters if optimiser == "adamw-8bit" and precision != "inference" else 0
+    return states | {"optimiser": states["optimiser"] + more}
+
+
 @state_bytes.variant
 def sums_of_numbers(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
     if precision not in ("fp32", "mixed", "mixed-16", "inference"):
@@ -290,6 +310,7 @@ largest_model = Exercise(
         case("one card, inference", 80, 1, "inference"),
         case("one card, training", 80, 1, "mixed"),
         case("two cards of 24 GB, mixed", 24, 2, "mixed"),
+        case("gradients in 16 bits", 24, 4, "mixed-16"),
     ],
     hidden_cases=_largest_cases,
     hints=[
@@ -342,7 +363,9 @@ def in_billions(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices // sum(_states(1, precision).values())
 
 
-@largest_model.misconception("Return a whole number: 35555555555 parameters, not 35555555555.56.")
+@largest_model.misconception(
+    "You do not round down: in mixed precision 35555555555 parameters fit, and no part of another one."
+)
 def a_fraction(gigabytes: int, devices: int, precision: str) -> float:
     return gigabytes * devices * 10**9 / sum(_states(1, precision).values())
 
@@ -361,21 +384,21 @@ def rounded(gigabytes: int, devices: int, precision: str) -> int:
 
 @largest_model.variant
 def rounded_down(gigabytes: int, devices: int, precision: str) -> int:
-    per_parameter = {"fp32": 16, "mixed": 18, "inference": 2}[precision]
+    per_parameter = {"fp32": 16, "mixed": 18, "mixed-16": 16, "inference": 2}[precision]
     return int(gigabytes * 1e9 * devices / per_parameter)
 
 
 @largest_model.variant
 def exactly(gigabytes: int, devices: int, precision: str) -> int:
     room = sum(Fraction(gigabytes) * 1_000_000_000 for _ in range(devices))
-    numbers = {"fp32": [4, 4, 4, 4], "mixed": [2, 4, 4, 4, 4], "inference": [2]}
+    numbers = {"fp32": [4] * 4, "mixed": [2, 4, 4, 4, 4], "mixed-16": [2, 2, 4, 4, 4], "inference": [2]}
     return int(room // sum(numbers[precision]))
 
 
 @largest_model.variant
 def searched(gigabytes: int, devices: int, precision: str) -> int:
     """Search by halving: the states of `fits` parameters fit, but those of `too_many` parameters do not."""
-    room, each = gigabytes * devices * 10**9, {"fp32": 16, "mixed": 18}.get(precision, 2)
+    room, each = gigabytes * devices * 10**9, {"mixed": 18, "inference": 2}.get(precision, 16)
     fits, too_many = 0, room
     while too_many - fits > 1:
         middle = (fits + too_many) // 2

@@ -80,7 +80,6 @@ def _hidden(random: Random) -> list[Case]:
         _ask("gradients from before", OLD + TWO, **A, **SHORT),
         _ask("asked twice", TWO + "\n" + TWO, **A, **SHORT),
         _ask("an unused parameter", UNUSED + TWO, **A, **B),
-        _ask("no targets at all", TWO, **none, **SILENT),
         _ask("nothing at all", "accumulate(model, [])"),
         _ask("a batch without targets first", TWO, **none, **B),
         _ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT),
@@ -144,6 +143,7 @@ accumulate = Exercise(
         _ask("two equal batches", TWO, **A, **B),
         _ask("four targets and one", TWO, **A, **SHORT),
         _ask("a batch without targets", TWO, **A, **SILENT),
+        _ask("no target counts", "accumulate(model, [(x2, y2), (x2, y2)])", **SILENT),
         _ask("a single batch", "accumulate(model, [(x1, y1)])", **A),
         _ask("gradients from before", OLD + TWO, **A, **B),
         _ask("one target and four", TWO, x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
@@ -280,7 +280,33 @@ def loss_is_the_sum(model: Any, batches: Batches) -> Result:
 @accumulate.misconception("Your result includes the gradients that were in `.grad` before.")
 def old_gradients(model: Any, batches: Batches) -> Result:
     loss, new = Accumulated()(model, batches)
-    return loss, [n if p.grad is None else n + p.grad for n, p in zip(new, model.parameters(), strict=True)]
+    for gradient, p in zip(new, model.parameters(), strict=True):
+        p.grad = gradient if p.grad is None else p.grad.add_(gradient)
+    return loss, [p.grad for p in model.parameters() if p.grad is not None]
+
+
+@_wrong("If no target counts, you divide by 0. The loss and all gradients should be 0 then.")
+class DividesByZero(Accumulated):
+    def count(self, batches: Batches) -> int:
+        return sum(int((targets >= 0).sum()) for _, targets in batches)
+
+
+@accumulate.misconception(
+    "You weight each batch by its number of texts. Weight it by the number of targets that count."
+)
+def weighted_by_texts(model: Any, batches: Batches) -> Result:
+    found, whole = [torch.zeros_like(p) for p in model.parameters()], 0.0
+    texts = sum(len(targets) for _, targets in batches)
+    for inputs, targets in batches:
+        loss, gradients = Accumulated()(model, [(inputs, targets)])
+        whole += loss * len(targets) / texts
+        found = [total + gradient * len(targets) / texts for total, gradient in zip(found, gradients, strict=True)]
+    return whole, found
+
+
+@accumulate.misconception("The loss is right, but your gradients are those of the sum: divide them by the same number.")
+def gradients_of_the_sum(model: Any, batches: Batches) -> Result:
+    return Accumulated()(model, batches)[0], NeverDivided()(model, batches)[1]
 
 
 @accumulate.misconception(

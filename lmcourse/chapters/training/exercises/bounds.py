@@ -59,6 +59,7 @@ initial_bounds = Exercise(
         case("He, 512 in", "he", 512, 3072, 3.0),
         case("a sharper cut", "lecun", 1024, 64, 2.0),
         case("a rule that nobody knows", "kaiming", 512, 512, 3.0),
+        case("a capital letter", "Xavier", 512, 512, 3.0),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -104,6 +105,24 @@ def by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
 def sum_of_both_ends(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     std = _reference(rule, fan_in, fan_out, cut)[0]
     return _with(rule, fan_in, fan_out, cut, std / math.sqrt(2) if rule == "xavier" else std)
+
+
+@initial_bounds.misconception(
+    "You average two standard deviations for Xavier. The rule averages the *numbers* of inputs and outputs."
+)
+def mean_of_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    std = (fan_in**-0.5 + fan_out**-0.5) / 2 if rule == "xavier" else None
+    return _with(rule, fan_in, fan_out, cut, std)
+
+
+@initial_bounds.misconception("Your He rule uses the number of outputs. It uses fan_in, like LeCun's.")
+def he_by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with(rule, fan_out if rule == "he" else fan_in, fan_out, cut)
+
+
+@initial_bounds.misconception("You accept capital letters. The three names are exact, so Xavier is an unknown rule.")
+def any_case(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _reference(rule.lower(), fan_in, fan_out, cut)
 
 
 @initial_bounds.misconception("You cut on one side only, so the mean of the weights is not 0.")

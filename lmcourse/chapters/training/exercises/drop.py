@@ -63,6 +63,7 @@ dropout = Exercise(
         case("half", torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True]), 0.5),
         case("a large p", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
         case("more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
+        case("p = 0, in fp64", torch.tensor([3.0, -1.0]).double(), torch.tensor([True, True]), 0.0),
         case("no chance to stay", torch.ones(2), torch.tensor([False, False]), 1.0),
         case("no probability", torch.ones(2), torch.tensor([True, True]), -0.25),
     ],
@@ -136,6 +137,32 @@ def deviation(x: Tensor, keep: Tensor, p: float) -> Result:
 def variance_of_the_entries(x: Tensor, keep: Tensor, p: float) -> Result:
     right = _reference(x, keep, p)[0]
     return right, right.var(unbiased=False)
+
+
+@dropout.misconception(
+    "The result is right. You return how far this one result is from x, squared. Average that over all masks."
+)
+def squared_error(x: Tensor, keep: Tensor, p: float) -> Result:
+    right = _reference(x, keep, p)[0]
+    return right, (right - x).square()
+
+
+@dropout.misconception("The result is right. Your variance is the same for every entry: it should grow with x².")
+def variance_without_x(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, torch.full_like(x, p / (1 - p)))
+
+
+@dropout.misconception("You return fp32, whatever `x` is. Return both tensors in the dtype of `x`.")
+def always_fp32(x: Tensor, keep: Tensor, p: float) -> Result:
+    right, variance = _reference(x, keep, p)
+    return right.float(), variance.float()
+
+
+@dropout.misconception("You reject p = 0. It is a probability: nothing is dropped, and the variance is 0.")
+def refuses_zero(x: Tensor, keep: Tensor, p: float) -> Result:
+    if p == 0:
+        raise ValueError("p must be above 0")
+    return _reference(x, keep, p)
 
 
 @dropout.misconception("The result is right. The variance of an entry does not depend on the mask that was drawn.")

@@ -48,7 +48,9 @@ HEARD = (
     BEGIN
     + """\
 heard = []
-losses = fit(model, small_loader({batch}), replace(settings, report=lambda step, loss: heard.append([step, loss])))
+def report(step, loss):
+    heard.append([step, loss, len(settings.snapshots)])
+losses = fit(model, small_loader({batch}), replace(settings, report=report))
 heard
 """
 )
@@ -84,8 +86,10 @@ class Fitted:
     """A right answer with a method for each part: wrong answers replace one part. The micro-batches of an update are
     read as one batch."""
 
+    optimizer: type[torch.optim.Optimizer] = torch.optim.AdamW
+
     def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        optimizer = torch.optim.AdamW(self.groups(model, settings), lr=settings.rate)
+        optimizer = self.optimizer(self.groups(model, settings), lr=settings.rate)  # type: ignore[call-arg]
         run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
         if start is not None:
             self.resume(start, run)
@@ -96,9 +100,9 @@ class Fitted:
             loss = self.gradient(run, self.batches(loader, settings))
             self.clip(model, settings)
             optimizer.step()
-            self.finish(run, settings)
             losses.append(loss)
-            settings.report(run.step, loss)
+            settings.report(run.step + 1, loss)
+            self.finish(run, settings)
         self.end(run, settings)
         return losses
 
@@ -176,7 +180,7 @@ fit = Exercise(
         _ask("a snapshot every two updates", RUN + KEPT, steps=5, every=2),
         _ask("stopped and resumed, with dropout", BEGIN + RESUMED, steps=5, every=2, which=0, decay=3, dropout=0.25),
         _ask("the power fails", BEGIN + POWER_CUT, steps=5, every=2, fails=3, micro_batches=1),
-        _ask("what is reported", HEARD, steps=3),
+        _ask("what is reported, and when", HEARD, steps=3, every=2),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -229,6 +233,18 @@ class OneGroup(Fitted):
 class DefaultDecay(Fitted):
     def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
         return [{**group, "weight_decay": 0.01} for group in super().groups(model, settings)]
+
+
+@_wrong("Your matrices decay with AdamW's default of 0.01. Give their group settings.weight_decay.")
+class DefaultForMatrices(Fitted):
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        matrices, rest = super().groups(model, settings)
+        return [{**matrices, "weight_decay": 0.01}, rest]
+
+
+@_wrong("You use Adam, whose decay passes through the moments. Use AdamW, whose decay does not.")
+class AdamWithoutW(Fitted):
+    optimizer = torch.optim.Adam
 
 
 @_wrong("Nothing decays in your run. The matrices have a weight decay of settings.weight_decay.")
@@ -357,9 +373,6 @@ class StepsMore(Fitted):
     def updates(self, run: Any, settings: Any) -> int:
         return int(settings.steps)
 
-    def factor(self, step: int, settings: Any) -> float:
-        return super().factor(min(step, settings.steps - 1), settings)
-
 
 @_wrong("You take the snapshot before you increase run.step, so the resumed run does one update twice.")
 class SnapshotTooEarly(Fitted):
@@ -378,6 +391,18 @@ class SnapshotFirst(Fitted):
         run.step += 1
         if (run.step - 1) % settings.every == 0:
             settings.snapshots.append(Kept(run))
+
+
+@_wrong("You take the snapshot before you call settings.report. It comes after the report.")
+class SnapshotBeforeReport(Fitted):
+    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+        self.report, self.told = settings.report, [(0, 0.0)]
+        later = replace(settings, report=lambda step, loss: self.told.append((step, loss)))
+        return super().__call__(model, loader, later, start)
+
+    def finish(self, run: Any, settings: Any) -> None:
+        super().finish(run, settings)
+        self.report(*self.told[-1])
 
 
 @_wrong("You take one snapshot, at the end. A run that fails before its end then leaves nothing.")

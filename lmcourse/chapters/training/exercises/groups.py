@@ -67,6 +67,7 @@ decay_groups = Exercise(
         case("a single number", {"temperature": [], "head.weight": [8, 4]}, []),
         case("biases with other names", {"w": [8, 8], "shift": [8], "a": [3, 8], "gain": [8]}, []),
         case("a convolution", {"stem.weight": [64, 3, 16], "stem.bias": [64]}, []),
+        case("names that mislead", {"norm": [4], "norm_mixer": [4, 4], "out": [4, 2]}, ["norm", "out"]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -111,6 +112,17 @@ def by_name(shapes: Shapes, norms: list[str]) -> Groups:
 @decay_groups.misconception("You find biases by their name. A bias is anything with one axis, whatever its name.")
 def biases_by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name not in norms and "bias" not in name], shapes)
+
+
+@decay_groups.misconception("You recognise norms by the word `norm`. The list `norms` has their names.")
+def norms_by_name(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name, shape in shapes.items() if len(shape) >= 2 and "norm" not in name], shapes)
+
+
+@decay_groups.misconception("You leave out names that contain the name of a norm. Only the whole name counts.")
+def names_within_names(shapes: Shapes, norms: list[str]) -> Groups:
+    matrices = [name for name, shape in shapes.items() if len(shape) >= 2]
+    return _by([name for name in matrices if not any(norm in name for norm in norms)], shapes)
 
 
 @decay_groups.misconception("The two lists are swapped: the first one decays.")

@@ -79,6 +79,7 @@ train_in_half = Exercise(
         case("downwards", 2.0, [-0.003, -0.003, -0.00390625 - 2.0**-18], False),
         case("ends between two numbers", 1.0, [0.0029296875, 0.0029296875], True),
         case("ends on a tie", 1.0, [0.00390625, *[2.0**-25] * 8], True),
+        case("up to 2 and back", 1.0, [1.0, *[2.0**-25] * 8, 0.00390625 - 1], True),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -117,7 +118,24 @@ def master_in_bf16(weight: float, updates: list[float], master: bool) -> float:
     "You return the master copy. Return it rounded to bf16: the forward pass uses the rounded weight."
 )
 def master_returned(weight: float, updates: list[float], master: bool) -> float:
-    return sum(updates, weight) if master else _reference(weight, updates, False)
+    if not master:
+        return _reference(weight, updates, False)
+    for update in updates:
+        weight = _single(weight + _single(update))
+    return weight
+
+
+@train_in_half.misconception(
+    "You add up the updates first, and the weight at the end. Add each update to the weight: updates that are lost "
+    "beside the weight are not lost beside each other."
+)
+def updates_apart(weight: float, updates: list[float], master: bool) -> float:
+    if not master:
+        return _reference(weight, updates, False)
+    total = 0.0
+    for update in updates:
+        total = _single(total + _single(update))
+    return round_to(_single(weight + total), BF16)
 
 
 @train_in_half.misconception("You round to fp16, whose significand has 11 bits. The significand of bf16 has 8.")

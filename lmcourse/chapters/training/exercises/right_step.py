@@ -62,4 +62,19 @@ def parameters_of_groups(
     return loss.detach().item()
 
 
-RIGHT_STEPS = (by_log_softmax, clips_by_hand, parameters_of_groups)
+def clears_twice(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=dtype, enabled=dtype is not None):
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), limit)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()  # saves memory until the next step
+    return loss.item()
+
+
+RIGHT_STEPS = (by_log_softmax, clips_by_hand, parameters_of_groups, clears_twice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import numpy as np
@@ -53,12 +54,14 @@ wsd_factor = Exercise(
     cases=[
         case("the first of all steps", 0, 100, 10, 20),
         case("the last of the warm-up", 9, 100, 10, 20),
+        case("in the warm-up, with a floor of 0.2", 4, 100, 10, 20, floor=0.2),
         case("in the long middle", 60, 100, 10, 20),
         case("the first of the decay", 80, 100, 10, 20),
         case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
         case("a quarter of the way down to 0.2", 85, 100, 10, 20, floor=0.2),
         case("the last step", 99, 100, 10, 20),
         case("after the end", 150, 100, 10, 20, floor=0.1),
+        case("phases that fill the run", 50, 100, 60, 40),
         case("phases that do not fit", 5, 100, 60, 50),
     ],
     hidden_cases=_hidden,
@@ -135,6 +138,27 @@ def exponential(step: int, steps: int, warmup: int, decay: int, floor: float = 0
     if step < steps - decay or step >= steps:
         return right
     return float(floor ** ((step - (steps - decay)) / decay))
+
+
+@wsd_factor.misconception("Your decay follows a cosine. Use a straight line from 1 to the floor.")
+def cosine(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    if step < steps - decay or step >= steps:
+        return right
+    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - (steps - decay)) / decay)) / 2
+
+
+@wsd_factor.misconception("Your warm-up starts from the floor. The floor belongs to the decay alone.")
+def warm_up_from_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    return floor + (1 - floor) * right if step < warmup else right
+
+
+@wsd_factor.misconception("You reject phases that fill the run exactly. Only phases longer than the run are wrong.")
+def refuses_full_runs(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if warmup + decay >= steps:
+        raise ValueError("the phases do not fit into the run")
+    return _factor(step, steps, warmup, decay, floor)
 
 
 @wsd_factor.misconception("If the two phases are longer than the run, raise ValueError at any step.")

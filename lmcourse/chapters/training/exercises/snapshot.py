@@ -66,6 +66,17 @@ more = torch.rand(0)
 run.train(2)
 """
 
+OBJECTS = """\
+run = SmallRun(seed={seed})
+before = run.train(2)
+kept = Snapshot(run)
+other = SmallRun(seed={other})
+parts = [other.model, other.optimizer, other.loader]
+kept.restore(other)
+[now is part for now, part in zip([other.model, other.optimizer, other.loader], parts)]
+"""
+"""Script that looks whether a restored run still has its own objects."""
+
 
 def _ask(name: str, lines: str, optimizer: str = "", **numbers: int) -> Case:
     text = lines.format(**{"seed": 0, "other": 1, "before": 3, **numbers})
@@ -128,6 +139,7 @@ Snapshot = Exercise(
         _ask("into a run that has trained for longer", OLD_RUN),
         _ask("two snapshots of one run", BOTH),
         _ask("into the same run", ASIDE),
+        _ask("the run keeps its objects", OBJECTS),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -165,6 +177,17 @@ class Reseeded(Kept):
     def restore(self, run: Any) -> None:
         super().restore(run)
         torch.manual_seed(0)
+
+
+@Snapshot.misconception("You keep the generator's seed. That starts its numbers from the beginning: keep its state.")
+class SeedKept(Kept):
+    def __init__(self, run: Any) -> None:
+        super().__init__(run)
+        self.seed = torch.initial_seed()
+
+    def restore(self, run: Any) -> None:
+        super().restore(run)
+        torch.manual_seed(self.seed)
 
 
 @Snapshot.misconception("The step is not restored, so the schedule is at another learning rate.")
@@ -251,6 +274,15 @@ class RestoresItsOwn(Kept):
 class ModelReplaced(Kept):
     def restore(self, run: Any) -> None:
         run.model = deepcopy(run.model)
+        super().restore(run)
+
+
+@Snapshot.misconception(
+    "You put copies in the place of the run's model and optimizer. The objects stay: load the state into them."
+)
+class ObjectsReplaced(Kept):
+    def restore(self, run: Any) -> None:
+        run.model, run.optimizer = deepcopy((run.model, run.optimizer))
         super().restore(run)
 
 

@@ -32,9 +32,9 @@ HALF = """\
 seen = []
 model.register_forward_hook(lambda module, given, output: seen.append(str(output.dtype)))
 train_step(model, x, y, optimizer, scaler, {limit}, torch.DTYPE)
-[*seen, str(last.weight.grad.dtype)]
+[*seen, str(getattr(last.weight.grad, 'dtype', torch.float32))]
 """
-"""Script that takes a step in 16 bits: the loss, and the dtypes of the logits and of a gradient."""
+"""Script that takes a step in 16 bits: the loss, and the dtypes of the logits and of a gradient, if one is left."""
 BF16, FP16 = HALF.replace("DTYPE", "bfloat16"), HALF.replace("DTYPE", "float16")
 LOOK = "first.weight\nlast.weight"
 
@@ -210,6 +210,15 @@ class NeverZeroes(Step):
         pass
 
 
+@_wrong(
+    "You clear the gradients after the step only. Gradients from before the first step still count: clear them first."
+)
+class ZeroesAfterwards(NeverZeroes):
+    def finish(self, optimizer: Any, scaler: Any) -> None:
+        super().finish(optimizer, scaler)
+        optimizer.zero_grad()
+
+
 @_wrong("You set the gradients to zero between the backward pass and the step, so the step moves nothing.")
 class ZeroesTooLate(Step):
     def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
@@ -293,8 +302,12 @@ class NeverUpdates(Step):
 
 @_wrong("You return the scaled loss. A plot needs the loss itself.")
 class ReturnsScaled(Step):
+    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
+        self.scaled = scaler.scale(loss)
+        self.scaled.backward()
+
     def result(self, loss: Tensor, scaler: Any) -> Any:
-        return scaler.scale(loss).item()
+        return self.scaled.item()
 
 
 @_wrong(
@@ -309,6 +322,15 @@ class ReturnsGraph(Step):
 class SumsTargets(Step):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+@_wrong(
+    "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap the two axes, or flatten b and s."
+)
+class ReshapesLogits(Step):
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        b, s, v = logits.shape
+        return F.cross_entropy(logits.float().reshape(b, v, s), targets)
 
 
 @_wrong("You use the last position of each text only. Every position has a target.")

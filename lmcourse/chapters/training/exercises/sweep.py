@@ -18,7 +18,6 @@ def _steps(lengths: list[int], decays: list[int]) -> tuple[int, int]:
 def _hidden_sweeps(random: Random) -> list[Case]:
     fixed = [
         case("a single length", [1000], [200]),
-        case("no sweep", [], []),
         case("decays as long as the runs", [300, 200, 100], [300, 200, 100]),
         case("no decay at all", [100, 400, 200], [0, 0, 0]),
         case("the longest decays earliest", [1000, 900], [600, 100]),
@@ -45,9 +44,11 @@ sweep_steps = Exercise(
     cases=[
         case("two lengths", [100, 200], [20, 40]),
         case("five, each twice the one before", [100, 200, 400, 800, 1600], [20, 40, 80, 160, 320]),
-        case("not sorted", [300, 100], [30, 10]),
+        case("not sorted", [300, 100], [10, 30]),
         case("the longest parts earliest", [100, 90], [60, 10]),
         case("one length", [50], [5]),
+        case("two equal runs", [100, 100], [20, 20]),
+        case("no sweep", [], []),
     ],
     hidden_cases=_hidden_sweeps,
     hints=[
@@ -96,6 +97,22 @@ def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
 @sweep_steps.misconception("You take the last length as the longest. The list need not be sorted.")
 def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
+
+
+@sweep_steps.misconception("You take the longest decay off the longest run. Each run has a decay of its own.")
+def longest_of_both(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), max(lengths, default=0) - max(decays, default=0) + sum(decays)
+
+
+@sweep_steps.misconception("You sort the two lists separately, so some runs get the decay of another run.")
+def sorted_apart(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), _steps(sorted(lengths), sorted(decays))[1]
+
+
+@sweep_steps.misconception("You count equal runs once. Each of them pays for its own decay.")
+def equal_runs_once(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    runs = sorted(set(zip(lengths, decays, strict=True)))
+    return sum(lengths), _steps([length for length, _ in runs], [decay for _, decay in runs])[1]
 
 
 @sweep_steps.misconception("You swapped the two numbers: the cosines come first.")

@@ -103,6 +103,19 @@ def by_outputs(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
     }
 
 
+@width_factors.misconception(
+    "You use one factor for all matrices. Each needs the factor of its own inputs: not all widths grow alike."
+)
+def one_factor(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    sums = [name for name, shape in shapes.items() if len(shape) == 2 and name not in embeddings]
+    return {name: base[sums[0]][1] / shapes[sums[0]][1] if name in sums else 1.0 for name in shapes}
+
+
+@width_factors.misconception("Your factors are never above 1. A model narrower than the base takes a larger rate.")
+def never_above_one(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: min(1.0, factor) for name, factor in _reference(shapes, base, embeddings).items()}
+
+
 @width_factors.misconception("You scale norms and biases as well. Each of their entries acts on one feature only.")
 def vectors_too(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
     return {
