@@ -90,6 +90,13 @@ def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / ((kernels[0][1] + kernels[-1][2]) * bytes_each)
 
 
+@elementwise_intensity.misconception(
+    "You count one read and one write for every kernel. Some read two arrays: use the numbers that are given."
+)
+def two_arrays_each(kernels: Kernels, bytes_each: int) -> float:
+    return sum(k[0] for k in kernels) / (2 * len(kernels) * bytes_each)
+
+
 @elementwise_intensity.misconception("You multiply by 8, which gives bits. Intensity is per byte.")
 def per_bit(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 8 * bytes_each)
