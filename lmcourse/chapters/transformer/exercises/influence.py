@@ -65,10 +65,13 @@ def _leak(mix: Tensor, size: float) -> Tensor:
     return mix + size * torch.ones_like(mix).triu(1).tril(1)
 
 
+BALANCED = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
+"""Outputs whose two numbers always add up to 0."""
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     table, text = normal64(fixed, 9, 4), integers(fixed, 5, low=0, high=8, dtype=torch.int64)
-    balanced = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
     return [
         _ask("other models", _window(5, 3), table, text, TWICE),
         _ask("other models", _causal(5).T, table, text),
@@ -88,7 +91,6 @@ def _hidden(random: Random) -> list[Case]:
         _ask("tokens that look alike", _causal(6), TWINS, 5 - TEXT),
         _ask("tokens that look alike", _causal(4), table[[1, 1, 1, 2]], torch.tensor([2, 3, 0, 1])),
         _ask("a model that hears nothing", _causal(5), table, text, SILENT),
-        _ask("changes that cancel", _causal(3), balanced, torch.tensor([0, 1, 2])),
         _ask("tokens stay", _causal(5), table, text, asked=f"y = {ASKED}\ntokens\ny"),
         *(
             _ask(
@@ -116,6 +118,7 @@ influence = Exercise(
         _ask("a decoder with rounding errors", _leak(_causal(4), 1e-9), TABLE, TEXT[:4]),
         _ask("a model that ignores its text", _causal(3), TABLE, TEXT[:3], SILENT),
         _ask("tokens that look alike", _causal(4), TWINS, TEXT[:4]),
+        _ask("changes whose sum is 0", _causal(3), BALANCED, torch.tensor([0, 1, 2])),
         _ask("the text stays", _causal(3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
     ],
     hidden_cases=_hidden,
@@ -235,6 +238,13 @@ def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 @influence.misconception("Your threshold is too coarse: a leak of 1e-4 is enough to learn from. Take 1e-6.")
 def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=1e-2)
+
+
+@influence.misconception(
+    "You add up the numbers of an output before you compare. Changes may cancel: look at the largest of them."
+)
+def sums_compared(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _all_texts_at_once(lambda texts: model(texts).sum(-1, keepdim=True), tokens, vocabulary)
 
 
 @influence.misconception("You try only one other token. A model may treat two tokens alike: try them all.")

@@ -178,6 +178,14 @@ def twice_softmaxed(states: list[Tensor], scale: Tensor, head: Tensor, targets: 
     return found
 
 
+@logit_lens.misconception(
+    "You average probabilities and take the logarithm of the mean. Take it at every position, and average then."
+)
+def log_of_the_mean(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    chosen = [(_norm(state, scale) @ head.T).softmax(-1).gather(-1, targets[..., None]) for state in states]
+    return [-p.mean().log().item() for p in chosen]
+
+
 @logit_lens.misconception("The scale of the final norm is missing.")
 def scale_left_out(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _losses(states, torch.ones_like(scale), head, targets)

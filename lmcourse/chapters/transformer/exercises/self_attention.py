@@ -309,6 +309,34 @@ def viewed_before_the_split(
     return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
 
 
+@self_attention.misconception(
+    "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a head off the shape of `qkv` "
+    "or `out`."
+)
+def width_from_d_sliced(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, (b, s, d) = torch.arange(x.shape[1]), x.shape
+    y, m, n = x @ qkv.T, heads * (d // heads), (heads + kv_heads) * (d // heads)
+    q, k, v = y[..., :m].reshape(b, s, heads, -1), y[..., m:n].reshape(b, s, kv_heads, -1), y[..., n:]
+    values = v.reshape(b, s, kv_heads, -1).transpose(1, 2)
+    mixed = attend(rope(q.transpose(1, 2), at, theta), rope(k.transpose(1, 2), at, theta), values)
+    return _merge(mixed) @ out.T
+
+
+@self_attention.misconception(
+    "Your heads are d / heads wide, so the pieces of your split do not add up to the rows of `qkv`. Read the width of "
+    "a head off the shape of `qkv` or `out`."
+)
+def width_from_d_split(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, width = torch.arange(x.shape[1]), x.shape[-1] // heads
+    pieces = (x @ qkv.T).split([heads * width, kv_heads * width, kv_heads * width], dim=-1)  # type: ignore[no-untyped-call]
+    q, k, v = (rearrange(piece, "b s (h d) -> b h s d", d=width) for piece in pieces)
+    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
+
+
 @self_attention.misconception("You scale the queries by 1/√d_head. `attend` already does that (notebook 08).")
 def scaled_twice(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
