@@ -167,6 +167,19 @@ def over_tokens(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> T
     return _wrong(x, scale, shift, eps, axes=(-2,) if x.ndim > 1 else (-1,))
 
 
+@layer_norm.misconception("You normalise over the first axis. The features are the last one.")
+def over_the_first_axis(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, eps, axes=(0,) if x.ndim > 1 else (-1,))
+
+
+@layer_norm.misconception(
+    "You compute in the dtype of x until the scale comes in. In 16 bits mean and variance lose digits: convert x first."
+)
+def converted_by_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    centred = x - x.mean(dim=-1, keepdim=True)
+    return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
+
+
 @layer_norm.misconception("You use one mean for a whole text. Every token has its own.")
 def over_everything(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))
