@@ -89,6 +89,21 @@ def value_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
     return [_minimum(kind, scale)[0], _minimum(kind)[1]]
 
 
+@activation_minimum.misconception(
+    "x belongs to scale 1, though the value is right. A gate that opens faster has its dip nearer to zero."
+)
+def place_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
+    return [_minimum(kind)[0], _minimum(kind, scale)[1]]
+
+
+@activation_minimum.misconception(
+    "Your value is x + 1, over the scale. That is the minimum of SiLU only: for GELU, evaluate x·Φ(x)."
+)
+def plus_one(kind: str, scale: float = 1.0) -> list[float]:
+    x = _minimum(kind)[0]
+    return [x / scale, (x + 1) / scale]
+
+
 @activation_minimum.misconception("You found the minimum of SiLU for both kinds. GELU dips less, and nearer to zero.")
 def always_silu(kind: str, scale: float = 1.0) -> list[float]:
     return _minimum("silu", scale)
