@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -51,6 +52,7 @@ initial_loss = Exercise(
     minutes=6,
     difficulty=2,
     reference=_by_integration,
+    tolerance=Tolerance(2e-6, 1e-9),  # a logarithm in float32
     cases=[
         case("bytes, logits all alike", 256),
         case("bytes, a spread of 1", 256, 1.0),

@@ -227,6 +227,19 @@ def softmax_over_positions(states: list[Tensor], scale: Tensor, head: Tensor, ta
     return [-z.log_softmax(1).gather(-1, targets[..., None]).mean().item() for z in logits]
 
 
+@logit_lens.misconception("You add up the losses of all positions. Take their mean.")
+def summed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return [loss * targets.numel() for loss in _losses(states, scale, head, targets)]
+
+
+@logit_lens.misconception(
+    "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap two axes, or flatten b and s."
+)
+def reshaped(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    logits = [_norm(state, scale) @ head.T for state in states]
+    return [F.cross_entropy(z.reshape(z.shape[0], z.shape[2], z.shape[1]), targets).item() for z in logits]
+
+
 @logit_lens.misconception("Only the first text is read. The mean is over all texts.")
 def first_text_only(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _losses([state[:1] for state in states], scale, head, targets[:1])

@@ -91,7 +91,7 @@ causal_lm_loss = Exercise(
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
         case("logits of 300", 100 * TEXT.clamp(max=3).flip(1), torch.tensor([[2, 1, 2]])),
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
-        case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
+        edge(case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]]))),
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         case("bf16, logits near 1,000", NEAR_1000, integers(Random(5), 2, 6, low=0, high=4, dtype=torch.int64)),
         script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
@@ -179,6 +179,21 @@ def ignored_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) 
 @causal_lm_loss.misconception("You do not use `ignored`: you always leave out −100.")
 def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens)
+
+
+@causal_lm_loss.misconception(
+    "Your softmax is over the positions. Each position distributes its probability over the vocabulary."
+)
+def softmax_over_positions(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    counts = tokens[:, 1:] != ignored
+    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(1)
+    losses = -log_p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0]
+    return torch.where(counts, losses, 0.0).sum() / counts.sum().clamp(min=1)
+
+
+@causal_lm_loss.misconception("You return a Python number. Return the tensor itself: `backward()` needs its graph.")
+def python_number(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> float:
+    return _by_torch(logits, tokens, ignored).item()
 
 
 @causal_lm_loss.misconception("You return a sum, which grows with the batch. Take the mean.")
