@@ -203,7 +203,7 @@ def nearest_size(parameters: int, vocab_size: int, head_width: int = 128) -> Sha
         for layers in range(math.ceil(d / ASPECTS[1]), d // ASPECTS[0] + 1):
             wanted = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
             shapes.append((layers, d, max(low, min(high, STEP * round(wanted / STEP)))))
-    layers, d, d_ff = min(shapes, key=lambda shape: abs(_size(*shape, vocab_size) - parameters))
+    layers, d, d_ff = min(shapes, key=lambda shape: abs(_size(shape[0], shape[1], shape[2], vocab_size) - parameters))
     return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
 
 

@@ -299,7 +299,7 @@ def relative_tolerance(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     "back."
 )
 def copy_stays_changed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return left_changed(model, tokens.clone(), vocabulary)
+    return left_changed(model, tokens.clone(), vocabulary)  # type: ignore[no-any-return]
 
 
 @influence.misconception("You try only one other token. A model may treat two tokens alike: try them all.")
