@@ -96,7 +96,7 @@ explore(figures.pipeline, length=(1, 64), heads=[4, 8, 16], kv_heads=[1, 2, 4])
 #
 # ### Exercise 1 · Which rows learn?  (1 point · 4 min · ●)
 #
-# A model reads the tokens $0 \dots s-2$ of each text and predicts the tokens $1 \dots s-1$. Return the numbers of the rows of its embedding that get a gradient, sorted, each once. If it is `tied`, the same matrix is the head. `vocabulary` is at least 2.
+# A model reads the tokens $0 \dots s-2$ of each text and predicts the tokens $1 \dots s-1$. Return the numbers of the rows of its embedding that get a gradient, sorted, each once. If it is `tied`, the same matrix is the head. `vocabulary` is at least 2, and a text may have one token only.
 
 # %% exercise="rows_with_gradient"
 def rows_with_gradient(tokens: Int[Tensor, "b s"], vocabulary: int, tied: bool) -> list[int]:

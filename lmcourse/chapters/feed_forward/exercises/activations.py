@@ -148,6 +148,11 @@ def erf_without_one(x: Tensor) -> Tensor:
     return (x.double() * (x.double() / math.sqrt(2)).erf() / 2).to(x.dtype)
 
 
+@gelu.misconception("You halve x inside erf, which makes the curve too wide. For Φ it is erf(x / √2).")
+def divided_by_two(x: Tensor) -> Tensor:
+    return (x.double() * (1 + (x.double() / 2).erf()) / 2).to(x.dtype)
+
+
 @gelu.misconception("You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.")
 def times_root_two(x: Tensor) -> Tensor:
     return (x.double() * (1 + (x.double() * math.sqrt(2)).erf()) / 2).to(x.dtype)

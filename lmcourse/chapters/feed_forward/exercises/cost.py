@@ -50,6 +50,7 @@ elementwise_intensity = Exercise(
         case("a GELU of 20 operations, then its backward pass of 30, in fp32", [[20, 1, 1], [30, 2, 1]], 4),
         case("the backward pass of that GELU in bf16", [[30, 2, 1]], 2),
         case("negate, a GELU, the product with a value, in bf16", [[1, 1, 1], [20, 1, 1], [1, 2, 1]], 2),
+        case("a step of an optimizer, which reads three arrays and writes two, in fp32", [[10, 3, 2]], 4),
         case("square, then add, as two kernels in bf16", [[1, 1, 1], [1, 2, 1]], 2),
     ],
     hidden_cases=_intensity_cases,
@@ -88,6 +89,13 @@ def average_of_ratios(kernels: Kernels, bytes_each: int) -> float:
 )
 def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / ((kernels[0][1] + kernels[-1][2]) * bytes_each)
+
+
+@elementwise_intensity.misconception(
+    "You count one read and one write for every kernel. Some read two arrays: use the numbers that are given."
+)
+def two_arrays_each(kernels: Kernels, bytes_each: int) -> float:
+    return sum(k[0] for k in kernels) / (2 * len(kernels) * bytes_each)
 
 
 @elementwise_intensity.misconception("You multiply by 8, which gives bits. Intensity is per byte.")

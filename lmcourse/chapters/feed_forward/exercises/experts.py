@@ -403,6 +403,37 @@ def balance_detached(
     return y, balance.detach()
 
 
+@moe.misconception("You add x to the result. The block does that (notebook 10): this layer returns what it adds.")
+def adds_the_stream(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, balance = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    return x + y, balance
+
+
+@moe.misconception(
+    "You return x for a token whose experts are all full. They add nothing: its row is 0, and the block adds x."
+)
+def dropped_keep_x(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, balance = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    _, picked = _chosen(x, w_router, k)
+    kept = _kept(picked, _limit(len(x), k, len(w_gate), capacity)).sum(dim=1, keepdim=True)
+    return torch.where(kept > 0, y, x), balance
+
+
+@moe.misconception(
+    "Your p̄ is the mean over the chosen experts only. Every token has a p for each expert, and all of them count."
+)
+def mean_of_the_chosen(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, _ = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    p, picked = _chosen(x, w_router, k)
+    return y, _balanced(p * picked, picked, k)
+
+
 @moe.misconception("You use the capacity as a number of tokens. It is a factor: the limit is ⌊capacity · n · k / E⌋.")
 def capacity_in_tokens(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None

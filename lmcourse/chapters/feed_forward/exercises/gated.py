@@ -140,6 +140,11 @@ def silu_for_glu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kin
     return _glu_ffn(x, w_gate, w_value, w_down, "swiglu" if kind == "glu" else kind)
 
 
+@glu_ffn.misconception("You leave out w_down. The product of gate and value goes down to the width of x again.")
+def without_down(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+    return _gate(x @ w_gate, kind) * (x @ w_value)
+
+
 @glu_ffn.misconception("The values are right, but the gate is detached: W_gate gets no gradient and never learns.")
 def gate_detached(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     return (_gate(x @ w_gate, kind).detach() * (x @ w_value)) @ w_down

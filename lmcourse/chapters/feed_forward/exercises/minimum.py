@@ -59,6 +59,7 @@ activation_minimum = Exercise(
         case("GELU", "gelu"),
         case("x·σ(1.702x), which stands in for GELU", "silu", scale=1.702),
         case("a GELU that opens half as fast", "gelu", scale=0.5),
+        case("a SiLU that opens a tenth as fast: a dip far to the left", "silu", scale=0.1),
     ],
     hidden_cases=_minimum_cases,
     hints=[
@@ -88,6 +89,21 @@ def value_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
     return [_minimum(kind, scale)[0], _minimum(kind)[1]]
 
 
+@activation_minimum.misconception(
+    "x belongs to scale 1, though the value is right. A gate that opens faster has its dip nearer to zero."
+)
+def place_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
+    return [_minimum(kind)[0], _minimum(kind, scale)[1]]
+
+
+@activation_minimum.misconception(
+    "Your value is x + 1, over the scale. That is the minimum of SiLU only: for GELU, evaluate x·Φ(x)."
+)
+def plus_one(kind: str, scale: float = 1.0) -> list[float]:
+    x = _minimum(kind)[0]
+    return [x / scale, (x + 1) / scale]
+
+
 @activation_minimum.misconception("You found the minimum of SiLU for both kinds. GELU dips less, and nearer to zero.")
 def always_silu(kind: str, scale: float = 1.0) -> list[float]:
     return _minimum("silu", scale)
@@ -110,6 +126,27 @@ def lowest_slope(kind: str, scale: float = 1.0) -> list[float]:
     (slope,) = torch.autograd.grad(y.sum(), x)
     at = int(slope.argmin())
     return [x[at].item() / scale, y[at].item() / scale]
+
+
+def _down_to(lowest: float, kind: str, scale: float) -> list[float]:
+    """The lowest point of a fine grid from this x to 0."""
+    x = torch.linspace(lowest, 0, 200_001, dtype=torch.float64)
+    y = x * ((scale * x).sigmoid() if kind == "silu" else torch.special.ndtr(scale * x))
+    return [x[y.argmin()].item(), y.min().item()]
+
+
+@activation_minimum.misconception(
+    "You search from −5 on for every scale. A slow gate has its dip further out: search down to −5 / scale."
+)
+def search_from_five(kind: str, scale: float = 1.0) -> list[float]:
+    return _down_to(-5, kind, scale)
+
+
+@activation_minimum.misconception(
+    "You search from −10 on for every scale. A slow gate has its dip further out: search down to −5 / scale, say."
+)
+def search_from_ten(kind: str, scale: float = 1.0) -> list[float]:
+    return _down_to(-10, kind, scale)
 
 
 def _open(kind: str, z: float) -> float:

@@ -98,7 +98,7 @@ block = Exercise(
         _ask("parallel", True, x=X),
         _ask("serial, attention adds nothing", False, ZERO, x=X),
         _ask("serial, feed-forward adds nothing", False, SILENT, x=X),
-        _ask("parallel needs no second norm", True, norm_2="None", x=X - 2),
+        edge(_ask("parallel needs no second norm", True, norm_2="None", x=X - 2)),
         edge(_counted("serial: each is called once, and x stays", False, X)),
         edge(_counted("parallel: norm_1 is called once", True, X)),
     ],
@@ -281,3 +281,26 @@ def twice_x_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, 
 @block.misconception("You add x twice.")
 def twice_x(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return x + _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+
+
+@block.misconception(
+    "Your branches add to the normalised features that they read. They add to the stream, which no norm has changed."
+)
+def added_to_what_is_read(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    n = norm_1(x)
+    if parallel:
+        return n + attention(n) + feed_forward(n)  # type: ignore[no-any-return]
+    second = norm_2(n + attention(n))
+    return second + feed_forward(second)  # type: ignore[no-any-return]
+
+
+@block.misconception(
+    "Both of your blocks are post-norm: they normalise sums. Here each branch reads normalised features: x + f(N(x))."
+)
+def always_post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    if parallel:
+        return norm_1(x + attention(x) + feed_forward(x))  # type: ignore[no-any-return]
+    stream = norm_1(x + attention(x))
+    return norm_2(stream + feed_forward(stream))  # type: ignore[no-any-return]

@@ -256,3 +256,10 @@ def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) ->
 )
 def squares_of_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / (parts.square().sum(0).mean() + eps).sqrt()
+
+
+@contributions.misconception(
+    "Your root has no eps. It is added to the mean square, and counts where the stream is small."
+)
+def eps_missing(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / _root(parts.sum(0), 0.0)

@@ -169,3 +169,8 @@ def transposed(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
 @fold_norm.misconception("You return None as the bias. The layer now needs a bias: the matrix times the shift.")
 def none_stays_none(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return weight * scale, None if bias is None else weight @ shift + bias
+
+
+@fold_norm.misconception("Without an old bias, your new one is 0. The shift makes one: the matrix times the shift.")
+def zero_without_a_bias(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
+    return weight * scale, _bias(weight, bias) if bias is None else weight @ shift + bias

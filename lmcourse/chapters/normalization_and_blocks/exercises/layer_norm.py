@@ -51,7 +51,6 @@ def _hidden(random: Random) -> list[Case]:
         _ask("a single vector", fixed, 6),
         _ask("more axes", fixed, 2, 1, 3, 5),
         _ask("as many tokens as features", fixed, 5, 5),
-        case("no tokens", torch.zeros(2, 0, 4), ONE, ZERO),
         case("far from zero", FAR, POWERS, torch.tensor([1.0, -1.0, 0.5, 0.0])),
         case("small features", torch.tensor([[0.001, -0.003, 0.002, 0.004]]), POWERS, ONE),
         case("tiny features", 1e-12 * NOTES, ONE, ONE),
@@ -166,6 +165,19 @@ def shift_multiplies(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5)
 )
 def over_tokens(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, eps, axes=(-2,) if x.ndim > 1 else (-1,))
+
+
+@layer_norm.misconception("You normalise over the first axis. The features are the last one.")
+def over_the_first_axis(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, eps, axes=(0,) if x.ndim > 1 else (-1,))
+
+
+@layer_norm.misconception(
+    "You compute in the dtype of x until the scale comes in. In 16 bits mean and variance lose digits: convert x first."
+)
+def converted_by_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    centred = x - x.mean(dim=-1, keepdim=True)
+    return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
 
 
 @layer_norm.misconception("You use one mean for a whole text. Every token has its own.")

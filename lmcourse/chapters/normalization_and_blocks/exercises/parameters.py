@@ -165,10 +165,17 @@ def rms_with_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
 
 
 @norm_parameters.misconception(
-    "You leave out the norm before the head if there are no blocks. It is there, except in “post”."
+    "You count the norms of a block even if there is none. With 0 layers only the norm before the head is left."
 )
 def a_block_at_least(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(max(layers, 1), d_model, kind, placement)
+
+
+@norm_parameters.misconception(
+    "You leave out the norm before the head if there are no blocks. It is there, except in “post”."
+)
+def nothing_without_blocks(layers: int, d_model: int, kind: str, placement: str) -> int:
+    return _count(layers, d_model, kind, placement) if layers else _count(0, d_model, kind, "post")
 
 
 @norm_parameters.misconception("“double” has a norm before and after each of two branches: four a block.")
@@ -222,3 +229,10 @@ def norms_counted(layers: int, d_model: int, kind: str, placement: str) -> int:
 def any_name(layers: int, d_model: int, kind: str, placement: str) -> int:
     known = placement if placement in PLACEMENTS else "pre"
     return _count(layers, d_model, kind if kind == "layer" else "rms", known)
+
+
+@norm_parameters.misconception(
+    "You count two norms before the head in “double”. There is one in every model but “post”."
+)
+def double_has_two_final_norms(layers: int, d_model: int, kind: str, placement: str) -> int:
+    return _count(layers, d_model, kind, placement, final=2 if placement == "double" else 1)

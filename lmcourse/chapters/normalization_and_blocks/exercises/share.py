@@ -279,3 +279,10 @@ def any_name(blocks: int, placement: str, ratio: float) -> float:
 @embedding_share.misconception("You return a result for −1 blocks. Raise ValueError.")
 def any_number(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(max(0, blocks), placement, ratio)
+
+
+@embedding_share.misconception(
+    "You count four branches a block in “double”. It has twice as many norms, but two branches like the others."
+)
+def double_has_four_branches(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(2 * blocks if placement == "double" else blocks, placement, ratio)

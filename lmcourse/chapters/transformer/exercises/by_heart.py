@@ -307,7 +307,9 @@ def in_place(*given: Any) -> list[float]:
     "You do not train the tensors inside the blocks. They are two levels down, in a list of dictionaries."
 )
 def blocks_left_out(*given: Any) -> list[float]:
-    return _changed(given, frozen=(*_frozen(given), "blocks"))
+    frozen = (*_frozen(given), "blocks")
+    torch.optim.AdamW(_leaves([part for name, part in _copied(given[2]).items() if name not in frozen]))  # may be empty
+    return _changed(given, frozen=frozen)
 
 
 @by_heart.misconception("You ignore `frozen`: you train everything.")
@@ -403,6 +405,14 @@ def old_weights_read(*given: Any) -> list[float]:
 @by_heart.misconception('A tied model has no "head" among its weights. Copy the names that are there.')
 def head_demanded(*given: Any) -> list[float]:
     return _changed(given) if given[2]["head"] is not None else []
+
+
+@by_heart.misconception(
+    "You give a tied model a head of its own. It has none: the embedding must stay the head in every step."
+)
+def tied_comes_apart(*given: Any) -> list[float]:
+    weights = given[2]
+    return _changed(given, weights={"head": weights["embedding"].detach().clone(), **weights})
 
 
 @by_heart.misconception(

@@ -65,10 +65,13 @@ def _leak(mix: Tensor, size: float) -> Tensor:
     return mix + size * torch.ones_like(mix).triu(1).tril(1)
 
 
+BALANCED = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
+"""Outputs whose two numbers always add up to 0."""
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     table, text = normal64(fixed, 9, 4), integers(fixed, 5, low=0, high=8, dtype=torch.int64)
-    balanced = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
     return [
         _ask("other models", _window(5, 3), table, text, TWICE),
         _ask("other models", _causal(5).T, table, text),
@@ -81,14 +84,12 @@ def _hidden(random: Random) -> list[Case]:
         _ask("rounding", _leak(_causal(5), -1e-8), table, text, TWICE),
         *(_ask("near the limit", size * _leak(_causal(3).tril(-1), 1), UNITS, UNITS[:, 0].long()) for size in NEAR),
         _ask("near the limit", 8e-7 * _leak(_causal(3).tril(-1), 1), BOTH_WAYS, torch.tensor([0, 0, 0])),
-        _ask("one number of many", _causal(3), UNITS.flip(1), torch.tensor([0, 1, 2])),
         _ask("a small leak", _leak(_causal(5), 1e-4), 1e5 + table, text),
         _ask("one token", torch.ones(1, 1, dtype=torch.float64), table, text[:1]),
         _ask("a vocabulary of two", _causal(4), table[:2], torch.tensor([0, 1, 1, 0])),
         _ask("tokens that look alike", _causal(6), TWINS, 5 - TEXT),
         _ask("tokens that look alike", _causal(4), table[[1, 1, 1, 2]], torch.tensor([2, 3, 0, 1])),
         _ask("a model that hears nothing", _causal(5), table, text, SILENT),
-        _ask("changes that cancel", _causal(3), balanced, torch.tensor([0, 1, 2])),
         _ask("tokens stay", _causal(5), table, text, asked=f"y = {ASKED}\ntokens\ny"),
         *(
             _ask(
@@ -113,9 +114,12 @@ influence = Exercise(
         _ask("an encoder", torch.ones(3, 3, dtype=torch.float64), TABLE, TEXT[:3]),
         _ask("two layers with a window of two", _window(6, 2), TABLE, TEXT, TWICE),
         _ask("a decoder with a small leak", _leak(_causal(4), 1e-4), TABLE, TEXT[:4]),
+        _ask("the same leak in outputs near 1,000", _leak(_causal(4), 1e-4), 1000 + TABLE, TEXT[:4]),
         _ask("a decoder with rounding errors", _leak(_causal(4), 1e-9), TABLE, TEXT[:4]),
         _ask("a model that ignores its text", _causal(3), TABLE, TEXT[:3], SILENT),
         _ask("tokens that look alike", _causal(4), TWINS, TEXT[:4]),
+        _ask("changes whose sum is 0", _causal(3), BALANCED, torch.tensor([0, 1, 2])),
+        _ask("only one number of an output changes", _causal(3), UNITS.flip(1), torch.tensor([0, 1, 2])),
         _ask("the text stays", _causal(3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
     ],
     hidden_cases=_hidden,
@@ -167,6 +171,13 @@ def output_by_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
         return False
 
     return torch.tensor([[moves(i, j) for j in range(len(tokens))] for i in range(len(tokens))])
+
+
+def _replaced(model: Any, tokens: Tensor, place: int, other: int) -> Tensor:
+    """The outputs if another token takes this place."""
+    changed = tokens.clone()
+    changed[place] = other
+    return model(changed[None])  # type: ignore[no-any-return]
 
 
 def _one_by_one(model: Any, tokens: Tensor, others: Any, threshold: float = VISIBLE) -> Tensor:
@@ -235,6 +246,60 @@ def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 @influence.misconception("Your threshold is too coarse: a leak of 1e-4 is enough to learn from. Take 1e-6.")
 def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=1e-2)
+
+
+@influence.misconception(
+    "You add up the numbers of an output before you compare. Changes may cancel: look at the largest of them."
+)
+def sums_compared(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _all_texts_at_once(lambda texts: model(texts).sum(-1, keepdim=True), tokens, vocabulary)
+
+
+@influence.misconception("You ask whether *all* numbers of an output change. One of them is enough.")
+def all_numbers(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for place in range(len(tokens)):
+        for other in range(vocabulary):
+            found[:, place] |= ((_replaced(model, tokens, place, other) - model(tokens[None]))[0].abs() > VISIBLE).all(
+                -1
+            )
+    return found
+
+
+@influence.misconception("You compare the difference with its sign. It may be negative: take its size.")
+def signed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for place in range(len(tokens)):
+        for other in range(vocabulary):
+            found[:, place] |= (_replaced(model, tokens, place, other) - model(tokens[None]))[0].amax(-1) > VISIBLE
+    return found
+
+
+@influence.misconception(
+    "Each token that you try overwrites what the last one showed. One change is enough: combine them, with |=."
+)
+def last_try_wins(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _one_by_one(model, tokens, lambda token: [vocabulary - 1])
+
+
+@influence.misconception(
+    "`allclose` and `isclose` also allow a difference relative to the output, which hides a leak. Set rtol to 0."
+)
+def relative_tolerance(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    before = model(tokens[None])[0]
+    for place in range(len(tokens)):
+        for other in range(vocabulary):
+            found[:, place] |= ~torch.isclose(_replaced(model, tokens, place, other)[0], before, atol=VISIBLE).all(-1)
+    return found
+
+
+@influence.misconception(
+    "You start each place from the copy that you changed before. Start it from the text: copy again, or put the token "
+    "back."
+)
+def copy_stays_changed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return left_changed(model, tokens.clone(), vocabulary)  # type: ignore[no-any-return]
 
 
 @influence.misconception("You try only one other token. A model may treat two tokens alike: try them all.")

@@ -178,6 +178,14 @@ def twice_softmaxed(states: list[Tensor], scale: Tensor, head: Tensor, targets: 
     return found
 
 
+@logit_lens.misconception(
+    "You average probabilities and take the logarithm of the mean. Take it at every position, and average then."
+)
+def log_of_the_mean(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    chosen = [(_norm(state, scale) @ head.T).softmax(-1).gather(-1, targets[..., None]) for state in states]
+    return [-p.mean().log().item() for p in chosen]
+
+
 @logit_lens.misconception("The scale of the final norm is missing.")
 def scale_left_out(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _losses(states, torch.ones_like(scale), head, targets)
@@ -217,6 +225,19 @@ def eps_outside(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
 def softmax_over_positions(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     logits = [_norm(state, scale) @ head.T for state in states]
     return [-z.log_softmax(1).gather(-1, targets[..., None]).mean().item() for z in logits]
+
+
+@logit_lens.misconception("You add up the losses of all positions. Take their mean.")
+def summed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return [loss * targets.numel() for loss in _losses(states, scale, head, targets)]
+
+
+@logit_lens.misconception(
+    "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap two axes, or flatten b and s."
+)
+def reshaped(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    logits = [_norm(state, scale) @ head.T for state in states]
+    return [F.cross_entropy(z.reshape(z.shape[0], z.shape[2], z.shape[1]), targets).item() for z in logits]
 
 
 @logit_lens.misconception("Only the first text is read. The mean is over all texts.")

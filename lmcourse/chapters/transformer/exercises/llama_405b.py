@@ -85,6 +85,22 @@ llama_405b.wrong_value(
     RIGHT | {"total": 437_562_327_040},
     "You count as many value heads as query heads. Values are shared like keys: 8 heads.",
 )
+llama_405b.wrong_value(
+    RIGHT | {"total": RIGHT["total"] - RIGHT["keys"]},
+    "The value matrices are missing from your total. They are as large as those of the keys.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"norms": 127 * 16_384, "total": RIGHT["total"] - 126 * 16_384},
+    "You count one norm a block. There are two: one before attention, one before the feed-forward layer.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"norms": 2 * RIGHT["norms"], "total": RIGHT["total"] + RIGHT["norms"]},
+    "You count two numbers per feature in each norm. An RMSNorm has a scale and no shift.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"total": 12 * 126 * 16_384**2},
+    "Your total is the rule of thumb, 12·L·d². Add up the matrices of this model.",
+)
 llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Your keys include the values. Count only the keys.")
 llama_405b.wrong_value(
     RIGHT | {"embedding": 4_202_692_608},

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -63,7 +63,7 @@ def _hidden(random: Random) -> list[Case]:
         _drawn("other formats", fixed, 2, 4, 5, dtype="float64"),
         case("ignored targets", normal(fixed, 3, 6, 5), padded),
         case("ignored targets", normal(fixed, 3, 6, 5), padded.clamp(min=0), 2),
-        case("ignored targets", normal(fixed, 3, 6, 5), torch.where(padded == NOT_COUNTED, 77, padded), 77),
+        edge(case("ignored targets", normal(fixed, 3, 6, 5), torch.where(padded == NOT_COUNTED, 77, padded), 77)),
         case("nothing counts", normal(fixed, 2, 3, 4), torch.full((2, 3), NOT_COUNTED)),
         case("nothing counts", normal(fixed, 3, 1, 4), torch.tensor([[1], [2], [3]])),
         case("nothing counts", normal(fixed, 2, 3, 4).double(), torch.full((2, 3), NOT_COUNTED)),
@@ -89,9 +89,9 @@ causal_lm_loss = Exercise(
         case("by hand", TEXT, torch.tensor([[1, 2, 0]])),
         case("five tokens, and two with padding", normal(Random(1), 2, 5, 3), UNEVEN),
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
-        case("logits of 200", 100 * TEXT.clamp(max=2).flip(1), torch.tensor([[2, 1, 2]])),
+        case("logits of 300", 100 * TEXT.clamp(max=3).flip(1), torch.tensor([[2, 1, 2]])),
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
-        case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
+        edge(case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]]))),
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         case("bf16, logits near 1,000", NEAR_1000, integers(Random(5), 2, 6, low=0, high=4, dtype=torch.int64)),
         script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
@@ -181,6 +181,21 @@ def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED)
     return _by_torch(logits, tokens)
 
 
+@causal_lm_loss.misconception(
+    "Your softmax is over the positions. Each position distributes its probability over the vocabulary."
+)
+def softmax_over_positions(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    counts = tokens[:, 1:] != ignored
+    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(1)
+    losses = -log_p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0]
+    return torch.where(counts, losses, 0.0).sum() / counts.sum().clamp(min=1)
+
+
+@causal_lm_loss.misconception("You return a Python number. Return the tensor itself: `backward()` needs its graph.")
+def python_number(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> float:
+    return _by_torch(logits, tokens, ignored).item()
+
+
 @causal_lm_loss.misconception("You return a sum, which grows with the batch. Take the mean.")
 def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
@@ -197,6 +212,26 @@ def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tens
     wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
     p = wide.exp() / wide.exp().sum(-1, keepdim=True)
     return -p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0][counts].log().mean()
+
+
+@causal_lm_loss.misconception(
+    "You take the logarithm of a softmax. For an unlikely token the softmax is 0 in fp32, and its logarithm −∞: use "
+    "log_softmax, or logsumexp."
+)
+def log_of_softmax(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    counts = tokens[:, 1:] != ignored
+    p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).softmax(-1)
+    log_p = p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0].log()
+    return -log_p[counts].sum() / counts.sum().clamp(min=1)
+
+
+@causal_lm_loss.misconception(
+    "You leave out predictions after an ignored token. `ignored` is about *targets*: compare tokens[:, 1:] with it."
+)
+def ignored_when_read(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    read = tokens[:, :-1] != ignored
+    losses, _ = _pieces(logits, tokens.masked_fill(tokens == NOT_COUNTED, 0), NOT_COUNTED)
+    return (losses * read).sum() / read.sum().clamp(min=1)
 
 
 @causal_lm_loss.misconception("If no target counts, you divide 0 by 0. Return 0.")

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
 
@@ -43,8 +43,8 @@ def _hidden(random: Random) -> list[Case]:
         case("two tokens in the vocabulary", _ids([1, 1, 1]), 2, True),
         case("two tokens in the vocabulary", _ids([1, 1, 1]), 2, False),
         case("a large vocabulary", _ids([2051, 3, 257, 300, 5], [2049, 131, 2051, 9, 9]), 2100, False),
-        case("one token of text", _ids([3], [1]), 5, False),
-        case("one token of text", _ids([3], [1]), 5, True),
+        edge(case("one token of text", _ids([3], [1]), 5, False)),
+        edge(case("one token of text", _ids([3], [1]), 5, True)),
         *(case("several texts", torch.tensor(random.sample(range(60), 15)).view(3, 5), 60, False) for _ in range(4)),
     ]
 
@@ -58,9 +58,9 @@ rows_with_gradient = Exercise(
     cases=[
         case("one text", _ids([3, 5, 5, 7]), 10, False),
         case("the same, tied", _ids([3, 5, 5, 7]), 10, True),
-        case("two texts", _ids([6, 2, 4], [6, 0, 6]), 8, False),
+        case("two texts", _ids([6, 2, 1], [6, 0, 6]), 8, False),
         case("one text backwards", _ids([7, 5, 3]), 9, False),
-        case("nothing to predict", _ids([4]), 6, True),
+        edge(case("nothing to predict", _ids([4]), 6, True)),
         case("numbers of one and two digits", _ids([10, 9, 2, 1]), 12, False),
     ],
     hidden_cases=_hidden,
@@ -139,6 +139,13 @@ def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     if tied and tokens.shape[1] > 1:
         return tokens.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
     return _by_autograd(tokens, vocabulary, tied)
+
+
+@rows_with_gradient.misconception(
+    "You leave out the last token of the batch. Each text has a last token of its own, which is never read."
+)
+def last_of_the_batch(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens, vocabulary, tied) if tied else tokens.flatten()[:-1].unique().tolist()  # type: ignore[no-untyped-call]
 
 
 @rows_with_gradient.misconception("You list only the rows of the first text. Add the rows of the other texts.")

@@ -31,7 +31,7 @@ def _head_by_head(
     return sum((mixed[:, h] @ columns[h].T for h in range(heads)), torch.zeros_like(x[..., :1]))
 
 
-ROPE = "rope = lambda y, positions, base: y * (1 + positions[:, None].double() / base)\n"
+ROPE = "rope = lambda y, positions, base: y + y.flip(-1) * positions[:, None].double() / base\n"
 SUM = "attend = lambda q, k, v: q + 10 * k + 100 * v\n"
 SHARED = "share = lambda q, y: y.repeat_interleave(q.shape[1] // y.shape[1], 1)\n"
 ATTEND = SHARED + "attend = lambda q, k, v: (q @ share(q, k).mT).tril() @ share(q, v)\n"
@@ -148,6 +148,38 @@ def keys_not_rotated(
 ) -> Tensor:
     at = torch.arange(x.shape[1])
     return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), k, v), attend)) @ out.T
+
+
+@self_attention.misconception("Your queries are not rotated. A score compares positions only if both are.")
+def queries_not_rotated(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (q, rope(k, at, theta), v), attend)) @ out.T
+
+
+@self_attention.misconception(
+    "You rotate queries and keys before you cut them into heads. `rope` takes (b, h, s, d_head): each head by itself."
+)
+def rotated_before_the_cut(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, width = torch.arange(x.shape[1]), qkv.shape[0] // (heads + 2 * kv_heads)
+    sizes = [heads * width, kv_heads * width, kv_heads * width]
+    q, k, v = (x @ qkv.T).split(sizes, dim=-1)  # type: ignore[no-untyped-call]
+    rows = (rope(q[:, None], at, theta)[:, 0], rope(k[:, None], at, theta)[:, 0], v)
+    return _merge(attend(*(rearrange(each, "b s (h d) -> b h s d", d=width) for each in rows))) @ out.T
+
+
+@self_attention.misconception(
+    "You join the heads feature by feature, (d h). `out` reads them side by side, (h d): a whole head, then the next."
+)
+def joined_by_feature(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
+    return rearrange(_attended(x, qkv, heads, kv_heads, rotated, attend), "b h s d -> b s (d h)") @ out.T
 
 
 @self_attention.misconception("You rotate nothing: without `rope`, attention cannot see the order of the tokens.")
@@ -306,6 +338,34 @@ def viewed_before_the_split(
     at, (b, s, _) = torch.arange(x.shape[1]), x.shape
     split = (x @ qkv.T).reshape(b, heads + 2 * kv_heads, s, -1)
     q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
+    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
+
+
+@self_attention.misconception(
+    "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a head off the shape of `qkv` "
+    "or `out`."
+)
+def width_from_d_sliced(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, (b, s, d) = torch.arange(x.shape[1]), x.shape
+    y, m, n = x @ qkv.T, heads * (d // heads), (heads + kv_heads) * (d // heads)
+    q, k, v = y[..., :m].reshape(b, s, heads, -1), y[..., m:n].reshape(b, s, kv_heads, -1), y[..., n:]
+    values = v.reshape(b, s, kv_heads, -1).transpose(1, 2)
+    mixed = attend(rope(q.transpose(1, 2), at, theta), rope(k.transpose(1, 2), at, theta), values)
+    return _merge(mixed) @ out.T
+
+
+@self_attention.misconception(
+    "Your heads are d / heads wide, so the pieces of your split do not add up to the rows of `qkv`. Read the width of "
+    "a head off the shape of `qkv` or `out`."
+)
+def width_from_d_split(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, width = torch.arange(x.shape[1]), x.shape[-1] // heads
+    pieces = (x @ qkv.T).split([heads * width, kv_heads * width, kv_heads * width], dim=-1)  # type: ignore[no-untyped-call]
+    q, k, v = (rearrange(piece, "b s (h d) -> b h s d", d=width) for piece in pieces)
     return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
 
 
