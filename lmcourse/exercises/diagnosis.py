@@ -142,7 +142,10 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
         if sentence := _first([each for each in detectors if each not in OF_ALL], evidence):
             whole = (alone and not others) or names(of_kind) in sentence
             public = "the public " if {trial.case.name for trial in of_kind} & {*others} else ""
-            return sentence if whole else f"In {public}{names(of_kind)}: {sentence}"
+            where = f"{public}{names(of_kind)}"
+            if others:
+                where = where.replace("of the cases that fail", "of the public cases")
+            return sentence if whole else f"In {where}: {sentence}"
     return ""
 
 

@@ -61,7 +61,7 @@ class Recognised:
         if not self.unexplained:
             return ""
         *first, last = (f"“{name}”" for name in self.unexplained)
-        return f"Besides, {', '.join(first)} and {last} fail." if first else f"Besides, {last} fails."
+        return f"{', '.join(first)} and {last} fail, too." if first else f"{last} fails, too."
 
 
 def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Recognised | None:
@@ -72,7 +72,7 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
         trials: its cases with their outcomes; at least one fails.
         given: returns the outcome of a known mistake in a case.
     """
-    public = [trial for trial in trials if not trial.hidden or trial.wrong is None]
+    public = [trial for trial in trials if not trial.hidden]
     named = _explaining(exercise, trials, trials, given)
     if named is None and any(trial.wrong is not None for trial in public):
         named = _explaining(exercise, trials, public, given)

@@ -214,7 +214,7 @@ predict("one_matrix")
 # ### Exercise 2 · The matrix of a step  (3 points · 8 min · ●●)
 #
 # Return the float32 matrix $A_k$ for which $A_k\,\text{PE}(pos) = \text{PE}(pos + k)$ at every position, with the
-# features in the order of exercise 1. Steps back (negative $k$) count as well.
+# features in the order of exercise 1. Steps back (negative $k$) count as well, and far ones, as in exercise 1.
 
 
 # %% exercise="shift_matrix"

@@ -146,7 +146,7 @@ for T in (0.5, 1.0, 2.0):
 #
 # Return each row's probabilities at this temperature, in float32. The logits may come in half precision: convert them
 # before you divide. A temperature of 0 means greedy: 1 for the best token of each row, 0 for all others, and of equally
-# good tokens the first. Any temperature above 0, however small, divides. Logits of $-\infty$ are allowed (but not a whole
+# good tokens the first. Any temperature above 0, even $10^{-30}$, divides. Logits of $-\infty$ are allowed (but not a whole
 # row of them). A negative temperature raises `ValueError`.
 
 # %% exercise="temperature_probabilities"

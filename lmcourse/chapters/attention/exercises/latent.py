@@ -115,6 +115,13 @@ def heads_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return _scores(q, latent, w_uk).sum(dim=0)
 
 
+@absorbed_scores.misconception(
+    "You reshape where you should transpose. `reshape` reads the same numbers in another order; `.mT` swaps the axes."
+)
+def latent_reshaped(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return (q @ w_uk) @ latent.reshape(*latent.shape[:-2], latent.shape[-1], latent.shape[-2])
+
+
 @absorbed_scores.misconception("Your rows are tokens and your columns queries: the scores are h × s × t.")
 def transposed(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return _scores(q, latent, w_uk).mT

@@ -156,6 +156,14 @@ def weight_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [dx, dw.T]
 
 
+@backward_matmul.misconception(
+    "You reshape x where you should transpose it. `reshape` keeps the order of the numbers, so it mixes examples and "
+    "features."
+)
+def reshaped(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return [_by_torch(x, w, dy)[0], x.reshape(len(w), -1) @ _flat(dy)]
+
+
 @backward_matmul.misconception("dx needs w transposed: dy has K columns, and dx needs D.")
 def weight_not_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [dy @ w, _by_torch(x, w, dy)[1]]

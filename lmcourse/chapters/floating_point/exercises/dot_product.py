@@ -103,7 +103,10 @@ dot_product_error.equivalent_mutant(
 )
 
 
-@dot_product_error.misconception("You sum in full precision and round once at the end. Round after every addition.")
+@dot_product_error.misconception(
+    "You leave the adding to a sum that rounds only once, or adds in another order. Add the products one after the "
+    "other, and round after every addition."
+)
 def rounded_once(a: Tensor, b: Tensor, accumulator: str) -> float:
     exact = _exact(a, b)
     return _distance(torch.tensor(float(exact)).to(getattr(torch, accumulator)).item(), exact)

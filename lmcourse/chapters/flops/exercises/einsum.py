@@ -173,8 +173,8 @@ def summed_axes_checked(pattern: str, first: list[int], second: list[int]) -> in
 
 
 @einsum_flops.misconception(
-    "You pair names and sizes until one of them runs out. A shape with fewer sizes than names is an error: raise a "
-    "ValueError."
+    "You pair names and sizes until one of them runs out. A shape with fewer or more sizes than names is an error: "
+    "raise a ValueError."
 )
 def lengths_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
     inputs, result = pattern.split("->")

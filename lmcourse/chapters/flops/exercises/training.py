@@ -126,6 +126,14 @@ def head_forward_only(*sizes: int) -> int:
     return _wrong(*sizes) - 4 * batch * length * d_model * vocab_size
 
 
+@model_flops.misconception(
+    "You take `expansion` for the width of the feed-forward layer. The width is expansion · d_model."
+)
+def expansion_for_the_width(*sizes: int) -> int:
+    batch, length, layers, d_model, expansion, _ = sizes
+    return _wrong(*sizes) - 12 * layers * batch * length * d_model * expansion * (d_model - 1)
+
+
 @model_flops.misconception("Your head is in every layer. There is one, at the end.")
 def head_in_every_layer(*sizes: int) -> int:
     return _wrong(*sizes, head=sizes[2])

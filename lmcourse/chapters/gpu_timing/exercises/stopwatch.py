@@ -204,7 +204,9 @@ def no_warm_up(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repe
     return statistics.median(_times(run, synchronise, synchronise, clock, repeats))
 
 
-@time_it.misconception("You take the mean, and one disturbed run moves it. Take the median.")
+@time_it.misconception(
+    "You take the mean, and one disturbed run moves it. Time every run by itself, and take the median."
+)
 def mean_of_the_runs(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
     return statistics.mean(_times(run, synchronise, synchronise, clock, repeats))

@@ -129,6 +129,14 @@ def stream_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor)
     return _block(worker, x, up, down) + (worker.size - 1) * x
 
 
+@sequence_parallel_ffn.misconception(
+    "You take one mean of squares for all tokens. The norm looks at one token at a time: a mean for each row."
+)
+def one_mean_for_all(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    normed = x / (x.square().mean() + EPS).sqrt()
+    return x + worker.reduce_scatter(_part(worker, normed, up, down))
+
+
 @sequence_parallel_ffn.misconception("x is missing: this half block returns x *plus* the layer.")
 def no_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return _block(worker, x, up, down) - x

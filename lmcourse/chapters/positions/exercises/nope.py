@@ -74,7 +74,8 @@ def summed(x: Tensor) -> Tensor:
 
 
 @nope_position_signal.misconception(
-    "You divide every sum by the length of the text. Token s averages s + 1 tokens, so divide its sum by s + 1."
+    "Every sum is divided by the length of the text, as when you mask after the softmax. The token at place s, counted "
+    "from 1, averages s tokens: divide its sum by s."
 )
 def divided_by_the_length(x: Tensor) -> Tensor:
     return (1 / (x.double().cumsum(dim=1) / x.shape[1]).square().mean(dim=-1)).to(x.dtype)

@@ -38,6 +38,7 @@ def _shift_matrix(k: int, d: int) -> Tensor:
 def _shift_cases(random: Random) -> list[Case]:
     return [
         case("other steps", 200, 4),
+        case("far steps", -50_000, 64),
         case("steps back", -1, 2),
         case("no step", 0, 4),
         case("other widths", 1, 6),
@@ -61,6 +62,7 @@ shift_matrix = Exercise(
         case("five steps, two pairs", 5, 4),
         case("three steps back", -3, 4),
         case("two steps, four pairs", 2, 8),
+        case("20,000 steps", 20_000, 32),
     ],
     hidden_cases=_shift_cases,
     hints=[
@@ -120,6 +122,22 @@ def exponent_halved(k: int, d: int) -> Tensor:
 
 
 @shift_matrix.misconception(
+    "Your exponent falls twice too fast. It is −2i/d with i = 0, 1, 2, …: an index of 0, 2, 4, … has the 2 in it "
+    "already."
+)
+def exponent_doubled(k: int, d: int) -> Tensor:
+    return _blocks(k * angles(torch.tensor(1), d, base=1e8))
+
+
+@shift_matrix.misconception(
+    "Your angles are in fp32, which keeps seven digits: far steps turn by thousands of radians. Compute them in double "
+    "precision, and round at the end."
+)
+def angles_in_float32(k: int, d: int) -> Tensor:
+    return _blocks(k * angles(torch.tensor(1), d).float())
+
+
+@shift_matrix.misconception(
     "You swapped cosine and sine in the blocks. A step of k = 0 must change nothing: cos 0 = 1 on the diagonal."
 )
 def cosine_for_sine(k: int, d: int) -> Tensor:
@@ -154,7 +172,7 @@ def entry_by_entry(k: int, d: int) -> Tensor:
 
 @shift_matrix.variant
 def diagonals(k: int, d: int) -> Tensor:
-    angle = k * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    angle = k * 10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     matrix = torch.zeros(d, d)
     matrix[::2, ::2] = torch.diag(torch.cos(angle))
     matrix[1::2, 1::2] = torch.diag(torch.cos(angle))
@@ -168,7 +186,7 @@ def one_step_many_times(k: int, d: int) -> Tensor:
     step = torch.eye(d, dtype=torch.float64)
     for i in range(0, d, 2):
         cos, sin = math.cos(10_000 ** (-i / d)), math.sin(10_000 ** (-i / d))
-        step[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
+        step[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64)
     if k < 0:
         step = step.T
     steps: Tensor = torch.linalg.matrix_power(step, abs(k))

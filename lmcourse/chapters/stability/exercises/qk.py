@@ -131,7 +131,7 @@ def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: floa
 
 
 @qk_norm.misconception(
-    "You give the vectors length 1. RMSNorm gives them length √d; scores of cosines divided by √d are all near 0."
+    "You give the vectors length 1. RMSNorm gives them length √d, so your scores are d times too small."
 )
 def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     def shortened(x: Tensor, gamma: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def over_heads_and_features(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tens
     return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
 
 
-@qk_norm.misconception("You add ε outside the root, where it has little effect. Add it to the mean of squares.")
+@qk_norm.misconception("You add ε outside the root. Add it to the mean of squares, under the root.")
 def eps_outside(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     def outside(x: Tensor, gamma: Tensor) -> Tensor:
         wide = x.double()

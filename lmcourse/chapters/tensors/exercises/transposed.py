@@ -79,8 +79,8 @@ as_transposed = Exercise(
     ],
     forbid=[
         *(".transpose", ".permute", ".swapaxes", ".swapdims", ".movedim", ".moveaxis", ".adjoint", ".t", ".T", ".mT"),
-        *(".H", ".mH", ".t_", ".transpose_", ".swapaxes_", ".swapdims_", "torch.einsum", "einops", "numpy"),
-        *("functorch", ".unfold", ".diagonal"),
+        *(".H", ".mH", ".t_", ".transpose_", ".swapaxes_", ".swapdims_", "torch.einsum", "einops", "numpy.einsum"),
+        *(".rollaxis", ".permute_dims", ".matrix_transpose", "functorch", ".unfold", ".diagonal"),
     ],
 )
 

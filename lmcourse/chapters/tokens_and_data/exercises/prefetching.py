@@ -69,7 +69,7 @@ def _hidden(random: Random) -> list[Case]:
         ),
     ]
     cases.append(script("nothing is returned", "train_ahead(iter([3, 1, 2]), lambda x: x, lambda x: x)"))
-    cases.append(_failing("a step fails", "iter([1, 2, 0, 3])", "x", "1 // x"))
+    cases.append(_failing("a step fails", "iter([1, 2, 5, 3])", "x", "1 // (x - 5)"))
     for _ in range(2):
         cases.append(_logged("other loaders", repr([random.randint(1, 99) for _ in range(random.randint(4, 8))])))
     return cases
@@ -90,7 +90,7 @@ train_ahead = Exercise(
         _logged("a batch that counts as nothing", "[1, 0, 2]"),
         _read_ahead("no more than one ahead", 4),
         script("nothing is returned", "train_ahead([1, 2], lambda x: x, lambda x: x)"),
-        _failing("a copy fails", "[1, 0, 2]", "1 // x", "x"),
+        _failing("a copy fails", "[1, 5, 2]", "1 // (x - 5)", "x"),
     ],
     hidden_cases=_hidden,
     hints=[

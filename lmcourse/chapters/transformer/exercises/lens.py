@@ -142,6 +142,13 @@ def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
 
 
 @logit_lens.misconception(
+    "You give the states length 1. RMSNorm divides by the root of the *mean* square, which gives them length √d."
+)
+def unit_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([state / (state.norm(dim=-1, keepdim=True) + EPS) * scale for state in states], head, targets)
+
+
+@logit_lens.misconception(
     "You multiply by `head`, not by its transpose. It is (v, d), a row for each token. If v = d, both products exist."
 )
 def transposed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
