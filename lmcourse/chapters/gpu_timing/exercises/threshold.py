@@ -58,8 +58,8 @@ enough_tokens.wrong_value(78, "That is half the ridge. A weight has 2 bytes and 
 enough_tokens.wrong_value(162, "With 162 tokens there are 155.8 FLOPs per byte, a little less than the ridge.")
 enough_tokens.wrong_value(
     math.ceil(_equal(2 * RIDGE)),
-    "With so many tokens the intensity is twice the ridge. You used 1/p instead of 2/p, the sparse peak, or fp32's four "
-    "bytes with bf16's peak.",
+    "With so many tokens the intensity is twice the ridge. You used 1/p in place of 2/p, the sparse peak, or fp32's "
+    "four bytes with bf16's peak.",
 )
 enough_tokens.wrong_value(
     RIDGE, "That is the ridge itself: right if only the weights had to be moved. Activations move, too."
