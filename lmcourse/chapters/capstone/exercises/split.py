@@ -136,7 +136,7 @@ def ratio_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Spl
 
 
 @best_split.misconception(
-    "The factor's power has a 1 too many: the derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, and their "
+    "The exponent of the factor is too large by 1: the derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, and their "
     "ratio has a + b."
 )
 def one_too_many(A: float, B: float, a: float, b: float, flops: float) -> Split:

@@ -191,7 +191,7 @@ def averaged(lengths: list[int], page: int) -> tuple[float, float]:
 
 
 @pages.misconception(
-    "You return the fraction of pages that are full. A half-filled page is used by half: count tokens."
+    "You return the fraction of pages that are full. A page that is half full counts as half a page: count tokens."
 )
 def full_pages(lengths: list[int], page: int) -> tuple[float, float]:
     taken, _ = _token_by_token(lengths, page)

@@ -132,7 +132,7 @@ def interpolation_multiplied(width: int, base: float, kind: str, factor: float, 
 
 
 @rope_speeds.misconception(
-    "By parts: you mix with the speeds of the NTK kind. Slow pairs are divided by the factor, as in interpolation."
+    'For "by parts" you mix in the speeds of "ntk". Divide slow pairs by the factor, as in interpolation.'
 )
 def mixed_with_ntk(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
@@ -209,7 +209,7 @@ def not_clamped(width: int, base: float, kind: str, factor: float, trained: int)
 
 
 @rope_speeds.misconception(
-    "By parts: you mix the wavelengths, or divide by a mix of 1 and the factor. Mix the speeds: kept · ω + "
+    'For "by parts" you mix the wavelengths, or divide by a mix of 1 and the factor. Mix the speeds: kept · ω + '
     "(1 − kept) · ω / factor."
 )
 def wavelengths_mixed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
@@ -255,7 +255,7 @@ def no_division_below_one(width: int, base: float, kind: str, factor: float, tra
 
 
 @rope_speeds.misconception(
-    "By parts: you mix the exponents or logarithms. Mix the speeds themselves: kept · ω + (1 − kept) · ω / factor."
+    'For "by parts" you mix the exponents or logarithms. Mix the speeds themselves: kept · ω + (1 − kept) · ω / factor.'
 )
 def geometric_mix(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
