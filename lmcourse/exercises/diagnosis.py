@@ -141,12 +141,18 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
             return sentence
         if sentence := _first([each for each in detectors if each not in OF_ALL], evidence):
             whole = (alone and not others) or names(of_kind) in sentence
-            public = "the public " if {trial.case.name for trial in of_kind} & {*others} else ""
-            where = f"{public}{names(of_kind)}"
-            if others:
-                where = where.replace("of the cases that fail", "of the public cases")
-            return sentence if whole else f"In {where}: {sentence}"
+            return sentence if whole else f"In {_where(of_kind, others)}: {sentence}"
     return ""
+
+
+def _where(trials: Sequence[Trial], others: Collection[str]) -> str:
+    """Return the names of some public cases, or their number; "public" is added if it could mean hidden cases, too."""
+    if not others:
+        return names(trials)
+    if len(trials) > MAX_NAMES:
+        return f"{len(trials)} of the public cases"
+    same_name = {trial.case.name for trial in trials} & {*others}
+    return f"the public {names(trials)}" if same_name else names(trials)
 
 
 def _by_names(trials: Sequence[Trial], failing: Sequence[Trial], others: Collection[str]) -> str:

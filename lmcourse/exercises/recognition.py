@@ -94,7 +94,8 @@ def _explaining(
             continue
         other = [trial for trial in trials if not agree_on(trial, given(wrong, trial.case))]
         both = [trial for trial in ordinary if trial.wrong is not None and _fails(trial, given(wrong, trial.case))]
-        if both and (not other or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, given)):
+        doubtful = any(trial is one for trial in deciding for one in other)
+        if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, given)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
     if not 1 <= len(best) <= MAX_NAMED:

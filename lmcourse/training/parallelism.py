@@ -100,7 +100,7 @@ class DistributedContext:
         return self.rank == 0
 
     def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
-        """Divide a model, in place, as `config.parallel` says.
+        """Divide a model, in place, as `TrainingConfig.parallel` says.
 
         Returns:
             The module that has this process's weights, and the module to call in a step; here both are the model

@@ -38,7 +38,7 @@ Meter = Callable[[float], Record]
 
 
 class Trainer:
-    """Train a model on one device, or on several as set in `config.parallel`.
+    """Train a model on one device, or on several as set in `TrainingConfig.parallel`.
 
     On several devices every process creates its own trainer for the same model, inside `parallel.process_group`. All
     get the same results; rank 0 writes them.

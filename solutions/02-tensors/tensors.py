@@ -815,7 +815,7 @@ print(f"bytes of x {x.nbytes:,}   peak {hypotenuse.peak:,}   in place {in_place.
 # ### Exercise 10 · What a line needs  (4 points · 12 min · ●●●)
 #
 # An expression is a name, `"x"`, or a list: an operation and its arguments, `["add", ["mul", "x", "x"], "y"]`. All
-# tensors have `size` bytes. Return the most bytes alive at once while it is computed, beyond the inputs, which are
+# tensors have `size` bytes, perhaps 0. Return the most bytes alive at once while it is computed, beyond the inputs, which are
 # there already.
 #
 # - Arguments are computed from left to right; each result waits until its operation has run.

@@ -729,7 +729,7 @@ explore(figures.soft_table, temperature=Log(0.01, 100))
 # The same scores make any decision, from nearly a coin toss to nearly a certainty. Return the temperature at which the
 # best match gets the weight `share`, to five digits. Of equally good matches *each* gets this weight. Scores come in
 # any order; they may be as large as thousands or as small as millionths. If no temperature above 0 gives this weight,
-# raise `ValueError`: find out which weights can be had.
+# or every temperature does, raise `ValueError`: find out which weights can be had.
 
 # %% exercise="temperature_for"
 def temperature_for(scores: Float[Tensor, "n"], share: float) -> float:

@@ -386,7 +386,7 @@ predict("two_texts_one_short")
 # %% [markdown]
 # ### Exercise 6 · Accumulate  (4 points · 12 min · ●●●)
 #
-# `batches` has pairs of inputs and targets, each of shape $(b, s)$, of different sizes; `model(inputs)` gives logits $(b, s, v)$. A target of −100 does not count. Return the mean of $-\log p$ over *all* targets that count, in all batches together, as a plain number; and its gradient: one tensor for each of `model.parameters()`, in that order and in the dtype of the parameter.
+# `batches` has pairs of inputs and targets, each of shape $(b, s)$, of different sizes; `model(inputs)` gives logits $(b, s, v)$. A target of −100 does not count. Return the mean of $-\log p$ over *all* targets that count, in all batches together, as a plain number; and its gradient: one tensor for each of `model.parameters()`, in that order and in the dtype of the parameter. Compute in the dtype of the logits, which may be fp64.
 #
 # - One batch at a time is in the model, and **its graph is gone before the next batch is computed**. That is the memory you save, and the check counts graphs.
 # - Gradients that were in `.grad` before are not part of the result. You may leave anything in `.grad`.

@@ -276,7 +276,7 @@ def test_a_hidden_unit_detects_li_and_makes_its_endings_likelier() -> None:
     waits, says = alt.split("; at ")[1].split("; raises ")
     assert all(place.endswith("li") for place in waits.split(", "))
     assert says.startswith("ter, st, ")
-    with pytest.raises(ValueError, match="4 layers of 352 units"):
+    with pytest.raises(ValueError, match="layer must be from 0 to 3 and unit from 0 to 351, not 0 and 352"):
         figures.hidden_unit(0, 352)
 
 

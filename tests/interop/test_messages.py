@@ -83,7 +83,7 @@ def test_setting_that_may_change_the_numbers_is_rejected(changes) -> None:
 
 def test_two_spellings_must_agree() -> None:
     sizes = {"vocab_size": 10, "n_embed": 8, "hidden_size": 16, "n_layer": 1, "n_head": 2}
-    assert "n_embed=8 and hidden_size=16" in refusal(FAMILIES["bloom"].read, sizes)
+    assert "n_embed=8 but hidden_size=16" in refusal(FAMILIES["bloom"].read, sizes)
 
 
 def test_one_base_for_two_kinds_of_layers_is_rejected() -> None:

@@ -314,7 +314,7 @@ def test_stop_tokens_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptu
     (tmp_path / "out" / "config.json").write_text(json.dumps({**config, "eos_token_id": 50_256}))
     (tmp_path / "out" / "generation_config.json").write_text('{"eos_token_id": [7, 9]}')
     assert load_published_model(tmp_path / "out").stop == (7, 9)
-    assert "eos_token_id 50256 is no token" in caplog.text
+    assert "eos_token_id 50256 is outside the vocabulary of 512 tokens" in caplog.text
 
 
 @pytest.mark.prove

@@ -89,7 +89,7 @@ def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
 
 
 def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
-    """Check that a model can be divided as `config.parallel` says.
+    """Check that a model can be divided as `TrainingConfig.parallel` says.
 
     Raises:
         ValueError: it cannot be divided; the message names the part that fails and a setting to change.

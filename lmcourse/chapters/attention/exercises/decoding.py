@@ -39,7 +39,9 @@ decoding_intensity.wrong_value(
 decoding_intensity.wrong_value(
     31.751937984496124, "You read the cache once. It holds b · n · d numbers, and every one of the n tokens reads it."
 )
-decoding_intensity.wrong_value(2.0, "That is the cache alone. The weights move as well, for each of the n tokens.")
+decoding_intensity.wrong_value(
+    2.0, "The weights hardly count in your number, or not at all. They move for each of the n tokens."
+)
 decoding_intensity.wrong_value(
     3.5555555555555554,
     "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "

@@ -74,6 +74,12 @@ def kappa_not_rooted(mu: float, L: float) -> Setting:
     return _best(mu, L)[0], factor**2, factor
 
 
+@best_momentum.misconception("You use L and μ where √L and √μ belong, in all three numbers.")
+def nothing_rooted(mu: float, L: float) -> Setting:
+    factor = (L - mu) / (L + mu)
+    return 4 / (L + mu) ** 2, factor**2, factor
+
+
 @best_momentum.misconception("2/(L + μ) is the best rate without momentum. With momentum a larger rate is better.")
 def rate_of_descent(mu: float, L: float) -> Setting:
     return 2 / (L + mu), *_best(mu, L)[1:]

@@ -99,7 +99,7 @@ def slope_of_the_old(w: float, inputs: list[float], h0: float) -> float:
 
 
 @through_time.misconception(
-    "The derivative from earlier steps is multiplied by w again: in each step a factor w is missing."
+    "A factor w is missing: in each step the derivative from earlier steps has to be multiplied by w."
 )
 def without_w(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 0.0

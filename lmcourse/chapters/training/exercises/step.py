@@ -197,6 +197,15 @@ def _wrong(sentence: str) -> Callable[[type[Step]], type[Step]]:
     return register
 
 
+@_wrong(
+    "With dtype None your autocast is still on: it then takes bf16. Switch it off with `enabled=dtype is not None`."
+)
+class AutocastAlways(Step):
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        with torch.autocast(inputs.device.type, dtype):
+            return model(inputs)  # type: ignore[no-any-return]
+
+
 @_wrong("You clip the *scaled* gradient: the limit then means something else at every scale.")
 class ClipsScaled(Step):
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
