@@ -833,14 +833,14 @@ def five_operations(x: torch.Tensor) -> torch.Tensor:
 
 
 COMPILE = device.type == "cuda"  # on a CPU it takes up to a minute, and needs a C++ compiler: set it to True to try it
-x = torch.randn(2**14 if on_gpu else 2**11, 2**11, device=device)
+stream = torch.randn(2**14 if on_gpu else 2**11, 2**11, device=device)
 versions: dict[str, Callable[[], object]] = {
-    "five operations": lambda: five_operations(x),
-    "one kernel of the library": lambda: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+    "five operations": lambda: five_operations(stream),
+    "one kernel of the library": lambda: torch.nn.functional.layer_norm(stream, stream.shape[-1:]),
 }
 if COMPILE:
     compiled = torch.compile(five_operations)
-    versions["five operations, compiled"] = lambda: compiled(x)
+    versions["five operations, compiled"] = lambda: compiled(stream)
 times = timing.time_interleaved(versions, repeats=9, device=device)
 for name, timed_runs in times.items():
     print(f"{name:26} {timed_runs.median * 1e3:8.2f} ms, × {times['five operations'].median / timed_runs.median:.1f}")

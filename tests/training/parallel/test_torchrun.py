@@ -44,5 +44,5 @@ def test_two_processes_match_one_process(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(runs.losses(two)) == 4
     assert runs.losses(two) == pytest.approx(runs.losses(one), rel=1e-6)
 
-    with pytest.raises(CourseError, match=r"the run is for 2 processes .* and 1 were started"):
+    with pytest.raises(CourseError, match=r"the run is for 2 processes .*, but 1 were started"):
         main(["--resume", "--out", str(two), "--data-parallel", "2"], "train")
