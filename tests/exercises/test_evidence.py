@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises import Exercise, case, check_exercise, script, value_exercise
+from lmcourse.exercises.diagnosis import simple_ratio
 from lmcourse.exercises.evidence import Evidence, exceptions, features, kinds, positions, relations
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
@@ -279,6 +280,20 @@ def test_failing_cases_are_named_if_no_detector_matches() -> None:
     assert check_exercise(exercise, answer).diagnosis == "Only “three numbers” fails."
     assert check_exercise(exercise, answer, hidden=True).diagnosis == "Of the public cases, only “three numbers” fails."
     assert check_exercise(exercise, lambda x: x**3 + 1).diagnosis == ""
+
+
+@pytest.mark.parametrize(
+    ("expected", "received", "words"),
+    [
+        (2.0, 8.0, ": your number is 4 times the expected one"),
+        (9, 3, ": your number is a third of the expected one"),
+        (2.0, 8.1, ""),
+        (0.0, 8.0, ""),
+        (2.0, "8", ""),
+    ],
+)
+def test_a_simple_ratio_is_told_beside_the_only_failing_case(expected: Any, received: Any, words: str) -> None:
+    assert simple_ratio(trial(expected, received)) == words
 
 
 def test_a_case_without_a_result_is_reported_at_its_place() -> None:
