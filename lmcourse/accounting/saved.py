@@ -80,15 +80,16 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
     with _running_module(modules) as stack:
 
         def keep(tensor: Tensor) -> Tensor:
-            alive.append(tensor)
+            # Without its graph: an operation that keeps its own result would refer to itself, and never be freed.
+            alive.append(tensor.detach())
             if storage_id(tensor) not in known:
                 known.add(storage_id(tensor))
                 size = tensor.untyped_storage().nbytes()
                 found.append(SavedTensor(stack[-1], tuple(tensor.shape), tensor.dtype, size))
-            return tensor
+            return alive[-1]
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            alive.append(function())
+            function()
     return SavedTensors(tuple(found))
 
 

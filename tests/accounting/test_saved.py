@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +40,19 @@ class Branches(nn.Module):
 
 def batch() -> Tensor:
     return torch.randn(2, 3, requires_grad=True)
+
+
+def test_counted_tensors_are_freed_afterwards() -> None:
+    model, results = nn.Sequential(nn.Linear(3, 5), nn.Softmax(dim=-1)), list[weakref.ref[Tensor]]()
+
+    def forward() -> Tensor:
+        result = model(batch())  # softmax keeps its own result
+        results.append(weakref.ref(result))
+        return result
+
+    assert saved_tensors(forward, model).total == 24 + 40
+    gc.collect()
+    assert results[0]() is None
 
 
 def test_each_storage_is_counted_once_for_its_first_module() -> None:
