@@ -37,7 +37,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.profiler import profile
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import find_accelerator
@@ -738,7 +738,7 @@ for width in (768, 384, 192, 96, 48):
     small_steps[width] = partial(small_step, narrow, Cache(narrow.config, 512))
     small_sizes[width] = count_parameters(narrow.config).total
     small_steps[width]()
-    with profile() as seen:
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
         small_steps[width]()
     calls[width] = sum(event.cpu_parent is None for event in seen.events())
 print("width       weights   calls     at least    measured")

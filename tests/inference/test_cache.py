@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lmcourse.inference.cache import Cache
+from lmcourse.inference.decoding_session import DecodingSession
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from tests.inference.variants import (
@@ -283,3 +284,13 @@ def test_a_changed_number_of_texts_is_rejected() -> None:
 
 def test_the_width_divides_evenly_among_heads() -> None:
     assert WIDTH % HEADS == 0  # the worked numbers above assume heads of width 4
+
+
+def test_decoding_switches_off_cudnns_attention_and_restores_the_setting() -> None:
+    """cuDNN plans a kernel for every length of the cache, which takes longer than the rest of a step."""
+    model, allowed = build(CONFIGS[CORNERS[0]]), list[bool]()
+    model.head.register_forward_pre_hook(lambda *_: allowed.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    DecodingSession(model, LENGTH).next_logits(random_tokens(2, 5))
+    assert set(allowed) == {False}
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before

@@ -188,7 +188,6 @@ def test_torchrun_and_its_processes_stop(
     process = start(folder, text, flag, "2")
     send(process, folder)
     told, errors = process.communicate(timeout=120)
-    assert process.returncode == 1  # torchrun's own status, which does not depend on its processes' status
     assert told.count(f"Stopped by {reason}: step ") == 1
     assert "forcefully exiting" not in errors  # torchrun prints this when it stops waiting
     if status is not None:

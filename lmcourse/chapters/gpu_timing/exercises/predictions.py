@@ -76,7 +76,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "bf16_on_a_cpu",
-        "On a GPU with tensor cores bf16 makes training several times faster. On a processor without units for it, "
+        "On an H100, which has tensor cores, bf16 made a training step 2.4 times as fast. On a processor without units for it, "
         "compared with fp32, training in bf16 becomes",
         options=("several times faster", "twice as fast", "slower or about as fast"),
         answer="slower or about as fast",
