@@ -24,6 +24,7 @@ import os
 import statistics
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import torch
 from torch.profiler import profile
@@ -884,19 +885,19 @@ for kernel in (3e-6, 20e-6):
 # Short kernels wait for their launches, so launching them as a whole helps. Kernels of 20 µs hide the launches already. Now on a real GPU, if you have one:
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
+def thousand_launches(numbers: torch.Tensor) -> None:
+    for _ in range(1000):
+        numbers.add_(1)
+
+
 if torch.version.cuda and on_gpu:
     for size in (2**10, 2**24):
-        counters = torch.zeros(size, device=device)
-
-        def thousand_launches() -> None:
-            for _ in range(1000):
-                counters.add_(1)
-
-        thousand_launches()
+        one_by_one = partial(thousand_launches, torch.zeros(size, device=device))
+        one_by_one()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            thousand_launches()
-        both_ways = {"1,000 launches": thousand_launches, "one CUDA graph": graph.replay}
+            one_by_one()
+        both_ways = {"1,000 launches": one_by_one, "one CUDA graph": graph.replay}
         for name, timed_runs in timing.time_interleaved(both_ways, repeats=5, device=device).items():
             print(f"add 1 to {size:10,} numbers, {name}: {timed_runs.median * 1e3:6.2f} ms")
 else:
