@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import closing
 
 import torch
 
@@ -66,7 +67,13 @@ def stream(
     # Checked here because the generator below does not run before the first token is requested.
     check_request(model, [prompt], max_new_tokens, stop, sources, sampler)
     steps = _write(model, [prompt], max_new_tokens, sampler, stop, generator, sources, compiled)
-    return (token for (token,) in steps if token is not None)
+    return _of_one_text(steps)
+
+
+def _of_one_text(steps: Generator[list[int | None]]) -> Iterator[int]:
+    """Yield the tokens of one text, and close `steps` when this generator is closed."""
+    with closing(steps):  # Python 3.12 would close it only when it is freed
+        yield from (token for (token,) in steps if token is not None)
 
 
 def _write(
@@ -78,7 +85,7 @@ def _write(
     generator: torch.Generator | None,
     sources: Sequence[Sequence[int]] | None,
     compiled: CompiledStep | None,
-) -> Iterator[list[int | None]]:
+) -> Generator[list[int | None]]:
     """Yield the tokens of each step, one per text; None for a text that has ended."""
     was_training = model.training
     model.eval()

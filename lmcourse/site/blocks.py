@@ -71,7 +71,7 @@ def prediction_html(prediction: Prediction) -> str:
         f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
         f'{prose_html(prediction.question)}</p><div class="options">{buttons}</div>'
         f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
-        f"<b>It is {escape(prediction.answer)}.</b> {prose_html(prediction.because)}</p></details></div>"
+        f"<b>The answer: {escape(prediction.answer)}.</b> {prose_html(prediction.because)}</p></details></div>"
     )
 
 

@@ -43,7 +43,7 @@ class Choice:
                 button.button_style, button.icon = "success", "check"
             elif button is pressed:
                 button.button_style, button.icon = "warning", "times"
-        word, colour = ("Yes.", _RIGHT) if own == answer else (f"You chose {own}. It is {answer}.", _WRONG)
+        word, colour = ("Yes.", _RIGHT) if own == answer else (f"You chose “{own}”. The answer: {answer}.", _WRONG)
         text = f'<b style="color: {colour}">{html.escape(word)}</b> {prose_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
 

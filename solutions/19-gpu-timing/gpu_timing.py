@@ -804,7 +804,7 @@ for speedup in speedups:
 # %% [markdown]
 # Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which factors stay. A bar beyond its line *must* be noise or a wrong measurement.
 #
-# On an H100 we saw, with a model of GPT-2's size: 8 texts × 4.2, fused optimizer × 1.04, fused attention × 1.09, bf16 × 2.4, compiled × 1.7. Together that is 20 times as fast. (There the cell takes about a minute, because it compiles.)
+# On an H100 we saw, with a model of GPT-2's size: 8 texts × 3.3 and 4.2 in two tries, fused optimizer × 1.03 and 1.04, fused attention × 1.09, bf16 × 2.3 and 2.5, compiled × 1.5 and 1.7. Together that is 13 and 20 times as fast. (There the cell takes about a minute, because it compiles.)
 #
 # On a CPU the last change is missing, because compiling takes long: 67 s on a busy core of an AMD EPYC. Set `compiled=True` in a `StepSetup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
 # convert every number to fp32 and back. What does yours have, and how fast does it multiply?
@@ -852,7 +852,7 @@ for name, timed_runs in times.items():
     print(f"{name:26} {timed_runs.median * 1e3:8.2f} ms, × {times['five operations'].median / timed_runs.median:.1f}")
 
 # %% [markdown]
-# We set `COMPILE` to True on a CPU core. Compiling took 11 s. Then the compiled kernel was 4.1 to 4.6 times as fast as the five operations in three tries, and 1.6 to 2.1 times as fast as the library's. On an H100 it was 2.4 and 2.9 times as fast in two tries, and the library's kernel 3.0 and 3.8 times.
+# We set `COMPILE` to True on a CPU core. Compiling took 11 s. Then the compiled kernel was 4.1 to 4.6 times as fast as the five operations in three tries, and 1.6 to 2.1 times as fast as the library's. On an H100 it was 2.4 to 3.0 times as fast in three tries, and the library's kernel 3.0 to 3.8 times.
 #
 # The third tool would be this kernel. Every program, one for each row, reads its row once, keeps it on the chip and writes it once:
 #
@@ -904,7 +904,7 @@ else:
     print("A CUDA graph needs an NVIDIA GPU.")
 
 # %% [markdown]
-# On an H100 1,000 launches on 1,024 numbers took 7.5 ms, and 1.0 ms as a CUDA graph: a launch took about 7 µs, the kernel 1 µs. On 16.8 million numbers a kernel takes 47 µs, and the graph saved 4 %. On a GPU, `torch.compile(..., mode="reduce-overhead")` does both: it compiles, and records the result as a CUDA graph.
+# On an H100 1,000 launches on 1,024 numbers took 7.5 and 10.6 ms in two tries, and 1.0 and 1.4 ms as a CUDA graph: a launch costs 8 to 11 µs, the kernel itself about 1 µs. On 16.8 million numbers a kernel takes 47 µs, and the graph saved 3 and 4 %. On a GPU, `torch.compile(..., mode="reduce-overhead")` does both: it compiles, and records the result as a CUDA graph.
 #
 # **In real models.** These few changes are most of what separates a first script from a production trainer. After them comes parallelism (notebook 18).
 #

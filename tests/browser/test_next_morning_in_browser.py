@@ -63,7 +63,7 @@ def test_a_prediction_is_made_by_keyboard_and_survives_a_reload(notebook: Notebo
         notebook.page.keyboard.press("Enter")
         assert option.evaluate("element => element === document.activeElement")
     told = verdict(notebook).inner_text()
-    assert told.startswith(("Yes.", f"You chose {texts[0]}. It is "))
+    assert told.startswith(("Yes.", f"You chose “{texts[0]}”. The answer: "))
     notebook.save()
     Notebook.open(notebook.page, lab, PATH)
     assert verdict(notebook).inner_text() == told

@@ -390,10 +390,10 @@ def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -
     wrong.focus()
     page.keyboard.press("Enter")
     assert wrong.evaluate("element => element === document.activeElement && element.classList.contains('wrong')")
-    assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
+    assert box.locator("[role=status]").inner_text().startswith("You chose “exactly 10”. The answer: 4.0.")
     page.reload()
     box.get_by_role("button", name="4.0").click(force=True)  # the button is marked as disabled
-    assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
+    assert box.locator("[role=status]").inner_text().startswith("You chose “exactly 10”. The answer: 4.0.")
     page.evaluate("localStorage.clear()")
     page.reload()
     box.get_by_role("button", name="4.0").click()

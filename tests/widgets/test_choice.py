@@ -28,7 +28,7 @@ def test_the_answer_is_hidden_before_the_reader_chooses() -> None:
 
 @pytest.mark.parametrize(
     ("pressed", "word", "marks"),
-    [("4", "Yes.", ["", "check", ""]), ("3", "You chose 3. It is 4.", ["times", "check", ""])],
+    [("4", "Yes.", ["", "check", ""]), ("3", "You chose “3”. The answer: 4.", ["times", "check", ""])],
 )
 def test_the_verdict_comes_with_the_reason(pressed: str, word: str, marks: list[str]) -> None:
     choice = question()
@@ -43,7 +43,7 @@ def test_a_choice_cannot_be_changed() -> None:
     choice = question()
     press(choice, "3")
     press(choice, "4")
-    assert "You chose 3." in choice.verdict.value
+    assert "You chose “3”." in choice.verdict.value
     assert [button.icon for button in choice.buttons] == ["times", "check", ""]
 
 

@@ -112,7 +112,7 @@ function prediction(box) {
     button.classList.toggle("wrong", !right);
     const said = because.cloneNode(true);
     const first = said.querySelector("b");
-    first.textContent = right ? "Yes." : `You chose ${button.textContent}. ${first.textContent}`;
+    first.textContent = right ? "Yes." : `You chose “${button.textContent}”. ${first.textContent}`;
     box.classList.add(right ? "was-right" : "was-wrong");
     verdict.replaceChildren(...said.childNodes);
     remember(name, button.textContent);

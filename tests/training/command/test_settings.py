@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmcourse.data.corpora import CORPORA
+from lmcourse.device import DEVICE
 from lmcourse.errors import CourseError
 from lmcourse.training.command.main import resolve_run
 from lmcourse.training.command.run_folder import load_run, save_run
@@ -124,8 +125,9 @@ def test_only_typed_settings_are_passed_on() -> None:
     }
 
 
-def test_defaults_match_the_classes() -> None:
-    """Exceptions are the defaults of the recipe, and defaults that follow from other settings."""
+def test_defaults_match_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exceptions are the defaults of the recipe, and defaults that follow from other settings or from the device."""
+    monkeypatch.setenv(DEVICE, "cpu")
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
     follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6, "precision": "fp32"}
     assert found | follow == found

@@ -89,6 +89,13 @@ def weights_only(batch: int, widths: list[int], input_grad: bool = False) -> int
 
 
 @backward_flops.misconception(
+    "Without input_grad you leave out dx in every layer. Only the first layer's is left out: the others pass theirs on."
+)
+def no_gradient_passed_on(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return (2 if input_grad else 1) * sum(_products(batch, widths))
+
+
+@backward_flops.misconception(
     "You never count the gradient of the first layer's input. With input_grad it is computed, too."
 )
 def input_never_counted(batch: int, widths: list[int], input_grad: bool = False) -> int:

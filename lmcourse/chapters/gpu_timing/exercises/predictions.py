@@ -76,8 +76,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "bf16_on_a_cpu",
-        "On an H100, which has tensor cores, bf16 made a training step 2.4 times as fast. On a processor without units "
-        "for it, compared with fp32, training in bf16 becomes",
+        "On an H100, which has tensor cores, bf16 made a training step more than twice as fast. On a processor without "
+        "units for it, compared with fp32, training in bf16 becomes",
         options=("several times faster", "twice as fast", "slower or about as fast"),
         answer="slower or about as fast",
         because="Half the bytes move, but the products run in software or on the fp32 units, and every conversion "

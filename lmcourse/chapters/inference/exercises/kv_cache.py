@@ -186,6 +186,7 @@ KVCache = Exercise(
         script("bytes", BYTES.format(layers=2, capacity=8), **_pair(Random(5), 1, 2, 3, 4)),
         script("forget the last two of three", FORGET.format(keep=1, new="v[:, :, :2]"), **_small(3)),
         script("a pass that broke off after layer 0", HALF_WAY, **_small(3)),
+        script("one layer is called more often than another", AHEAD, **_small(3)),
         script("an append that is refused", REFUSED, **_small(3)),
         script("too many tokens", TOO_MUCH.format(capacity=4, more=2), **_small(3)),
         script("keep more than there are", TRUNCATED.format(keep=4), **_small(3)),

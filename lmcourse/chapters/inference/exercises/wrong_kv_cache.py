@@ -195,6 +195,19 @@ class OneLengthForAll(_Right):
         return keys[:, :, :end], values[:, :, :end]
 
 
+class LengthOfTheLast(_Right):
+    def __len__(self) -> int:
+        return self.lengths[-1]
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> Pair:
+        end = len(self) + k.shape[2]
+        self.check(end)
+        keys, values = self.write(layer, k, v, len(self), end)
+        if layer == len(self.lengths) - 1:
+            self.lengths[-1] = end
+        return keys[:, :, :end], values[:, :, :end]
+
+
 class OnlyIfLonger(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
@@ -290,6 +303,11 @@ WRONG_CACHES = (
         OneLengthForAll,
         "You have one length for all layers, which grows at layer 0. Give each layer its own: a pass may break off, "
         "and layers may be called in any order.",
+    ),
+    (
+        LengthOfTheLast,
+        "You have one length for all layers, which grows at the last layer. Give each layer its own: a pass may break "
+        "off, and layers may be called in any order.",
     ),
     (
         OnlyIfLonger,

@@ -118,7 +118,7 @@ def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
     axes.set_yticks([])
     axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}" if size >= 10 else f"{size:g}")
     axes.grid(visible=False, axis="y")
-    axes.legend(frameon=False, fontsize=10, loc="lower left", ncols=2)
+    axes.legend(facecolor="white", edgecolor="none", framealpha=1, fontsize=10, loc="lower left", ncols=2)
 
 
 def _label(size: float) -> str:

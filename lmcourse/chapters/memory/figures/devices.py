@@ -9,7 +9,7 @@ from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-fp32-gradients")
@@ -123,6 +123,6 @@ def _waterfall(axes: Axes, parts: dict[str, float]) -> None:
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         place = (start + size, row)
         axes.annotate(
-            f"{size:,.4g} GiB", place, (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=behind
+            f"{three_digits(size)} GiB", place, (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=behind
         )
     axes.set_yticks(range(len(bars)), [part for part, *_ in bars])

@@ -109,8 +109,8 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=10, loc="upper left")
     caption = (
-        "Mixed precision begins higher, by 2 bytes for each parameter, and rises half as fast. The lines meet at a "
-        "text or so: from there on it takes less."
+        "Mixed precision begins higher, by 2 bytes for each parameter, and rises half as fast. From the dot on, it "
+        "takes less."
     )
     return describe(figure, caption=caption, alt=f"{title}; both take {meeting:,.0f} GiB there")
 

@@ -57,7 +57,7 @@ def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forwa
         Line2D([], [], color=PART_COLOURS[part], linewidth=8, label=f"{part}: {100 * size / total:.0f} %")
         for part, size in shares.items()
     ]
-    axes.legend(handles=handles, frameon=False, fontsize=10, loc="lower right")
+    axes.legend(handles=handles, frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1, 1))
     caption = (
         "Each bar is a tensor that some backward step will ask for; hatched ones are masks of dropout, one byte per "
         "number. The sums of the residual stream are not in the list: they keep nothing."

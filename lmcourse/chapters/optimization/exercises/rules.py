@@ -61,7 +61,7 @@ def add_group_misconceptions(exercise: Exercise, rule: type[Rule]) -> None:
         exercise,
         rule,
         _Defaults,
-        "You read `self.defaults`. A group may have its own settings, and a schedule changes them: read `group[...]`.",
+        "You use one setting for all groups. Each may have its own, and a schedule changes them: read `group[...]`.",
     )
 
 

@@ -145,6 +145,15 @@ def not_reduced(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, h
 
 
 @tensor_parallel_attention.misconception(
+    "You add the heads' results before the output matrix, but workers have different heads. Multiply by your part of "
+    "`out` first, then add."
+)
+def reduced_too_early(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = _heads(x, qkv, heads)
+    return worker.all_reduce(_attended(q, k, v, q.shape[-1] ** -0.5)) @ out.T
+
+
+@tensor_parallel_attention.misconception(
     "You scale by the width of the residual stream. Scale by the width of a head, however many workers there are."
 )
 def width_of_the_stream(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:

@@ -117,7 +117,7 @@ def _memory(axes: Axes, time: StepTime, machines: Machines) -> tuple[float, str]
     state, used, limit = time.parts.state / 1e9, time.memory / 1e9, machines.memory / 1e9
     fits = "fits" if used <= limit else "does not fit"
     axes.bar([0], [state], 0.5, color=PALETTE["purple"], label="state")
-    axes.bar([0], [used - state], 0.5, bottom=[state], color=PALETTE["yellow"], label="activations")
+    axes.bar([0], [used - state], 0.5, bottom=[state], color=PALETTE["orange"], label="activations")
     axes.axhline(limit, color=GREY, linewidth=1, linestyle="--")
     axes.text(0, max(used, limit), f"{used:,.0f} GB\n{fits}", ha="center", va="bottom", fontsize=9)
     axes.set_xlim(-0.5, 0.5)

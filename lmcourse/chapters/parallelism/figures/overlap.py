@@ -59,6 +59,7 @@ def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
         (-0.4, 0.8),
         facecolors=PALETTE["orange"],
         edgecolors="white",
+        linewidth=0.4,
     )
     drawn = spans if len(spans) <= 700 else _joined(spans)
     axes.broken_barh(
@@ -75,7 +76,7 @@ def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
     axes.grid(visible=False)
     caption = (
         "Llama 3 8B, bf16 gradients, 50 GB/s. Above: the backward pass, one box a layer, the last layer first. Below: "
-        "buckets on the wire; each costs 0.2 ms to start. Red: nothing is computed."
+        "buckets on the wire; each costs 0.2 ms to start. Shaded: nothing is computed."
     )
     alt = f"{title}; backward takes {backward:.2f} s, {len(spans):,} buckets are on the wire until {spans[-1][1]:.2f} s"
     return describe(figure, caption=caption, alt=alt)

@@ -270,6 +270,14 @@ def clip_both(patient: str) -> list[str]:
 
 
 @prescribe.misconception(
+    "Clipping does not save X: it shortens gradients, and the steps of X's AdamW do not depend on their length. Y "
+    "needs it."
+)
+def patients_mixed_up(patient: str) -> list[str]:
+    return _prescription(["clipping"], ["QK-norm", "warm-up"], patient)
+
+
+@prescribe.misconception(
     "Y has a different problem from X. Its gradients grow, not only its scores, and an SGD step is proportional to the "
     "gradient."
 )

@@ -129,6 +129,15 @@ def offset_left_out(place: int, shape: list[int], strides: list[int], offset: in
 
 
 @index_at.misconception(
+    "You say None for places past the number of elements. With gaps a view reaches further: its last element is at the "
+    "offset plus (size - 1) · stride of each axis."
+)
+def as_far_as_elements(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    inside = offset <= place < offset + math.prod(shape)
+    return _looked_up(place, shape, strides, offset) if inside else None
+
+
+@index_at.misconception(
     "You compute the strides from the shape. That is right only for a fresh tensor; here the strides are given."
 )
 def strides_from_the_shape(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:

@@ -423,7 +423,8 @@ def no_first_count(words: Words, times: list[int], counts: Counts, where: Where,
 
 
 @merge_counted.misconception(
-    "`where` loses a word that still holds the pair: first remove the old pairs, then add the new ones."
+    "`where` loses a word that still holds the pair: first remove the word from its old pairs, then add it for every "
+    "pair that it holds now, also for those that stayed."
 )
 def places_lost(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     held = [(number, set(pairwise(words[number]))) for number in where.get(pair, ())]

@@ -162,6 +162,16 @@ def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return windows[:, :-1], windows[:, 1:]
 
 
+@batch_at.misconception("You let a window through whose last target is past the text. It needs `length` + 1 tokens.")
+def last_target_forgotten(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length - 1)
+    if not starts:
+        return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
+    tokens = tokens.long()
+    inputs = torch.stack([tokens[start : start + length] for start in starts])
+    return inputs, torch.stack([tokens[start + 1 : start + 1 + length] for start in starts])
+
+
 @batch_at.misconception("You reject the last window that fits. Its last target is the text's last token.")
 def one_refused(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length, 1)

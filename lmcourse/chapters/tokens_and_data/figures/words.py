@@ -59,7 +59,7 @@ def vocabulary_trade(bytes_per_token: Mapping[int, float], width: int = 768) -> 
     rows.set_ylim(bottom=0)
     rows.spines["top"].set_visible(False)
     caption = (
-        "Blue: bytes per token; more bytes make a shorter sequence. Red, dashed: the numbers in an embedding of "
+        "Solid: bytes per token; more bytes make a shorter sequence. Dashed: the numbers in an embedding of "
         f"width {width}, all to be trained. Each doubling of the vocabulary gains less."
     )
     told = ", ".join(f"{size:,}: {value:.2f}" for size, value in bytes_per_token.items())
