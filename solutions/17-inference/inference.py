@@ -752,7 +752,8 @@ for width, timing in time_interleaved(small_steps, warmup=1, repeats=20, stopwat
 # that: `torch.compile` turns many calls into few, and a CUDA graph launches a whole step at once. A CUDA graph needs
 # shapes that stay the same. So does the compiled step of `lmcourse generate --compile`: its cache is as large from the
 # beginning as it will ever be. The small model `nano` then wrote 4,978 tokens in a second of a busy CPU, and 1,283
-# without compiling ([docs/training.md](../../docs/training.md)).
+# without compiling ([docs/training.md](../../docs/training.md)). On an H100 a model of GPT-2's size wrote 153 to 165
+# tokens in a second, and 365 to 381 compiled. The memory alone would allow some ten thousand.
 #
 # **In real models.** Pope et al. (2022) worked this out for PaLM. Services charge several times as much for a token of the
 # answer as for a token of the prompt, and large services run the two phases on separate machines.
