@@ -133,9 +133,8 @@ def one_sided(evidence: Evidence) -> str:
         return ""
     for too, holds in (("large", received > expected), ("small", received < expected)):
         if holds.all():
-            one_kind = (
-                len({numbers.name for numbers in evidence.numbers}) == 1 and len({*expected.sign().tolist()}) == 1
-            )
+            # A negative number that is too large has a factor below 1, which would read as a contradiction.
+            one_kind = len({numbers.name for numbers in evidence.numbers}) == 1 and bool((expected > 0).all())
             spread = _range(received / expected) if one_kind else ""
             return f"All {len(expected)} numbers that differ are too {too}{spread}."
     return ""

@@ -336,6 +336,11 @@ def without_gradients(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, sum(gradients_forgotten(1, precision).values()))
 
 
+@largest_model.misconception("You forget the master weights: mixed precision keeps a copy in fp32, 4 more bytes.")
+def without_master_weights(gigabytes: int, devices: int, precision: str) -> int:
+    return _fitting(gigabytes, devices, sum(_states(1, precision).values()) - PRECISIONS[precision][2])
+
+
 @largest_model.misconception("You count the weights alone. Training keeps gradients and Adam's moments as well.")
 def weights_alone(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, _states(1, precision)["weights"])

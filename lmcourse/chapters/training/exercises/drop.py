@@ -104,6 +104,15 @@ def divided_by_p(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, (1 - p) / p if p else 1.0)
 
 
+@dropout.misconception(
+    "You take p for the probability to *stay*, in the result and in the variance. It is that of a 0."
+)
+def p_stays(x: Tensor, keep: Tensor, p: float) -> Result:
+    if not 0 < p < 1:
+        raise ValueError(f"{p} is no probability to stay")
+    return _with(x, keep, p, (1 - p) / p, x.square() * (1 - p) / p)
+
+
 @dropout.misconception("You multiply by 1 − p, which makes the result even smaller.")
 def multiplied(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, (1 - p) ** 2)

@@ -182,6 +182,20 @@ def joined_by_feature(
     return rearrange(_attended(x, qkv, heads, kv_heads, rotated, attend), "b h s d -> b s (d h)") @ out.T
 
 
+@self_attention.misconception(
+    "You reshape to (b, h, s, d_head) at once, which mixes tokens and heads. Cut into (b, s, h, d_head) first, then "
+    "swap the axes, and swap them back before you join the heads."
+)
+def reshaped_at_once(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    (b, s, _), at, width = x.shape, torch.arange(x.shape[1]), qkv.shape[0] // (heads + 2 * kv_heads)
+    sizes = [heads * width, kv_heads * width, kv_heads * width]
+    q, k, v = (x @ qkv.T).split(sizes, dim=-1)  # type: ignore[no-untyped-call]
+    q, k, v = (each.reshape(b, -1, s, width) for each in (q, k, v))
+    return attend(rope(q, at, theta), rope(k, at, theta), v).reshape(b, s, -1) @ out.T  # type: ignore[no-any-return]
+
+
 @self_attention.misconception("You rotate nothing: without `rope`, attention cannot see the order of the tokens.")
 def no_rope(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
