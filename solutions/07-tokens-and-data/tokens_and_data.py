@@ -372,7 +372,7 @@ print("cuts that change the tokens:", ", ".join(f"{share:.0%}" for share in cuts
 # %% [markdown]
 # ## 4 · What a real one does
 #
-# Give it capitals, numbers, code, another language. In the notebook you can type: try your name.
+# Give it capitals, numbers, code, another language. In the notebook you can type, your name for example.
 
 # %%
 explore(

@@ -37,7 +37,7 @@ def test_a_prediction_is_answered_with_a_reason() -> None:
     question = predict("numbers_per_binade")
     wrong = next(button for button in question.buttons if button.description == "256")
     wrong.click()
-    assert "It is 128." in question.verdict.value
+    assert "The answer: 128." in question.verdict.value
     assert "twice the length" in question.verdict.value
     again = predict("numbers_per_binade")
     next(button for button in again.buttons if button.description == "128").click()
