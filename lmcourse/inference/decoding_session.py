@@ -73,7 +73,7 @@ def _without_cudnn() -> Iterator[None]:
     """Switch off cuDNN's attention kernel, torch's first choice on recent GPUs in 16 bits.
 
     cuDNN plans a kernel for every new shape, and with a growing cache each token has one: on an H100 that took 65 ms,
-    more than ten times as long as the rest of a step of a model with 124M weights.
+    about ten times as long as the rest of a step of a model with 124M weights.
     """
     before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     torch.backends.cuda.enable_cudnn_sdp(False)

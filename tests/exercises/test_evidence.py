@@ -101,6 +101,8 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.one_sided, numbers((ROWS, ROWS**2)), "All 9 numbers that differ are too large (1.5 to"),
     (relations.one_sided, numbers((ROWS, changed(ROWS**2, 0, to=0))), ""),
     (relations.one_sided, numbers((torch.ones(3), torch.full((3,), 4.0))), "too large (4 times the expected ones)."),
+    # A factor below 1 beside "too large" would read as a contradiction.
+    (relations.one_sided, numbers((-ROWS, -ROWS / 2)), "All 9 numbers that differ are too large."),
     (
         relations.one_sided,
         numbers((ROWS[0], ROWS[0] * torch.tensor([0.9999, 0.5, 0.7]))),
