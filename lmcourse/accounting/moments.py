@@ -139,10 +139,20 @@ def _norm_backward(config: TransformerConfig, tokens: int, weight: int) -> int:
 
 
 def _block_backward(config: TransformerConfig, tokens: int, recipe: PrecisionRecipe) -> int:
-    """Return the bytes that the backward pass of a feed-forward layer adds to the kept tensors: the gradients of the
-    residual stream and of each kept hidden vector, minus the last norm's input, which is already freed."""
+    """Return the bytes that the backward pass of a feed-forward layer adds to the kept tensors, minus the last norm's
+    input, which is already freed.
+
+    These are the gradient of the residual stream and the larger of two: the gradients of all kept hidden vectors; or
+    those of one hidden vector and of the last matrix, in the format of products and, with autocast, in fp32, too."""
     product = 2 if recipe.autocast else recipe.dtype.itemsize
     weight, d = recipe.dtype.itemsize, config.d_model
-    hidden = max((1 + layer.feed_forward.gated) * layer.feed_forward.width for layer in config.layers)
     last = 0 if config.final_norm is None else (2 if config.final_norm.kind == "rms" else 1) * max(weight, STATISTIC)
-    return tokens * max(0, d * weight + hidden * product - last * d)
+    stream = tokens * d * (weight - last)
+    matrix_gradient = product + (weight if recipe.autocast else 0)
+    return max(
+        0,
+        *(
+            stream + layer.width * max((1 + layer.gated) * tokens * product, tokens * product + d * matrix_gradient)
+            for layer in (block.feed_forward for block in config.layers)
+        ),
+    )
