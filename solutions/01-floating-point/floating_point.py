@@ -247,7 +247,7 @@ explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
 predict("fp8_hardware")
 
 # %% [markdown]
-# **In real models.** Llama 3 is published in bf16, GPT-2 in fp32. DeepSeek-V3 was trained with its matrix products in fp8
+# **In real models.** Llama 3 is published in bf16, GPT-2 in fp32. DeepSeek-V3 was trained with most of its matrix products in fp8
 # (DeepSeek-AI, 2024). The proposal of the fp8 formats itself suggests E4M3 for weights and activations in the forward pass,
 # where precision counts, and E5M2 for gradients in the backward pass, where range counts (Micikevicius et al., 2022).
 
@@ -672,7 +672,7 @@ check(dot_product_error, hidden=True)
 # | --- | --- | --- |
 # | a dot product | many products | fp32, inside the tensor core; for fp8, Hopper's keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
-# | Adam's two averages (notebook 04) | all gradients of a weight | fp32 |
+# | Adam's two averages (notebook 04) | all gradients of a weight | fp32, as a rule; DeepSeek-V3 takes bf16 |
 # | a softmax or a norm | a whole row | fp32, then cast back |
 # | the residual stream (notebook 10) | what each layer adds | bf16, as a rule: some hundred terms, not a million |
 # | activations inside a layer | nothing | bf16 or fp16; fp8 with scales |
@@ -764,7 +764,7 @@ check(stable_softmax, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **In real models.** Every library subtracts the maximum, and computes in fp32 even when the tensors are bf16. That repairs the arithmetic; it
+# **In real models.** PyTorch subtracts the maximum, and computes in fp32 even when the tensors are bf16. That repairs the arithmetic; it
 # does not keep the logits from growing, step after step, until one token takes everything. Against that there are tricks with names, z-loss, QK-norm and
 # soft-capping, in notebook 16.
 

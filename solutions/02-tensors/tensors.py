@@ -327,7 +327,7 @@ for n in (2048, 2064):
 
 # %% [markdown]
 # An eighth of the numbers, about the same time. (How even the times are depends on the machine: a few percent, or a
-# factor of two.) Memory does not come by the number but by the **cache line**, 64 bytes on nearly all processors: 16
+# factor of two.) Memory does not come by the number but by the **cache line**, 64 bytes on most processors: 16
 # floats of four bytes. From a step of 16 on each number costs a line of its own, and the time may even rise there.
 
 # %%
@@ -562,7 +562,7 @@ for pattern, factors in {
 # and merged into (batch, rows, columns), multiplied, and moved back. So its price is that of `@`, plus a copy (`clone`)
 # where merging needs one. Without such an index it is an ordinary product or sum.
 #
-# **In real models.** The first is the heart of attention (notebook 08), the second what K-FAC collects of each layer's
+# **In real models.** The first line is the heart of attention (notebook 08), the second what K-FAC collects of each layer's
 # inputs (Martens and Grosse, 2015), the third a gain vector as in RMSNorm (10).
 
 # %% [markdown]

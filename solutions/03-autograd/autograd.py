@@ -547,7 +547,7 @@ explore(figures.gradient_check_error, step=Log(1e-12, 1.0), difference=["central
 # A valley with two slopes. On its right side the *formula* errs, by $h^2$. On its left side *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost
 # all their digits, the subtraction leaves the few that differ, and these are the least reliable ones. That error is about $\varepsilon/h$, with the
 # $\varepsilon$ of notebook 01. Both are equal near $h = \sqrt[3]{\varepsilon}$: about 6e-6 in fp64, and 0.005 in fp32, where even the best step leaves
-# an error near one in a hundred thousand (Press et al., 2007, §5.7). Below 6e-8 an fp32 step vanishes completely: $x + h$ rounds back to $x$.
+# an error near one in a hundred thousand (Press et al., 2007, §5.7). Below 6e-8 an fp32 step from 1 vanishes completely: $1 + h$ rounds back to 1.
 #
 # So a gradient check runs in fp64. `torch.autograd.gradcheck` warns when it is given anything less, for this reason.
 
@@ -817,8 +817,8 @@ check(backward_batch, hidden=True)
 #
 # **In real models.** A batch that does not fit into memory is cut into micro-batches whose gradients are added up in `.grad`: the `+=` of fan-out,
 # over time. Then $B$ is the size of the *whole* batch. Several training libraries took the mean over the words of
-# each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was first reported in 2021, and
-# fixed in October 2024 (Hugging Face, 2024, *Fixing gradient accumulation*).
+# each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was reported in 2021, and
+# fixed in October 2024 (Unsloth, 2024, *Bugs in LLM training*; Hugging Face, 2024, *Fixing gradient accumulation*).
 
 # %% [markdown]
 # ## 8 · Through a norm
@@ -1124,8 +1124,8 @@ check(ChunkedCrossEntropy, hidden=True)
 figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
 
 # %% [markdown]
-# The price is a fourth matrix product: the logits are computed twice. Fused losses in training libraries work this way
-# (Hsu et al., 2024, *Liger Kernel*; Wijmans et al., 2024, *Cut your losses in large-vocabulary language models*).
+# The price is a fourth matrix product: the logits are computed twice. So it is in Wijmans et al. (2024), *Cut your losses in large-vocabulary language
+# models*. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
 
 # %% [markdown]
 # ## What to keep

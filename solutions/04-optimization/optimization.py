@@ -184,8 +184,9 @@ for name, inside in sets.items():
 
 # %% [markdown]
 # A *function* is **convex** if its chords lie above it: $f(\theta x + (1 - \theta) y) \le \theta f(x) + (1 - \theta) f(y)$. Among them are $e^{ax}$, every
-# norm, $\lVert Ax - b\rVert^2$, and the logistic loss $\log(1 + e^{-y\,w \cdot x})$. For smooth functions there is a second test: the matrix of second derivatives has no negative
-# eigenvalue anywhere. A network's loss fails it:
+# norm, $\lVert Ax - b\rVert^2$, and the logistic loss $\log(1 + e^{-y\,w \cdot x})$. So between two places where $f \le c$ there is no hill: the places with $f \le c$ form a convex *set*,
+# and there are no two separate valleys. For smooth functions there is a second test: the matrix of second derivatives has no negative
+# eigenvalue anywhere. A network's loss fails both:
 
 # %%
 torch.manual_seed(0)
@@ -203,7 +204,13 @@ def network_loss(w: Tensor) -> Tensor:
 
 
 for name, loss, size in (("logistic", logistic_loss, 3), ("network", network_loss, 12)):
-    lowest = min(torch.linalg.eigvalsh(hessian(loss)(2 * torch.randn(size)))[0].item() for _ in range(50))
+    places = 2 * torch.randn(1000, size)
+    heights = vmap(loss)(places)
+    level = heights.quantile(0.2)
+    pairs = places[heights <= level].reshape(-1, 2, size)
+    higher = (vmap(loss)(pairs.mean(dim=1)) > level).sum().item()
+    print(f"{name:9} {higher:2} of {len(pairs)} middles of two low places are higher")
+    lowest = torch.linalg.eigvalsh(vmap(hessian(loss))(places[:50]))[:, 0].min().item()
     print(f"{name:9} the lowest eigenvalue at 50 random places: {lowest:6.3f}")
 
 # %% [markdown]
@@ -931,7 +938,7 @@ explore(
 # %% [markdown]
 # ### Why language models need it
 #
-# Words are rare: the frequency of the word of rank $r$ is about $1/r$ (Zipf). Here is a language of 166 words, in which each is followed by one of four, with probabilities ½, ¼, 0.15 and 0.1, and a table of scores that learns it, all of the text in every step. The gradient of a word's row is as small as the word is rare.
+# Words are rare: the frequency of the word of rank $r$ falls about as $1/r$ (Zipf). Here is a language of 166 words, in which each is followed by one of four, with probabilities ½, ¼, 0.15 and 0.1, and a table of scores that learns it, all of the text in every step. The gradient of a word's row is as small as the word is rare.
 
 # %%
 words = 166
@@ -965,7 +972,7 @@ for name, above in rare_words.items():
     print(f"{name:21} nats above the entropy: after common words {common + ',':10} after rare ones {rare}")
 
 # %% [markdown]
-# Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words equally fast, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that nothing else about language models is needed to explain why Adam beats SGD there.
+# Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words equally fast, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that rare classes alone bring it about: in a linear model and in a network for images, too.
 #
 # The price is memory, two numbers for every weight:
 

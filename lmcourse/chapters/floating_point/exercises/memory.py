@@ -85,6 +85,13 @@ def all_digits_of_the_name(shape: list[int], dtype: str) -> int:
     return math.prod(shape) * (int(digits) // 8 if digits else 1)
 
 
+@tensor_bytes.misconception(
+    "You take all digits of the name for the bits of a number. In float8_e4m3fn only the 8 is its width."
+)
+def all_digits_as_bits(shape: list[int], dtype: str) -> int:
+    return math.prod(shape) * int("".join(filter(str.isdigit, dtype)) or 8) // 8
+
+
 @tensor_bytes.misconception("You add the sizes of the axes. A (4, 8) matrix holds 4 · 8 numbers.")
 def axes_added(shape: list[int], dtype: str) -> int:
     return sum(shape) * BYTES[dtype]

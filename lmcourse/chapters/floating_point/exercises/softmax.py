@@ -120,6 +120,14 @@ def masked_at_zero(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
+    "You set −∞ to 0 after subtracting the maximum. A masked logit then weighs as much as the largest: leave it at −∞."
+)
+def masked_at_the_maximum(logits: Tensor) -> Tensor:
+    shifted = logits - logits.amax(dim=-1, keepdim=True)
+    return _normalised(shifted.masked_fill(shifted == -math.inf, 0).exp())
+
+
+@stable_softmax.misconception(
     "As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too large for fp32, exp(12) for fp16. "
     "Subtract each row's maximum first."
 )

@@ -53,7 +53,7 @@ smoothness = Exercise(
         case("a valley", _tensor([3.0, 0.0], [0.0, 1.0])),
         case("a leaning one", _tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
         edge(case("one row", _tensor([1.0, 2.0, 2.0]))),
-        case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.998])),
+        case("two directions nearly as steep (slow for power iteration)", _tensor([1.0, 0.0], [0.0, 0.998])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -152,6 +152,17 @@ def row_sums(X: Tensor) -> float:
 def hundred_steps(X: Tensor) -> float:
     v = torch.ones_like(X[0])
     for _ in range(100):
+        v = X.mT @ (X @ v)
+        v = v / v.norm().clamp(min=1e-300)
+    return float((X @ v).square().sum() / len(X))
+
+
+@smoothness.misconception(
+    "Ten steps of power iteration are too few: nearly steep directions are still mixed in. Ask for eigenvalues."
+)
+def ten_steps(X: Tensor) -> float:
+    v = torch.ones_like(X[0])
+    for _ in range(10):
         v = X.mT @ (X @ v)
         v = v / v.norm().clamp(min=1e-300)
     return float((X @ v).square().sum() / len(X))

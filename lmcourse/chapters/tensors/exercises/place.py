@@ -162,6 +162,18 @@ def largest_stride_first(place: int, shape: list[int], strides: list[int], offse
 
 
 @index_at.misconception(
+    "You divide by the largest stride first and trust the quotients. Compare each with the size of its axis: an axis "
+    "of size 3 has no index 3."
+)
+def largest_stride_first_unchecked(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    rest, index = place - offset, [0] * len(shape)
+    for axis in _large_first(strides):
+        if strides[axis]:
+            index[axis], rest = divmod(rest, strides[axis])
+    return index if place >= offset and rest == 0 else None
+
+
+@index_at.misconception(
     "Several indices lead to the place, and you return the last. Return the first in reading order."
 )
 def the_last_of_several(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:

@@ -66,7 +66,7 @@ as_transposed = Exercise(
         case("a matrix", _NUMBERS[:2, :3].contiguous(), 0, 1),
         case("a square one", torch.arange(4.0).view(2, 2), 0, 1),
         case("three axes, the last two", torch.arange(12.0).view(2, 3, 2), -1, -2),
-        case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), 0, -1),
+        case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), -3, 2),
         script("a part that starts later", "y = x[1:, ::2]\nas_transposed(y, 0, 1)", x=_NUMBERS),
         script("writing into the result", _WRITTEN.format(0, 1, "3, 0"), x=_NUMBERS),
         script("writing into that of a part", _WRITTEN_PART.format("1, 0"), x=_NUMBERS),
