@@ -799,7 +799,7 @@ check(stable_softmax, hidden=True)
 # 1. Underflow is a matter of range, not of precision. bf16 has the eight exponent bits of fp32.
 # 2. fp16. Every code with an exponent of all ones and a fraction other than 0 is NaN, so there are $2\,(2^{M} - 1)$: 2,046 in fp16, 254 in bf16.
 # 3. It does not stall, but near 3 million the gap is 0.25, so each addition may be off by 0.125, four percent of a loss. Summed in pairs, no number goes
-#    through more than 20 additions instead of a million, and the error all but vanishes. That is how `torch.sum` works inside.
+#    through more than 20 additions instead of a million, and the error all but vanishes. `torch.sum` adds in a similar way.
 # 4. $32 \cdot 16 \cdot 2048 \cdot 2048 = 2^{31}$ elements: 2 GiB as bytes, 256 MiB as bits.
 # 5. Softmax does not change when a constant is *subtracted*, because it cancels. *Dividing* changes the differences between logits: it is a temperature,
 #    and one that depends on the data.

@@ -11,7 +11,7 @@
 # - find the largest rate that a problem allows, and say what happens at 0.99 and at 1.01 times that rate;
 # - derive and write momentum, AdaGrad, Adam and AdamW as PyTorch optimizers, equal to PyTorch's own;
 # - measure how large a batch is worth its price;
-# - hold a theorem against data, and see where it stops being true;
+# - test a theorem on data, and see where it stops being true;
 # - say what warm-up, decay and a schedule do to a run, from experiments that you can repeat.
 #
 # **You need** gradients (notebook 03). Eigenvalues help; everything else is explained. No GPU.
@@ -114,7 +114,7 @@ check(descend, hidden=True)
 explore(figures.descent_path, rate=Log(0.005, 0.5), kappa=[10.0, 100.0])
 
 # %% [markdown]
-# ### Where does one meet bowls?
+# ### Where do you meet bowls?
 #
 # Linear regression is one. For data $X$ of shape $(n, d)$ and targets $y$ of shape $(n)$,
 #
@@ -324,7 +324,7 @@ explore(figures.certificate, scale=(0.1, 1.95, 0.05), seed=[0, 1, 2])
 # %% [markdown]
 # ## 4 · The edge
 #
-# So one finds $L$ and chooses $\gamma < 2/L$. For a bowl, yes. But the curvature of a network changes while it learns.
+# So you find $L$ and choose $\gamma < 2/L$. For a bowl, yes. But the curvature of a network changes while it learns.
 
 # %%
 predict("sharper_or_flatter")
@@ -1223,7 +1223,7 @@ for decay, (losses, held_out, norm) in cosine_runs.items():
 figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in cosine_runs.items()})
 
 # %% [markdown]
-# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text: the two losses are within 0.03 of each other in both runs. With seeds 1 to 3 it ended ahead by 0.014 to 0.018. So why do we care, if validation is not affected? Because decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
+# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text: the two losses are within 0.03 of each other in both runs. With seeds 1 to 3 it ended ahead by 0.013 to 0.019. So why do we care, if validation is not affected? Because decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
 # matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
 #
 # ### Half a wave, or a drop?
@@ -1243,7 +1243,7 @@ figures.crossing_losses({"cosine": cosine_runs[0.0][0], "constant, then a drop":
 figures.crossing_losses({"drop, decay 0": dropped[0], "drop, decay 3": dropped_with_decay[0]})
 
 # %% [markdown]
-# As long as its rate is high, the constant run is behind: it has reached the floor of section 5. The drop takes it below the cosine (with seeds 1 to 3 by 0.016 to 0.020), which had the same peak and, on average, little more than half the rate. With decay, the constant run is far behind before the drop, falls much further in it, and is still behind at the end: decay raises the true rate here, and a constant schedule leaves only the drop to bring it down. (This is one seed at one rate, and one size of decay. Under the cosine, the same decay helped.) How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
+# As long as its rate is high, the constant run is behind: it has reached the floor of section 5. The drop takes it below the cosine (with seeds 1 to 3 by 0.018 to 0.022), which had the same peak and, on average, little more than half the rate. With decay, the constant run is far behind before the drop, falls much further in it, and is still behind at the end: decay raises the true rate here, and a constant schedule leaves only the drop to bring it down. (This is one rate and one size of decay; seeds 1 to 3 agree. Under the cosine, the same decay helped.) How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
 #
 # **In real models.** Cosine to a tenth of the peak and decay 0.1 is the recipe of GPT-3 and Llama; D'Angelo, Andriushchenko et al. (2023) show on such models what you have just seen, and that decay is "never useful as an explicit regularizer" there. Constant rates with a final drop are described by Hu et al. (2024) and Hägele et al. (2024). Notebook 13 trains a real model with all of this.
 
