@@ -61,7 +61,7 @@ explore(figures.your_odds, books=(0.0, 1.0, 0.1), laptops=(0.0, 1.0, 0.1))
 # Two sliders reach every point of the triangle: *windows* gets what the other two leave of 1. (If they leave less than nothing, both are divided by their
 # sum.) Where are all the models that give *books* a half? And those that call *windows* impossible?
 #
-# A model with GPT-2's vocabulary ends in 50,257 numbers. Here are such numbers, from a softmax, in three formats. What do they sum to?
+# A model with GPT-2's vocabulary ends in 50,257 numbers. Here are such numbers, from a softmax, in four formats. What do they sum to?
 
 # %%
 torch.manual_seed(0)
@@ -93,7 +93,7 @@ check(is_distribution, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **In real models.** Nobody checks this at run time. But if you compute a softmax in 16 bits, or filter a distribution (notebook 17) and forget to divide by what is left, your odds do not sum to one. The loss then means nothing.
+# **In real models.** PyTorch's samplers reject a negative or NaN entry, but they do not ask for a sum of one: they divide by it. A loss does not divide. If you compute a softmax in 16 bits, or filter a distribution (notebook 17) and forget to divide by what is left, your odds do not sum to one, and the loss means nothing.
 #
 # ## 2 · A whole text
 #
@@ -589,7 +589,7 @@ print("one_hot @ E:", one_hot @ E, "  the row of the word:", E[word])
 print(f"as a product {2 * 50_257 * 768:,} operations for GPT-2's 50,257 words and 768 features; as a look-up, none")
 
 # %% [markdown]
-# What could be in such a vector? Here is a well-known table, made by hand. Its four columns are gender, royal, age and food.
+# What could be in such a vector? Here is a table made by hand, after a well-known one in Andrew Ng's lectures. Its four columns are gender, royal, age and food.
 
 # %%
 WORDS = ("man", "woman", "king", "queen", "apple", "orange")

@@ -87,6 +87,16 @@ def last_one_read(prompt: int, new: int, reuse: bool) -> int:
     return prompt + new if reuse else sum(prompt + i for i in range(1, new + 1))
 
 
+@tokens_read.misconception("With reuse you read the last new token, too. Nothing is written after it.")
+def last_one_read_with_reuse(prompt: int, new: int, reuse: bool) -> int:
+    return _refused(prompt) + new if reuse and new else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception("Without reuse, each step of yours reads the token that it writes. Only later steps read it.")
+def each_reads_its_own(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else sum(range(_refused(prompt) + 1, prompt + new + 1))
+
+
 @tokens_read.misconception("You leave out the prompt. Without reuse, every step reads it.")
 def prompt_free(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) and sum(range(new)))

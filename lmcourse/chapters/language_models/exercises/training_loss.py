@@ -185,8 +185,8 @@ def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 @next_token_loss.misconception(
-    "For 16-bit logits your loss has 16 bits too, which is two or three digits. Convert the logits to float32 first, "
-    "and return float32."
+    "For 16-bit logits you round to 16 bits on the way, which leaves two or three digits. Convert the logits to float32 "
+    "first, and return float32."
 )
 def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
@@ -251,7 +251,7 @@ for _value, _sentence in (
     (128_256, "That is the perplexity. The loss is its logarithm."),
     (5.11, "That is a logarithm to base 10."),
     (10.37, "That is for Llama 2's 32,000 tokens."),
-    (0, "A loss of 0 means certainty. This model is as uncertain as possible."),
+    (0, "A loss of about 0 means certainty. The loss is −ln p, and here p is tiny: 1/128,256."),
     (-11.76, "The sign is wrong: a loss is −ln p, and ln p is negative."),
     (10.82, "That is for GPT-2's 50,257 tokens."),
 ):

@@ -118,6 +118,15 @@ def new_state(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
+@through_time.misconception("The slope of the tanh is 1 − h², and yours is 1 − h: the square is missing.")
+def slope_not_squared(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        before, h = h, math.tanh(w * h + x)
+        d = (1 - h) * (before + w * d)
+    return d
+
+
 @through_time.misconception("You return the derivative with respect to h0. Return the one with respect to w.")
 def way_only(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 1.0
