@@ -775,7 +775,7 @@ print(f"p(first | second) p(second | first), over all texts: {(backward * forwar
 # %% [markdown]
 # ## 10 · Once through the data, and writing
 #
-# With $N$ tokens of text, batches of $B$ windows and $S$ predictions in each, one pass takes $N / (B\,S)$ steps. Large models are trained for about one pass (Llama 3: $15 \cdot 10^{12}$ tokens; Dubey et al., 2024), or a few over the best parts: up to four passes over the same text help nearly as much as new text (Muennighoff et al., 2023). In the first pass the training loss is honest: what is read once cannot be looked up.
+# With $N$ tokens of text, batches of $B$ windows and $S$ predictions in each, one pass takes $N / (B\,S)$ steps. Large models are trained for about one pass (Llama 3: $15 \cdot 10^{12}$ tokens; Grattafiori et al., 2024), or a few over the best parts: up to four passes over the same text help nearly as much as new text (Muennighoff et al., 2023). In the first pass the training loss is honest: what is read once cannot be looked up.
 #
 # But is it read once? Many training loops draw windows at random.
 

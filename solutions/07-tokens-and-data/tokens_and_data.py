@@ -920,7 +920,7 @@ with tempfile.TemporaryDirectory() as folder:
             print(f"resumed after 10 batches: {equal} of the other {len(rest)} are the same")
 
 # %% [markdown]
-# **In real models.** Until PyTorch 1.9 all workers of a `DataLoader` drew the *same* numbers from NumPy, so that every worker augmented its pictures in the same way. And decide what a user may type: `tiktoken`'s `encode` rejects `<|endoftext|>` in a prompt, `encode_ordinary` cuts it into seven harmless tokens, and if you allow it, it becomes the one token that ends a document.
+# **In real models.** Before PyTorch 1.9, on Linux, all workers of a `DataLoader` drew the *same* numbers from NumPy, so that every worker augmented its pictures in the same way. And decide what a user may type: `tiktoken`'s `encode` rejects `<|endoftext|>` in a prompt, `encode_ordinary` cuts it into seven harmless tokens, and if you allow it, it becomes the one token that ends a document.
 
 # %% [markdown]
 # ## What to keep

@@ -885,7 +885,7 @@ explore(
 )
 
 # %% [markdown]
-# A longer context moves the circles of MHA and GQA to the left. A larger batch moves MHA's only a little: even 256 texts leave
+# A longer context moves the circles of MHA and GQA to the left. A larger batch moves MHA's only a little: even 256 texts of 2,048 tokens leave
 # MHA at 5 FLOPs per byte, because each brings its own cache. Sharing keys helps, or looking at less (section 9).
 #
 # The bars on the right are the reason why sharing was invented for inference. In training it saves no more than the
@@ -1155,7 +1155,7 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
 # | what does MLA keep? | one latent per token for all heads; scores are $(W_{UK}^\top q) \cdot c$, and no key is made |
-# | what limits what? | training: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
+# | what limits what? | training without a score matrix in memory: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
 # | how does FlashAttention go back? | recompute scores from `log_sum`; the row's sum of $P\,dP$ is $dO \cdot O$ |
 # | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
 

@@ -14,6 +14,7 @@ from lmcourse import plots
 from lmcourse.chapters.recurrence_and_attention import exercises, figures
 from lmcourse.chapters.recurrence_and_attention.exercises import attend_source, teacher_inputs
 from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import OURS
+from lmcourse.chapters.recurrence_and_attention.remembering import REMEMBERED, remember
 from tests.plots.figures import check_figure, said
 
 
@@ -171,3 +172,13 @@ def test_figures_of_networks_show_the_stored_results() -> None:
     assert "alike" in plots.alt_text(figures.forced_and_free(free, free))
     for figure in (figures.unrolled(), figures.size_against_context(), figures.alignment(weights, "abc", "xyz")):
         check_figure(figure)
+
+
+def test_a_tanh_network_remembers_over_ten_words_as_stored() -> None:
+    assert round(remember("tanh", 10, 0), 2) == REMEMBERED[10]["tanh"][0]
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("name", "between"), [("LSTM as PyTorch makes it", 20), ("LSTM, forget bias 3", 40)])
+def test_lstms_remember_as_stored(name: str, between: int) -> None:
+    assert abs(remember(name, between, 0) - REMEMBERED[between][name][0]) < 0.06

@@ -53,6 +53,15 @@ PREDICTIONS = (
         "forget gate.",
     ),
     Prediction(
+        "trained_to_remember",
+        "A text begins with one of two words, and 20 random words follow. A tanh network and an LSTM as PyTorch makes "
+        "it are trained for 500 steps to say which word came first. Which of them learns it with all of three seeds?",
+        options=("both", "only the LSTM", "neither"),
+        answer="neither",
+        because="At the start almost nothing of the gradient reaches the first word, in both. A gate that is half "
+        "closed hides the word that would teach it to open.",
+    ),
+    Prediction(
         "more_arithmetic",
         "A text of 256 words, a state of 64 numbers, one processor. Attention does four times the arithmetic of the "
         "RNN. It takes ...",
