@@ -457,7 +457,7 @@ print(f"20 samples of ten stories: from {min(own):.3f} to {max(own):.3f} nats pe
 # %% [markdown]
 # ### What lies between 0.44 and 0.22?
 #
-# KL, and since we know the grammar, we can say *for what* it is paid. The grammar has the true probability of every piece of a story, its noun, its verb, its closing bracket. The model's bill for the same letters minus the true one is what the model did not know there:
+# With $n = 6$ and fifty stories, a letter of new text costs 0.44 nats; the language costs 0.22. What lies between is KL, and since we know the grammar, we can say *for what* it is paid. The grammar has the true probability of every piece of a story, its noun, its verb, its closing bracket. The model's bill for the same letters minus the true one is what the model did not know there:
 
 # %%
 ROLES = word_roles()

@@ -931,7 +931,7 @@ check(sliding_window_mask, hidden=True)
 # of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts have about $\sqrt n$
 # keys, and every token reaches every earlier one in two hops: one to the right column, one within the window.
 #
-# Welcome to the zoo; it starts with this one. For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
+# The zoo of masks starts with this one, "strided". For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
 # under "chunk" although it is its direct neighbour?
 
 # %%

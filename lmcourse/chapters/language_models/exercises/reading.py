@@ -92,7 +92,7 @@ def last_one_read_with_reuse(prompt: int, new: int, reuse: bool) -> int:
     return _refused(prompt) + new if reuse and new else _tokens_read(prompt, new, reuse)
 
 
-@tokens_read.misconception("Without reuse, each step of yours reads the token that it writes. Only later steps read it.")
+@tokens_read.misconception("Without reuse, your steps read the token that they write. Only later steps read it.")
 def each_reads_its_own(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else sum(range(_refused(prompt) + 1, prompt + new + 1))
 

@@ -185,8 +185,8 @@ def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 @next_token_loss.misconception(
-    "For 16-bit logits you round to 16 bits on the way, which leaves two or three digits. Convert the logits to float32 "
-    "first, and return float32."
+    "For 16-bit logits you round to 16 bits on the way, which leaves two or three digits. Convert the logits to "
+    "float32 first, and return float32."
 )
 def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
