@@ -34,12 +34,14 @@ class _Reader(nn.Module):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.words = nn.Embedding(_WORDS, _FEATURES)
-        self.layer = (nn.RNN if name == "tanh" else nn.LSTM)(_FEATURES, _WIDTH, batch_first=True)
+        kind = nn.RNN if name == "tanh" else nn.LSTM
+        self.layer: nn.RNNBase = kind(_FEATURES, _WIDTH, batch_first=True)
         self.head = nn.Linear(_WIDTH, 2)
         if (bias := NETWORKS[name]) is not None:
             with torch.no_grad():
-                self.layer.bias_ih_l0[_WIDTH : 2 * _WIDTH] = bias
-                self.layer.bias_hh_l0[_WIDTH : 2 * _WIDTH] = 0.0
+                weights = dict(self.layer.named_parameters())
+                weights["bias_ih_l0"][_WIDTH : 2 * _WIDTH] = bias
+                weights["bias_hh_l0"][_WIDTH : 2 * _WIDTH] = 0.0
 
     def forward(self, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "b 2"]:
         scores: Tensor = self.head(self.layer(self.words(tokens))[0][:, -1])
@@ -69,7 +71,8 @@ def remember(name: str, between: int, seed: int, steps: int = 500) -> float:
         optimizer.step()
     tokens, first = _texts(1000, between, torch.Generator().manual_seed(99))
     with torch.no_grad():
-        return (network(tokens).argmax(dim=1) == first).double().mean().item()
+        right: Tensor = network(tokens).argmax(dim=1) == first
+    return right.double().mean().item()
 
 
 def _texts(count: int, between: int, generator: torch.Generator) -> tuple[Int[Tensor, "b s"], Int[Tensor, " b"]]:
