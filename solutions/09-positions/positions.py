@@ -99,9 +99,9 @@ predict("learned_beyond")
 # Learned positions end where training ended. And each is learned alone: what a model has found out about position 17
 # tells it nothing about 18, and late positions, which only long texts reach, are trained rarely.
 #
-# **In real models.** The tables are small: GPT-2's has 1,024 rows, GPT-3's and OPT's 2,048, the original GPT's 512.
-# OPT's starts at row 2, a leftover of a padding convention; if you forget it when you load the weights, every position
-# is off by two.
+# **In real models.** The tables are small: GPT-2's has 1,024 rows, GPT-3's 2,048, the original GPT's 512.
+# OPT's has 2,050: two rows come before position 0, a leftover of a padding convention. Forget them when you load the
+# weights, and every position is off by two.
 
 # %% [markdown]
 # ## 2 · Waves
@@ -1101,7 +1101,7 @@ for kind, model in slowed.items():
 # | --- | --- | --- | --- |
 # | Code Llama (Rozière et al., 2023) | 4,096 | base 10,000 → 1,000,000 | 16,384, and up to 100,000 |
 # | Llama 3.1 (Grattafiori et al., 2024) | 8,192 | by parts, factor 8 | 131,072, after training in six stages |
-# | Qwen2.5 (Qwen Team, 2024) | 32,768 | YaRN, factor 4 | 131,072 |
+# | Qwen2.5 (Qwen Team, 2024) | 4,096 | base 10,000 → 1,000,000 for 32,768; then YaRN, factor 4 | 131,072 |
 # | Gemma 3 (Gemma Team, 2025) | 32,768 | interpolation, factor 8, in global layers alone | 131,072 |
 
 # %% [markdown]

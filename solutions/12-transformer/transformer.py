@@ -140,7 +140,7 @@ waiting = row[0].item()
 print(f"a row of ones after 1,000 steps without a gradient: {waiting:.3f}")
 
 # %% [markdown]
-# (Many runs leave embeddings and norms out of weight decay: OLMo 2's setting is called `decay_embeddings: false`.)
+# (Many runs leave the embeddings out of weight decay. OLMo 2's configuration says `decay_embeddings: false`.)
 #
 # > **Spot the slip.** A colleague writes: "The embeddings of tokens and positions add about $(v + s)\,d$ parameters per layer." For GPT-3, $(50{,}257 + 2{,}048) \cdot 12{,}288$ is 642.7 million. What is wrong with two words of the sentence?
 

@@ -181,8 +181,8 @@ def weights_not_divided(
 
 
 @moe.misconception(
-    "For k = 1 you divide the weight by itself: it is always 1, and no gradient reaches the router. For k = 1 the "
-    "weight is p."
+    "For k = 1 your weight is always 1: divided by itself, or a softmax of a single score. No gradient reaches the "
+    "router. For k = 1 the weight is p."
 )
 def divided_for_one(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
@@ -312,6 +312,23 @@ def best_tokens_kept(
     rank = (p * picked).argsort(dim=0, descending=True).argsort(dim=0)
     shares = _divided(p, picked, k) * (rank < limit)
     return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
+
+
+@moe.misconception(
+    "Your experts take the first choices of all tokens before any second choice. They take tokens in the order of the "
+    "text, whichever choice it was."
+)
+def first_choices_first(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    p, picked = _chosen(x, w_router, k)
+    limit = _limit(len(x), k, len(w_gate), capacity)
+    taken, kept = [0] * len(w_gate), torch.zeros_like(p)
+    for choices in p.topk(k, dim=-1).indices.T.tolist():
+        for token, e in enumerate(choices):
+            taken[e] += 1
+            kept[token, e] = taken[e] <= limit
+    return _mixed(x, _divided(p, picked, k) * kept, w_gate, w_value, w_down), _balanced(p, picked, k)
 
 
 @moe.misconception(

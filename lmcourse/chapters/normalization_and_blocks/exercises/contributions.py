@@ -246,6 +246,13 @@ def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tenso
     return parts @ (scale * row) / (parts.sum(0).square().sum() + eps).sqrt()
 
 
+@contributions.misconception(
+    "You divide by the length, and add eps to it. RMSNorm divides by √(mean square + eps), about √d times less."
+)
+def length_and_eps(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.sum(0).norm() + eps)
+
+
 @contributions.misconception("You always use 1e-6. Use the argument eps.")
 def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / _root(parts.sum(0), EPS)

@@ -8,10 +8,10 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import value_exercise
 
 NORMS = Fraction("0.255")
-"""The fraction of a BERT's step time in normalisations (Ivanov et al., 2021)."""
+"""The fraction of a BERT's step time in LayerNorms and softmaxes (Ivanov et al., 2021)."""
 
 SAVED = Fraction("0.3")
-"""The fraction of a norm's time that the exercise's kernel saves."""
+"""The fraction of their time that the exercise's new kernels save."""
 
 OLD, NEW = Fraction("3.5"), Fraction("3.68")
 """Steps per second of a model with LayerNorm, and of the same model with RMSNorm (Narang et al., 2021)."""
@@ -34,7 +34,7 @@ norm_gain = value_exercise(
     difficulty=2,
     reference=_gain,
     hints=[
-        "Let a step take 1 second. How long do the norms take before and after, and how long does everything else?",
+        "Let a step take 1 second. How long do the kernels take before and after, and how long does everything else?",
         "`faster`: the new step takes 0.745 + 0.7 · 0.255 seconds. How many new steps fit into the time of an old one?",
         "`norms_saved`: a step took 1/3.5 s, then 1/3.68 s, and norms were 25.5 % of the first. Divide what was saved "
         "by what norms took.",
@@ -47,10 +47,10 @@ SLIPS: dict[str, dict[float, str]] = {
     "faster": {
         FASTER: "",
         0.0765: "`faster` is the time saved. For the gain in steps per second, divide the old time by the new time.",
-        0.3: "`faster` is what *a norm* saves. Norms are only 25.5 % of the step.",
-        0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the whole step were norms. They are 25.5 % of it.",
-        0.3423: "`faster` is what norms without any cost would give. This kernel still takes 70 % of their time.",
-        0.0625: "You divide the norms' time by 1.3. If 30 % of it is saved, 70 % of it is left.",
+        0.3: "`faster` is what the new kernels save of *their* time. They are only 25.5 % of the step.",
+        0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the kernels were the whole step. They are 25.5 % of it.",
+        0.3423: "`faster` is what kernels without any cost would give. The new ones still take 70 % of the time.",
+        0.0625: "You divide the kernels' time by 1.3. If 30 % of it is saved, 70 % of it is left.",
         0.08: "Give `faster` to three decimals.",
         100 * FASTER: "`faster` is a percentage. Give a fraction: 0.1 for 10 %.",
     },

@@ -180,6 +180,11 @@ def converted_by_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float =
     return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
 
 
+@layer_norm.misconception("You use one mean for all numbers of `x`. Every token has its own.")
+def over_all_axes(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, eps, axes=tuple(range(x.ndim)))
+
+
 @layer_norm.misconception("You use one mean for a whole text. Every token has its own.")
 def over_everything(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))

@@ -275,6 +275,11 @@ def over_the_first_axis(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, eps, axes=(0,) if x.ndim > 1 else (-1,))
 
 
+@rms_norm.misconception("You use one root mean square for all numbers of `x`. Every token has its own.")
+def over_all_axes(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, eps, axes=tuple(range(x.ndim)))
+
+
 @rms_norm.misconception("You use one root mean square for a whole text. Every token has its own.")
 def over_everything(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))

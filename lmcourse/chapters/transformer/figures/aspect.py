@@ -15,10 +15,7 @@ SHAPES: dict[int, tuple[int, int, tuple[float, float, float]]] = {
     8: (32, 128, (0.411, 0.401, 0.421)),
 }
 """For each number of blocks: d_model, the width of the plain GELU layers, and the losses on new text of the seeds 0, 1
-and 2. `llama_like(blocks, d_model, d_model
-
-16, …, vocab_size=128, context=64, tied=True)` with fan-in weights, on 600 of our stories: 600 steps of 8 windows of 64
-bytes, AdamW, a cosine from 0.005 with 20 steps of warm-up, clipped at 1.
+and 2.
 
 `llama_like(blocks, d_model, d_model // 16, …, vocab_size=128, context=64, tied=True)` with fan-in weights, on 600 of
 our stories: 600 steps of 8 windows of 64 bytes, AdamW, a cosine from 0.005 with 20 steps of warm-up, clipped at 1.

@@ -138,14 +138,14 @@ RECIPES = {
     "falcon-7b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-7b, model card"),
     "falcon-40b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-40b, model card"),
     "falcon-180b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-180B, model card"),
+    "falcon-2-11b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-11B, model card"),
     "llama-7b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
     "llama-13b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
     "llama-33b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
     "llama-65b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
     "llama-2": Recipe("0.1", source="Touvron et al. 2023, Llama 2, §2.2"),
     "deepseek": Recipe("0.1", source="DeepSeek-AI 2024, DeepSeek LLM, §2.3"),
-    "internlm2": Recipe("0.1", source="Cai et al. 2024, §3"),
-    "olmo-1b": Recipe("0.1", source="Groeneveld et al. 2024, OLMo"),
+    "olmo-1b": Recipe("0.1", source="allenai/OLMo, configs/official/OLMo-1B.yaml"),
     "olmo-7b": Recipe("0.1", source="Groeneveld et al. 2024, OLMo"),
     "olmo-2": Recipe("0.1", "10⁻⁵", "allenai/OLMo, configs/official-1124/OLMo2-7B-stage1.yaml"),
     "phi-1.5": Recipe("0.1", source="Li et al. 2023, phi-1.5, §2.3"),
@@ -165,7 +165,7 @@ _ENGLISH = "gpt-1 gpt-2 gpt-3 gpt-j gpt-neox pythia opt mpt olmo phi-1.5 phi-2 s
 _MANY = "bloom palm qwen2 qwen2.5 qwen3 gemma-3 llama-4 nemotron-4 command phi-4-mini"
 LANGUAGES = {"mostly English": _ENGLISH.split(), "ten languages or more": _MANY.split()}
 """Families of models by their authors' statements about the text: BLOOM 46 natural languages, PaLM more than 100,
-Qwen2.5 29, Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 10 to 23, Phi-4-mini 23. Other
+Qwen2 about 30, Qwen2.5 29, Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 23, Phi-4-mini 23. Other
 families are in between, or do not say."""
 
 
