@@ -972,9 +972,9 @@ figures.loss_by_position(measured, 32, frequencies)
 # - **No positions**: slowly worse, and already behind within the 32. A mask tells early positions apart, 1 from 1/2, better
 #   than late ones, 1/100 from 1/101.
 #
-# That is one seed. With seeds 0 to 3 the losses at positions 96 to 128 are 4.1 to 4.7 for RoPE, 2.8 to 3.2 for the learned
+# That is one seed. With seeds 0 to 3 the losses at positions 96 to 128 are 4.1 to 4.8 for RoPE, 2.6 to 3.3 for the learned
 # table, 2.0 to 2.2 without positions and 0.6 to 0.95 for ALiBi: the four sentences hold. Press et al. (2022) trained models
-# of 247 million parameters: theirs with RoPE got worse beyond the trained length as well, and those with ALiBi did not.
+# of 247 million parameters: theirs with RoPE got worse not far beyond the trained length, and those with ALiBi did not.
 
 # %% [markdown]
 # ## 13 · Longer texts, slower clocks
@@ -1082,14 +1082,14 @@ for kind, model in slowed.items():
 # %% [markdown]
 # By parts is almost as good at the end as within the old length. Interpolation has no angle that is new, and still is
 # behind: it has to learn its neighbours again. The other two have their neighbours, and at the end angles that 50 steps do
-# not teach. The same with three other seeds, at positions 96 to 128, in nats a character:
+# not teach. The same with seeds 1 to 3, at positions 96 to 128, in nats a character (digits differ between processors):
 #
 # | speeds | at once | after 50 steps |
 # | --- | --- | --- |
-# | as trained | 4.14, 4.29, 4.47 | 1.65, 1.83, 1.90 |
-# | interpolation | 3.42, 3.46, 3.36 | 1.24, 1.32, 1.33 |
-# | NTK | 4.03, 4.25, 4.43 | 1.78, 2.02, 2.00 |
-# | by parts | 1.45, 1.65, 1.77 | 0.62, 0.65, 0.80 |
+# | as trained | 4.1 to 4.5 | 1.6 to 1.9 |
+# | interpolation | 3.4 to 3.5 | 1.2 to 1.4 |
+# | NTK | 4.0 to 4.4 | 1.8 to 2.1 |
+# | by parts | 1.4 to 1.8 | 0.6 to 0.8 |
 #
 # (YaRN has a second part, which is left out here: it multiplies all scores by a little more than 1, which makes attention
 # sharper over a longer text. And its code mixes by the number of the pair, not by its turns; with our four pairs that

@@ -4,7 +4,7 @@
 # **120 min · 11 exercises · 31 points**
 #
 # Attention carries information from token to token. Then, in every block, a second layer works on what arrived. Two thirds of a
-# block's weights are usually there. What do they do, why is there a curve between them, and does it matter which?
+# block's weights are there, or more. What do they do, why is there a curve between them, and does it matter which?
 #
 # **You will be able to**
 #
@@ -590,8 +590,8 @@ explore(figures.width_ratios)
 # - **Gemma 2.** The 27B model has 36,864 / 4,608 = 8. The 9B model has 14,336 / 3,584 = 4, and you get 8 only if you count gate
 #   and value together, as a configuration that fuses them might suggest. Before you compare ratios, ask what was counted.
 #
-# Does it matter? Kaplan et al. (2020, Figure 5) held the number of parameters fixed and varied the shape. Between ratios of
-# about 1 and 10 the loss hardly moved; a wide basin, and 4 is in it by custom. (Their figure is for small plain models; how
+# Does it matter? Kaplan et al. (2020, Figure 5) held the number of parameters fixed and varied the shape. Over a wide
+# range of ratios the loss varied by a few percent: a wide basin, and 4 is in it by custom. (Their figure is for small plain models; how
 # far it carries is not known.)
 #
 # **A student asks:** "If the loss is flat, what does the ratio trade?" Time against depth. At a fixed budget a larger ratio

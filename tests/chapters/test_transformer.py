@@ -294,8 +294,9 @@ def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
     found = {kind: [entry for entry in all_models() if languages(entry.name) == kind] for kind in LANGUAGES}
     for kind, families in LANGUAGES.items():
         assert all(any(entry.name.startswith(family) for entry in found[kind]) for family in families)
-    english, many = ([each.decoder.vocab_size for each in models if each.year >= 2022] for models in found.values())
-    assert max(english) < min(many)
+    english, many = ([each for each in models if each.year >= 2022] for models in found.values())
+    larger = {each.name[:6] for each in english if each.decoder.vocab_size >= min(e.decoder.vocab_size for e in many)}
+    assert larger == {"gemma-"}
 
 
 def test_stored_shapes_have_equally_many_weights() -> None:

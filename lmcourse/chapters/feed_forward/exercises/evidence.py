@@ -79,7 +79,7 @@ def baseline_without_noise(scores: Scores, baseline: str, deviation: float, runs
     return {name: z * 2**0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
 
 
-@glue_significance.misconception("You add the two deviations, which gives 2·s. Standard deviations do not add, variances do: √2·s.")
+@glue_significance.misconception("You add the two deviations, which gives 2·s. Variances add, and give √2·s.")
 def deviations_added(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
     return {name: z / 2**0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
 

@@ -161,12 +161,12 @@ def recipe(name: str) -> Recipe:
     return RECIPES[max(fitting, key=len)] if fitting else Recipe()
 
 
-_ENGLISH = "gpt-1 gpt-2 gpt-3 gpt-j gpt-neox pythia opt mpt olmo phi-1.5 phi-2 smollm2"
+_ENGLISH = "gpt-1 gpt-2 gpt-3 gpt-j gpt-neox pythia opt mpt olmo phi-1.5 phi-2 smollm2 gemma-2b gemma-7b gemma-2"
 _MANY = "bloom palm qwen2 qwen2.5 qwen3 gemma-3 llama-4 nemotron-4 command phi-4-mini"
 LANGUAGES = {"mostly English": _ENGLISH.split(), "ten languages or more": _MANY.split()}
-"""Families of models by their authors' statements about the text: BLOOM 46 natural languages, PaLM more than 100,
-Qwen2 about 30, Qwen2.5 29, Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 23, Phi-4-mini 23. Other
-families are in between, or do not say."""
+"""Families of models by their authors' statements about the text: Gemma 1 and 2 primarily English, BLOOM 46 natural
+languages, PaLM more than 100, Qwen2 about 30, Qwen2.5 29, Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53,
+Command 23, Phi-4-mini 23. Other families are in between, or do not say."""
 
 
 def languages(name: str) -> str:
