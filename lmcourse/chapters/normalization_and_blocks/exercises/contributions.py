@@ -247,10 +247,10 @@ def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tenso
 
 
 @contributions.misconception(
-    "You divide by the length, and add eps to it. RMSNorm divides by √(mean square + eps), about √d times less."
+    "You divide by the length, and add eps to it. RMSNorm divides by √(mean square + eps), about √d times smaller."
 )
 def length_and_eps(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.sum(0).norm() + eps)
+    return parts @ (scale * row) / (parts.sum(0).square().sum().sqrt() + eps)
 
 
 @contributions.misconception("You always use 1e-6. Use the argument eps.")
