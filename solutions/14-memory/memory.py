@@ -19,6 +19,7 @@
 # it again for the next one.
 
 # %%
+import math
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -986,7 +987,8 @@ explore(
 #
 # The budget puts all of it together, for published models and cards of the course's table. It counts tensor by tensor, at the
 # peak, as PyTorch's CPU kernels need them. (A GPU keeps less for RMSNorm and dropout. It also needs memory that no tensor
-# explains: for the driver, and for gaps between tensors that the allocator cannot fill.)
+# explains: for the driver, and for gaps between tensors that the allocator cannot fill.) The list has no mixture of experts:
+# its states would count all experts, its activations only those that a token passes.
 #
 # It opens with Llama 3 8B and one text of 8192 tokens on two cards, and does not fit. Find at least three single changes that make it fit. Then: how many B200s does
 # Llama 3.1 405B need for such a text, if all of them share every matrix?

@@ -102,7 +102,7 @@ def _segments(layers: int, every: int) -> list[int]:
 )
 def all_inputs(layers: int, every: int) -> tuple[int, int]:
     lengths = _segments(layers, every)
-    return len(lengths) + every, _simulated(layers, every)[1]
+    return len(lengths) + min(every, layers), _simulated(layers, every)[1]
 
 
 @compute_twice.misconception(

@@ -38,6 +38,12 @@ measured_activations = Exercise(
         branch("one tensor, kept twice", "nn.Linear(4, 4)", "(lambda y: y * y)(self.inside(x))", X),
         branch("two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X),
         layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
+        branch(
+            "200 results that only your list keeps alive",
+            "nn.Linear(4, 4)",
+            "functools.reduce(lambda y, _: y.sin(), range(200), self.inside(x))",
+            X,
+        ),
         layers("as large as the weights", "nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)", X[0, :1].expand(4, 4).clone()),
     ],
     hidden_cases=hidden_cases,
@@ -175,6 +181,15 @@ def by_identity(block: nn.Module, x: Tensor) -> Bytes:
     own = {id(tensor) for tensor in _owned(block)}
     kept = {id(tensor): tensor for tensor in _kept(block, x) if id(tensor) not in own}
     return _sizes(kept.values())
+
+
+@measured_activations.misconception(
+    "You leave out the parameters as objects. A linear layer keeps a view of its weight, which is another object: compare "
+    "their storages."
+)
+def parameters_by_identity(block: nn.Module, x: Tensor) -> Bytes:
+    own = {id(tensor) for tensor in _owned(block)}
+    return _sizes(_once(tensor for tensor in _kept(block, x) if id(tensor) not in own))
 
 
 @measured_activations.misconception(

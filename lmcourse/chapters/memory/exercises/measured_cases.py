@@ -56,12 +56,6 @@ _FIXED = [
     ),
     branch("indices", "nn.Embedding(24, 5)", "self.inside(x.long())", X),
     branch(
-        "results that nobody else holds",
-        "nn.Linear(4, 4)",
-        "functools.reduce(lambda y, _: y.sin(), range(200), self.inside(x))",
-        X,
-    ),
-    branch(
         "views",
         "nn.Linear(4, 2)",
         "(lambda y: torch.view_as_complex(y).square().real + y.square().sum(-1))(self.inside(x))",

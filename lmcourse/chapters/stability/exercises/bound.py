@@ -112,6 +112,14 @@ def lengths_of_the_scales(gamma_q: Tensor, gamma_k: Tensor) -> float:
 
 
 @max_logit_bound.misconception(
+    "You multiply the lengths of the two vectors of scales, and the division by √d is missing. Even divided it is right "
+    "only for equal scales: a vector may have all of its length in one feature."
+)
+def lengths_undivided(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return float(gamma_q.norm() * gamma_k.norm())
+
+
+@max_logit_bound.misconception(
     "You average the products of the scales. The largest score belongs to the feature with the largest product."
 )
 def mean_of_products(gamma_q: Tensor, gamma_k: Tensor) -> float:

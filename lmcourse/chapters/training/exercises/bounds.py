@@ -125,6 +125,15 @@ def any_case(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _reference(rule.lower(), fan_in, fan_out, cut)
 
 
+@initial_bounds.misconception(
+    "You make up for the variance that the cut takes away, as JAX and timm do. Here that loss stays as it is."
+)
+def corrected(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    inside = math.erf(cut / math.sqrt(2))
+    left = 1 - 2 * cut * math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi) / inside
+    return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] / math.sqrt(left))
+
+
 @initial_bounds.misconception("You cut on one side only, so the mean of the weights is not 0.")
 def one_sided(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, low=0.0)
