@@ -155,7 +155,7 @@ check(initial_bounds, hidden=True)
 # %% [markdown]
 # From 512 to 2048 features, LeCun's rule gives 0.0442 and Xavier's 0.0280. They agree where a layer is square, which is why one is often called by the other's name.
 #
-# **In real models.** GPT-2 draws everything with 0.02 and divides what writes into the residual stream by $\sqrt{2L}$, as notebook 10 explains; so does `lmcourse.models.initialize`. If a norm follows, the size of the weights matters little for the forward pass. It still decides how far a step of a given size turns them, and with it the learning rate.
+# **In real models.** GPT-2 draws nearly everything with 0.02 and divides what writes into the residual stream by $\sqrt{2L}$, as notebook 10 explains; so does `lmcourse.models.initialize`. If a norm follows, the size of the weights matters little for the forward pass. It still decides how far a step of a given size turns them, and with it the learning rate.
 
 # %% [markdown]
 # ## 2 · What may change
@@ -208,7 +208,7 @@ check(decay_groups, hidden=True)
 # %% [markdown]
 # ## 3 · One step, in sixteen bits
 #
-# **Mixed precision** (Micikevicius et al., 2018) multiplies matrices in 16 bits, where GPUs are several times as fast, and keeps everything else in 32. In PyTorch this is a context: `torch.autocast(device_type, dtype, enabled=True)`. Inside it, PyTorch chooses a dtype for each operation from a list.
+# **Mixed precision** (Micikevicius et al., 2018) multiplies matrices in 16 bits, where GPUs are several times as fast, and keeps in 32 what needs more digits. In PyTorch this is a context: `torch.autocast(device_type, dtype, enabled=True)`. Inside it, PyTorch chooses a dtype for each operation from a list.
 
 # %%
 predict("sixteen_bit_parts")
@@ -223,8 +223,9 @@ for what, dtype in dtypes_of_a_step(torch.bfloat16).items():
 # On a CPU without units for 16 bits you learn the dtypes this way, not the speed:
 
 # %% tags=["nbval-ignore-output", "because times differ between machines"]
-for dtype in (None, torch.bfloat16, torch.float16):
-    print(f"forward and backward, {dtype or 'fp32 only'!s:15} {milliseconds_of_a_step(dtype):6.1f} ms")
+in_fp32 = milliseconds_of_a_step(None)
+for dtype in (torch.bfloat16, torch.float16):
+    print(f"forward and backward in {dtype} take {milliseconds_of_a_step(dtype) / in_fp32:.1f} times as long as in fp32")
 
 # %% [markdown]
 # fp16 cannot hold small gradients. So a *loss scaler* multiplies the loss by a large number before the backward pass, and divides the gradients afterwards (notebook 16 builds one). In bf16 and fp32 it is switched off, and the same code runs.
@@ -651,13 +652,14 @@ for count, updates in BATCHES.items():
 # The gradient of one window is the true gradient $g$ and noise; a mean over $n$ windows has $1/n$ of the noise's variance. So its squared norm is $|g|^2 + V/n$ on average, and the noise scale is $V/|g|^2$, where both are equally large. Two measurements are two equations, for the new model and for the one that has learned to write:
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
-pieces = [(window[None, :-1], window[None, 1:]) for window in tokens[: 65 * 96].view(96, 65)]
+pieces = tokens[: 65 * 96].view(96, 65)
 
 
 def noise_scale(model: Transformer) -> float:
     """Return the number of windows whose mean gradient is as much noise as gradient."""
-    groups = [[piece] for piece in pieces] + [pieces]
-    *single, together = (sum(part.square().sum().item() for part in accumulate(model, group)[1]) for group in groups)
+    groups = [*pieces.split(1), pieces]  # each window alone, then all in one batch
+    batches = ([(group[:, :-1], group[:, 1:])] for group in groups)
+    *single, together = (sum(part.square().sum().item() for part in accumulate(model, batch)[1]) for batch in batches)
     one, n = fmean(single), len(pieces)
     return (one - together) * n / (n * together - one)
 
@@ -832,7 +834,7 @@ with suppress(NotImplementedError):
 # %% [markdown]
 # ## 10 · Forget a little
 #
-# A student asks in a lecture on weight decay: "if it does not close the gap between training and validation, why do we care?" Ask first whether there is a gap. How often does a run read its text?
+# A student asks about weight decay: "If it does not close the gap between training and validation, why do we care?" Ask first whether there is a gap. How often does a run read its text?
 
 # %%
 predict("epochs_of_the_run")
@@ -973,7 +975,7 @@ else:
     print(f"your transformer, after 30 updates: {fit(own, Loader(tokens, 16, 64, seed=0), own_run)[-1]:.2f} nats a byte")
 
 # %% [markdown]
-# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to less than two. Untying the head was one of its rungs, Muon another. Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own.
+# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to less than one in 2026. Untying the head was one of its rungs, Muon another. Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own.
 #
 # ## What to keep
 #

@@ -566,8 +566,8 @@ for name in ("gpt-2", "gpt-3", "llama-3-8b"):
     print(f"{name:<11} BLS·(34·D + 5·A·S) is {abs(error):.0%} too {'large' if error > 0 else 'small'}")
 
 # %% [markdown]
-# Each gap has its reasons. GPT-2 has dropout, whose noise takes two bytes a number on a CPU, not one; and LayerNorm keeps
-# its input in fp32. GPT-3 is counted without dropout, so two of the three tensors of $A \cdot S^2$ do not exist. In Llama the
+# Each gap has its reasons. GPT-2 has dropout, whose noise takes two bytes a number on a CPU, not one; and the package's
+# LayerNorm works in fp32, and keeps its input so. GPT-3 is counted without dropout, so two of the three tensors of $A \cdot S^2$ do not exist. In Llama the
 # gate and RMSNorm add about as much as the missing dropout and the shared key heads take away: the formula is right by luck.
 # Use it to think with. For a budget that must hold, count tensors as `lmcourse account` does. And count the *peak*, which is
 # higher than all that is kept: section 13.

@@ -345,7 +345,7 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
 #
 # ### What is $N$?
 #
-# Kaplan et al. leave both ends of the model out. Their $N$ are the weights of the layers: in each of `layers` layers three matrices from `d_model` to `d_attn`, one back, and the two of a feed-forward layer of `d_ff`. Their compute is forward, per *token*, and includes scores and values. Under a causal mask a query sees half of the `context` on average.
+# Kaplan et al. leave both ends of the model out. Their $N$ are the weights of the layers: in each of `layers` layers three matrices from `d_model` to `d_attn`, one back, and the two of a feed-forward layer of `d_ff`. Their compute is forward, per *token*. Count scores and values in it: under a causal mask a query sees half of the `context` on average.
 #
 # ### Exercise 5 · Size and compute  (1 point · 4 min · ●)
 #
@@ -377,7 +377,7 @@ gpt3 = kaplan_forward(find_model("gpt-3").decoder, 2048)
 print(f"GPT-3: {gpt3['mask'] / (gpt3['qkv'] + gpt3['project'] + gpt3['feed-forward']):.1%} of 2N")
 
 # %% [markdown]
-# Both products, for the pairs that a causal mask lets through. Our count of section 4, all pairs, is twice as much.
+# Both products, for the pairs that a causal mask lets through. (The paper does not say which of the two it means.) Our count of section 4, all pairs, is twice as much.
 #
 # ### How good is the rule?
 #

@@ -500,7 +500,7 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=Log(0.01, 10.0))
 #
 # You have an alarm and a cabinet of medicines. A run arrives in the middle of the night, and it is not over. What do you have? Four lists, a number for each step so far: the loss, the norm of the gradient, the largest attention score, and the mean $\lvert\log Z\rvert$.
 #
-# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early; its record ends three steps before.
+# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early; its record ends three steps before that.
 #
 # - **"scores"**: attention scores have run away; attention looks at one token only, and learning is stuck.
 # - **"steps"**: the steps are too long; the loss is worse than that of guessing and will not come back.
