@@ -436,7 +436,7 @@ with suppress(NotImplementedError):
     print(f"the error of the mean of means is {(wrong - right).norm() / right.norm():.0%} of the gradient")
 
 # %% [markdown]
-# **In real models.** Until October 2024 a popular trainer averaged the means, as did several others that had copied the idea. Everyone who accumulated gradients over texts of different lengths trained on something else than they thought (huggingface/transformers, pull request 34191). The losses looked fine. The test that would have caught it is the one that you just passed: *one large batch, or many small ones, same gradient.*
+# **In real models.** Until October 2024 a popular trainer averaged the means, as did several others that had copied the idea. Whoever accumulated gradients with them over texts of different lengths minimised another loss than they thought (huggingface/transformers, pull request 34191). The losses looked fine. The test that would have caught it is the one that you just passed: *one large batch, or many small ones, same gradient.*
 #
 # And the sum itself? Here are 256 micro-gradients, each computed in bf16. Add them up in bf16, and in fp32:
 
@@ -855,7 +855,7 @@ figures.two_texts()
 #
 # ## 11 · Drop a little
 #
-# **Dropout** (Srivastava et al., 2014) sets each feature to 0 with probability $p$ while the model is trained. A transformer has three places for it: the attention weights, and the outputs of attention and of the feed-forward layer. Without a mask, in use, the model runs as if nothing had happened. So during training, the *average* over all masks must be what the model computes in use.
+# **Dropout** (Srivastava et al., 2014) sets each feature to 0 with probability $p$ while the model is trained. A block has three places for it: the attention weights, and the outputs of attention and of the feed-forward layer. Without a mask, in use, the model runs as if nothing had happened. So during training, the *average* over all masks must be what the model computes in use.
 #
 # ### Exercise 11 · Dropout  (2 points · 8 min · ●●)
 #
@@ -887,7 +887,7 @@ with suppress(NotImplementedError):
     print(f"by your formula, variance {dropout(features, dropped != 0, 0.25)[1][0]:.2f}")
 
 # %% [markdown]
-# **In real models.** GPT-2 and BERT dropped 0.1 everywhere. Llama, and nearly all models that read their text once, drop nothing. A mask costs one byte for each feature until the backward pass (notebook 14 counts them).
+# **In real models.** GPT-1 and BERT dropped 0.1 in all three places, and after the embedding. Llama, and nearly all models that read their text once, drop nothing. A mask costs one byte for each feature until the backward pass (notebook 14 counts them).
 #
 # ## 12 · The ladder
 #
@@ -900,7 +900,7 @@ predict("largest_gain")
 explore(figures.ladder, show=list(CHOICES))
 
 # %% [markdown]
-# Each row keeps the changes of the rows above it, and each has three seeds: the noise. The first change is worth more than all others together, because this small model has to use the same 64 numbers a token for reading *and* writing. The last two are hardly larger than the spread of their dots; with one seed each, you would have believed any order.
+# Each row keeps the changes of the rows above it, and each has three seeds: the noise. The first change is worth more than all others together. (A tied model has to use the same 64 numbers a token for reading *and* writing.) The last two are hardly larger than the spread of their dots; with one seed each, you would have believed any order.
 #
 # But order matters. Beside the ladder, a warm-up of 50 alone, with the head still tied, gains 0.6; on top of the untied head it gains 0.14. Two changes that cure the same trouble do not add up. So a list of what each choice "is worth" holds for one place on one ladder.
 
