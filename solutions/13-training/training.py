@@ -436,7 +436,7 @@ with suppress(NotImplementedError):
     print(f"the error of the mean of means is {(wrong - right).norm() / right.norm():.0%} of the gradient")
 
 # %% [markdown]
-# **In real models.** Until October 2024 a popular trainer averaged the means, as did several others that had copied the idea. Whoever accumulated gradients with them over texts of different lengths minimised another loss than they thought (huggingface/transformers, pull request 34191). The losses looked fine. The test that would have caught it is the one that you just passed: *one large batch, or many small ones, same gradient.*
+# **In real models.** Until October 2024 a popular trainer averaged the means, as did several others that had copied the idea. If you accumulated gradients with one of them over texts of different lengths, you minimised another loss than you thought (huggingface/transformers, pull request 34191). The losses looked fine. The test that would have caught it is the one that you just passed: *one large batch, or many small ones, same gradient.*
 #
 # And the sum itself? Here are 256 micro-gradients, each computed in bf16. Add them up in bf16, and in fp32:
 

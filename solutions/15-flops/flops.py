@@ -759,7 +759,7 @@ check(four_shares, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now real runs. `RUNS` holds what `four_shares` needs of each, from papers and logs: PaLM on 6144 TPU v4 (Chowdhery et al., 2022, table 3), LLaMA 65B on 2048 A100s (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 on 10,000 V100s (Patterson et al., 2021) and OPT-175B on 1024 A100s (closing note of its team, January 2022). The last two publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the share that this amounts to is in the last column.
+# Now real runs. `RUNS` holds what `four_shares` needs of each, from papers and logs: PaLM on 6144 TPU v4 (Chowdhery et al., 2022, table 3), LLaMA 65B on 2048 A100s (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 on 10,000 V100s (Patterson et al., 2021) and OPT-175B on 1024 A100s (closing note of its team, January 2022). The last two publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the share that this amounts to is in the last column. (`recompute` is "nothing" unless the source says what was computed again. So some hardware shares come out too small: PaLM's paper gives 57.8 % for its own.)
 
 # %%
 print(f"{'':20}      6N  all pairs  causal  hardware   published")

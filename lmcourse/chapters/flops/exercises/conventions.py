@@ -395,8 +395,8 @@ def _other_conventions() -> None:
         shares = _shares(**RUNS[name.removesuffix(", later")])
         for convention, share in shares.items():
             sentence = f"By {convention!r}, {name} has {share:.1%}, and {published:.1%} is published."
-            if convention == "hardware" and share == shares["all pairs"]:
-                sentence = f"Nothing is known to be recomputed in {name}: give the first matching name in the table."
+            if convention == "hardware" and share == shares[right]:
+                sentence = f"In RUNS {name} computes nothing again, so two conventions fit. Give the first in the table."
             if convention != right:
                 which_convention.wrong_value(RIGHT | {name: convention}, sentence)
 
@@ -412,7 +412,7 @@ which_convention.wrong_value(
 )
 which_convention.wrong_value(
     RIGHT | {"PaLM 540B": "hardware", "GPT-2 124M": "hardware"},
-    "Two conventions fit PaLM 540B and GPT-2 124M, because nothing is repeated there. Give the first in the table.",
+    "Two conventions fit PaLM 540B and GPT-2 124M: in RUNS they compute nothing again. Give the first in the table.",
 )
 which_convention.wrong_value(dict.fromkeys(RIGHT, None), "Give a convention for each of the six names.")
 which_convention.right_value(
