@@ -396,7 +396,9 @@ def _other_conventions() -> None:
         for convention, share in shares.items():
             sentence = f"By {convention!r}, {name} has {share:.1%}, and {published:.1%} is published."
             if convention == "hardware" and share == shares[right]:
-                sentence = f"In RUNS {name} computes nothing again, so two conventions fit. Give the first in the table."
+                sentence = (
+                    f"In RUNS {name} computes nothing again, so two conventions fit. Give the first in the table."
+                )
             if convention != right:
                 which_convention.wrong_value(RIGHT | {name: convention}, sentence)
 

@@ -184,8 +184,8 @@ def by_identity(block: nn.Module, x: Tensor) -> Bytes:
 
 
 @measured_activations.misconception(
-    "You leave out the parameters as objects. A linear layer keeps a view of its weight, which is another object: compare "
-    "their storages."
+    "You leave out the parameters as objects. A linear layer keeps a view of its weight, which is another object: "
+    "compare their storages."
 )
 def parameters_by_identity(block: nn.Module, x: Tensor) -> Bytes:
     own = {id(tensor) for tensor in _owned(block)}
