@@ -112,8 +112,8 @@ def lengths_of_the_scales(gamma_q: Tensor, gamma_k: Tensor) -> float:
 
 
 @max_logit_bound.misconception(
-    "You multiply the lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same feature, "
-    "and a vector may have all of its length in one."
+    "You multiply the lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same "
+    "feature, and a vector may have all of its length in one."
 )
 def lengths_undivided(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return float(gamma_q.norm() * gamma_k.norm())
