@@ -21,6 +21,7 @@ from contextlib import suppress
 from statistics import fmean, median
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 

@@ -304,6 +304,20 @@ def weighted_by_texts(model: Any, batches: Batches) -> Result:
     return whole, found
 
 
+@accumulate.misconception(
+    "You weight the mean of each batch by all of its targets. Those of −100 do not count: weight it by the others."
+)
+def weighted_by_all_targets(model: Any, batches: Batches) -> Result:
+    found, whole = [torch.zeros_like(p) for p in model.parameters()], 0.0
+    tokens = max(1, sum(targets.numel() for _, targets in batches))
+    for inputs, targets in batches:
+        loss, gradients = Accumulated()(model, [(inputs, targets)])
+        weight = targets.numel() / tokens
+        whole += loss * weight
+        found = [total + gradient * weight for total, gradient in zip(found, gradients, strict=True)]
+    return whole, found
+
+
 @accumulate.misconception("The loss is right, but your gradients are those of the sum: divide them by the same number.")
 def gradients_of_the_sum(model: Any, batches: Batches) -> Result:
     return Accumulated()(model, batches)[0], NeverDivided()(model, batches)[1]

@@ -185,6 +185,13 @@ def variance_swapped(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, x.square() * (1 - p) / p if p else x.square())
 
 
+@dropout.misconception(
+    "The result is right. Your variance, p·x², is too small: an entry that stays is larger than x, so 1 − p divides it."
+)
+def variance_of_one_factor(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, p * x.square())
+
+
 @dropout.misconception("The result is right. You return the variance of the mask: it does not depend on x.")
 def variance_of_the_mask(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, torch.full_like(x, p * (1 - p)))
