@@ -144,7 +144,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         (
             "bucket_timeline",
             "fewer tokens, then a bucket size that is too small or too large",
-            ({"tokens": 1024}, {"tokens": 8192, "bucket": 1}, {"bucket": 16060}),
+            ({"tokens": 1024}, {"tokens": 8192, "bucket": "1 MB"}, {"bucket": "16,060 MB"}),
         ),
         (
             "pipeline_schedule",

@@ -133,7 +133,7 @@ def _view(asked: Case, value: Plain) -> str:
         off = forecast - loss
         return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
     worse = loss - BEST_GIVEN
-    return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.3f} nats from the best run of the given recipe"
+    return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
 
 
 def _example() -> File:

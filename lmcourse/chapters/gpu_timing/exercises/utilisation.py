@@ -71,8 +71,8 @@ mfu_of_step = Exercise(
     reference=_mfu,
     cases=[
         case("half the bf16 peak", 49.47e12, [0.1, 0.1, 0.1], H100, "bf16", PEAKS),
-        case("one disturbed step", 15.6e12, [0.1, 0.4, 0.1, 0.09, 0.11], A100, "bf16", PEAKS),
-        case("the same name, another variant", 18.9e12, [0.0625, 0.03125], H100_PCIE, "bf16", PEAKS),
+        case("one disturbed step", 15.6e12, [0.1, 0.09, 0.4, 0.1, 0.11], A100, "bf16", PEAKS),
+        case("another variant, two steps", 18.9e12, [0.0625, 0.03125], H100_PCIE, "bf16", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
         case("in small letters", 15.6e12, [0.1], A100.lower(), "bf16", PEAKS),
         case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),
@@ -189,6 +189,11 @@ def sparse_peak(flops: float, seconds: list[float], device: str, number: str, pe
 @mfu_of_step.misconception("You take the mean of the steps, so one disturbed step lowers the result. Take the median.")
 def mean_step(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _mfu(flops, [statistics.mean(seconds)], device, number, peaks)
+
+
+@mfu_of_step.misconception("You take the step in the middle of the log. The median is the middle one of the sorted times.")
+def middle_of_the_log(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _mfu(flops, [seconds[len(seconds) // 2]], device, number, peaks)
 
 
 @mfu_of_step.misconception("You take the fastest step. A run is made of all of them: take the median.")

@@ -322,6 +322,23 @@ def leaves_the_ring(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return state[2] / state[1]
 
 
+@ring_attention.misconception(
+    "The result is right, but no block goes from the last rank to rank 0: yours is a chain. In a ring every worker "
+    "sends in all N − 1 rounds, needed or not."
+)
+def chain(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for turn in range(worker.rank + 1):
+        if turn > 0:
+            k, v = worker.receive(worker.rank - 1)
+        if worker.rank < worker.size - 1:
+            worker.send(worker.rank + 1, torch.stack([k, v]))
+        scores = q @ k.T / q.shape[1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (turn == 0), -torch.inf)
+        state = block_update(*state, scores, v)
+    return state[2] / state[1]
+
+
 @ring_attention.misconception("Your scores are not divided by √d.")
 def not_scaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax_of_all(worker, q, k, v, scale=1.0)

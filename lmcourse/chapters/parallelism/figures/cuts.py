@@ -97,7 +97,7 @@ def link_speeds(d_model: int, peak: float, links: Mapping[str, float], most: int
     axes = new_axes(figure, title, "devices T", "time on the wire / time of arithmetic")
     counts = list(range(2, most + 1))
     told = []
-    for (name, bandwidth), colour in zip(links.items(), ("blue", "orange", "vermilion"), strict=False):
+    for (name, bandwidth), colour in zip(links.items(), ("blue", "green", "vermilion"), strict=False):
         shares = [(n - 1) * peak / (3 * d_model * bandwidth) for n in counts]
         axes.loglog(counts, shares, color=PALETTE[colour], linewidth=1.8, label=name)
         told.append(f"{name}: {shares[6]:.2f} at 8 devices")

@@ -12,8 +12,9 @@ RATE = 0.7 * 989.4e12
 """FLOP/s that an H100 reaches in large products."""
 BANDWIDTH, START = 50e9, 200e-6
 """Bytes per second between machines, and the seconds before a collective sends its first byte."""
-BUCKETS = (1, 25, 500, 16_060)
-"""Sizes of a bucket in megabytes. 25 is the default of torch's DDP; the largest sends everything at once."""
+BUCKETS = {"1 MB": 1, "25 MB": 25, "500 MB": 500, "16,060 MB": 16_060}
+"""Sizes of a bucket, and the same in megabytes. 25 is the default of torch's DDP; the largest sends everything at
+once."""
 
 Span = tuple[float, float]
 
@@ -40,18 +41,18 @@ def bucket_times(tokens: float, bucket: float) -> tuple[float, list[Span]]:
     return backward, spans
 
 
-def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
+def bucket_timeline(tokens: float = 8192.0, bucket: str = "25 MB") -> Figure:
     """The backward pass from the last layer to the first, and below it the buckets on the link.
 
     Args:
         tokens: the tokens of a device in a step.
-        bucket: megabytes of a bucket.
+        bucket: one of `BUCKETS`.
     """
-    backward, spans = bucket_times(tokens, bucket)
+    backward, spans = bucket_times(tokens, BUCKETS[bucket])
     end = max(backward, spans[-1][1])
     waits = end - backward
     figure = new_figure(8.0, 2.5)
-    title = f"{tokens:,.0f} tokens a device, buckets of {bucket:,} MB: {waits:.2f} s stick out"
+    title = f"{tokens:,.0f} tokens a device, buckets of {bucket}: {waits:.2f} s stick out"
     axes = new_axes(figure, title, "seconds since the backward pass began")
     layer = backward / LAYERS
     axes.broken_barh(
