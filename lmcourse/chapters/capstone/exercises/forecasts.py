@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from statistics import fmean
 
 import numpy as np
 from torch import Tensor
@@ -96,12 +97,16 @@ def skill_on_held_out(forecast: list[float]) -> float:
     return best_skill(forecast, [run.loss for run in runs], [constant, nearest])
 
 
-def _direction(losses: list[float], measured: list[float]) -> str:
-    """Describe the mean error of public forecasts, such as "too low, by 0.012 on average"."""
-    errors = [loss - truth for loss, truth in zip(losses, measured, strict=True)]
-    mean = sum(errors) / len(errors)
-    every = "each too" if min(errors) > 0 or max(errors) < 0 else "too"
-    return f"{every} {'high' if mean > 0 else 'low'}, by {abs(mean):.3f} on average"
+def _errors(losses: list[float], runs: Runs, baselines: list[list[float]]) -> str:
+    """Describe the errors of public forecasts: their mean beside the better baseline's, and the largest of them."""
+    errors = [loss - run[3] for loss, run in zip(losses, runs, strict=True)]
+    best = min(fmean(abs(loss - run[3]) for loss, run in zip(baseline, runs, strict=True)) for baseline in baselines)
+    (blocks, n, d, _), worst = max(zip(runs, errors, strict=True), key=lambda pair: abs(pair[1]))
+    every = " All are too low." if max(errors) < 0 else " All are too high." * (min(errors) > 0)
+    return (
+        f": your mean error is {fmean(map(abs, errors)):.3f}, the baseline's {best:.3f}. Your largest is for "
+        f"{blocks} block{'s' * (blocks > 1)}, N = {n:,}, D = {d:,}: {abs(worst):.3f} too {'high' if worst > 0 else 'low'}.{every}"
+    )
 
 
 def _view(asked: Case, value: Plain) -> str:
@@ -120,7 +125,9 @@ def _view(asked: Case, value: Plain) -> str:
     why = ", with one number for all designs" * (len(set(losses)) == 1)
     why += ", with losses below the floor" * (min(losses) < asked.args[1])
     if not why and not asked.name.startswith("skill"):
-        why = f", {_direction(losses, [run[3] for run in left_out])}"
+        why = _errors(losses, left_out, baselines)
+    elif not why and reached < 0:
+        why = ", worse than the baseline. These designs cost more FLOPs than any small run: what does your formula do there?"
     return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}{why}"
 
 
