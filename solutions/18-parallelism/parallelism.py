@@ -401,7 +401,7 @@ for rank, (before, after, plain, cured) in enumerate(ddp):
 # %% [markdown]
 # Two things happen that a one-process program does not do:
 #
-# - The weight of worker 1 changed **when it was wrapped**: DDP sends rank 0's weights and buffers to all workers at the start. From then on it sends gradients.
+# - The weight of worker 1 changed **when it was wrapped**: DDP sends rank 0's weights and buffers to all workers at the start. From then on it sends gradients, and rank 0's buffers before each forward pass.
 # - DDP divides the sum of the gradients by the number of *workers*: $(1 + 10)/2 = 5.5$. The mean over the four targets has the gradient $(3 \cdot 1 + 1 \cdot 10)/4 = 3.25$. With padding, or texts of different lengths, plain DDP weighs the tokens of an emptier batch more.
 #
 # The cure is in the loss: take the **sum** of the losses over this worker's targets, times workers / all targets. DDP's division by the number of workers then cancels. (One all-reduce of a single number gives all targets before the backward pass.)
@@ -1065,7 +1065,7 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # | vocabulary | the maximum, Σ exp and one logit of each token |
 # | tokens between | no byte more forward, one all-gather more backward |
 # | layers | the bubble is $(p-1)/(m+p-1)$; 1F1B saves memory, not time |
-# | all of them | inside a machine what sends most; whatever fits is compared in seconds |
+# | all of them | inside a machine what sends most; of the layouts that fit, the fastest |
 #
 # ## Check yourself
 #

@@ -542,7 +542,7 @@ share = throughput_mfu(1e5, per_token, find_accelerator("a100"), "bf16", devices
 print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 peak")
 
 # %% [markdown]
-# A rule of thumb calls 0.5 or more good, and expects less in bf16, whose promise is the more optimistic one. The last line has a rate in *tokens*, from a log; so it takes the FLOPs of a token, $6N$, and not those of a whole batch.
+# The last line has a rate in *tokens*, from a log; so it takes the FLOPs of a token, $6N$, and not those of a whole batch.
 #
 # ### Exercise 8 · MFU from a log  (3 points · 8 min · ●●)
 #

@@ -329,7 +329,7 @@ predict("unknown_floor")
 # %%
 for name, known in (("the entropy", ENTROPY), ("0", 0.0)):
     fitted = fitted_law(known)
-    errors = [abs(fitted.loss(run.parameters, run.text) - run.loss) for run in runs ]
+    errors = [abs(fitted.loss(run.parameters, run.text) - run.loss) for run in runs]
     lowest = {}
     for flops in (6e10, 2e12, 2e13):
         sizes = [10 ** (k / 100) for k in range(300, 800)]
@@ -493,9 +493,19 @@ print(f"the line: {least_texts:,.0f} texts + {least_steps:.0f} steps · batch, s
 #
 # ### Your own small runs
 #
-# The law is about the given recipe. Does the other optimizer help, another rate, another batch? Do they help wide and deep models alike? You have a purse of $6\cdot10^{10}$ FLOPs. `purse.small(layers, d_model, flops)` trains, prints the loss and what is left, and refuses a run that costs more than that; `optimizer`, `rate`, `batch`, `warm_up` and `seed` are options. A run of $10^{10}$ FLOPs takes a few seconds. How you spend the purse is part of your defence. Before you say "better", look at the spread of seeds in the table above: a difference that is smaller than that needs a second and a third seed.
+# The law is about the given recipe. Does the other optimizer help, another rate, another batch? Do they help wide and deep models alike? You have a purse of $6\cdot10^{10}$ FLOPs. `purse.small(layers, d_model, flops)` trains, prints the loss and what is left, and refuses a run that costs more than that; `optimizer`, `rate`, `batch`, `warm_up` and `seed` are options. A run of $10^{10}$ FLOPs takes a few seconds. How you spend the purse is part of your defence.
+#
+# Before you say "better", look at the spread of seeds in the table above, and test the difference. Two recipes with the same design and seed are a *pair*. If the recipes were equally good, each pair's difference could as well have the other sign. How many of all patterns of signs give a sum that is as far from 0?
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
+def by_chance(differences: list[float]) -> float:
+    """Return the fraction of all patterns of signs whose sum is at least as far from 0: the p-value of a paired test."""
+    patterns = itertools.product((1, -1), repeat=len(differences))
+    sums = [abs(sum(sign * each for sign, each in zip(signs, differences, strict=True))) for signs in patterns]
+    return sum(each >= abs(sum(differences)) - 1e-12 for each in sums) / len(sums)
+
+
+print("p-value at best:", ", ".join(f"{pairs} pairs {by_chance([0.01] * pairs):.3f}" for pairs in (1, 2, 3, 6, 8)))
 purse = Purse()
 for optimizer in ("adamw", "muon"):
     purse.small(2, 48, 1e10, optimizer=optimizer)
@@ -708,9 +718,13 @@ if done:
             f"{run.layers} × {run.d_model}  {losses['adamw', 0]:.4f}  {losses['adamw', 1]:.4f}"
             f"          {losses['muon', 0]:.4f}"
         )
+    found = {(each[:2], each.recipe.optimizer, each.seed): each.loss for each in large}
+    for name, (optimizer, seed) in {"Muon against AdamW": ("muon", 0), "seed 1 against seed 0": ("adamw", 1)}.items():
+        differences = [found[run[:2], optimizer, seed] - run.loss for run in given]
+        print(f"{name}: {statistics.mean(differences):+.4f} on average, p = {by_chance(differences):.3f}")
 
 # %% [markdown]
-# Muon is better in all eight designs, by 0.009 to 0.031, and two seeds of one design differ by less than 0.005. Each Muon run has one seed only; that all eight agree is what convinces. A difference of 0.004 in a single design would show nothing.
+# Muon is better in all eight designs, by 0.009 to 0.031, and two seeds of one design differ by less than 0.005. Each Muon run has one seed only; that all eight agree is what convinces: of 256 patterns of signs only two are so extreme. A difference of 0.004 in a single design would show nothing.
 #
 # ### Your defence
 #
@@ -870,7 +884,7 @@ by_design = {run[:2]: fitted_law().loss(run.parameters, run.text) - run.loss for
 assert max(abs(error) for (layers, _), error in by_design.items() if layers > 1) < 0.016
 assert [round(by_design[1, width], 3) for width in (24, 32, 48, 64)] == [-0.01, -0.01, -0.029, -0.035]
 gains = [losses_by_run[*name, "adamw", 0] - losses_by_run[*name, "muon", 0] for name in by_design]
-assert len(gains) == 8 and min(gains) > 0.009 and max(gains) < 0.0315
+assert len(gains) == 8 and min(gains) > 0.009 and max(gains) < 0.0315 and by_chance(gains) == 2 / 256
 assert max(abs(losses_by_run[*name, "adamw", 0] - losses_by_run[*name, "adamw", 1]) for name in by_design) < 0.005
 assert [round(mean_steps[batch]) for batch in (4, 16)] == [976, 312] and 35 < least_texts / least_steps < 50
 assert all(abs((least_texts + least_steps * batch) / (batch * steps) - 1) < 0.05 for batch, steps in mean_steps.items())

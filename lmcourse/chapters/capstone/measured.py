@@ -45,8 +45,7 @@ STEPS_BY_BATCH = {
     64: (158, 120),
     128: (130, 108),
 }
-"""For each batch size the steps until that loss, one number per seed, at the better of two constant rates. Printed by
-`python benchmarks/capstone.py batches`, on one thread.
+"""For each batch size the steps until that loss, one number per seed, at the better of two constant rates.
 
 Printed by `python benchmarks/capstone.py batches`, on one thread.
 """
