@@ -23,6 +23,7 @@
 # it again for the next one.
 
 # %%
+import copy
 import math
 import os
 import random
@@ -47,6 +48,7 @@ from lmcourse.accounting.machine import matmul_rates
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import make_stopwatch, synchronise, time_interleaved
 from lmcourse.chapters.inference import figures
+from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
 from lmcourse.data.token_file import TokenFile
 from lmcourse.inference.beam import beam_search
 from lmcourse.inference.cache import Cache
@@ -865,9 +867,9 @@ figures.tokens_per_second(predicted, knees, by_batch) if by_batch["int8"] else N
 
 # %% [markdown]
 # Below the knee, eight times the texts take far less than eight times as long, because they share the reading of the
-# weights. Beyond the knee, every text brings its own arithmetic, and the curve bends. That is the roofline. Int8 gains while memory limits the step, and nothing after the
-# knee: the arithmetic is the same, and the int8 weights are converted first. (Some processors have slow kernels for int8,
-# and there it loses.)
+# weights. Beyond the knee, every text brings its own arithmetic, and the curve bends. That is the roofline. Int8 gains
+# while memory limits the step, and nothing after the knee: the arithmetic is the same, and the int8 weights are converted
+# first. (Some processors have slow kernels for int8, and there it loses.)
 #
 # Is a measured point far below its line? Then look for what two terms leave out. An example: in fp32, a step for two texts may
 # take twice as long as a step for one. A batch of one is a matrix times a *vector*, which is read in order. From two on it
@@ -887,6 +889,46 @@ products = {f"{rows} rows": partial(all_products, torch.randn(rows, 768)) for ro
 for name, timing in time_interleaved(products, warmup=1, repeats=5, stopwatch=own_time).items():
     low, high = timing.quartiles
     print(f"{name}: {1e3 * timing.median:5.1f} ms (quartiles {1e3 * low:.1f} to {1e3 * high:.1f})")
+
+# %% [markdown]
+# What do fewer bits do to the model? A row's scale fits its largest weight, and with four bits only 15 steps are left for
+# all others. So **int4** gives a scale of 16 bits to each *group* of weights. On the trained model, with 20 windows of the
+# text that it has not read:
+
+# %%
+def in_groups(weight: Float[Tensor, "n d"], bits: int, group: int) -> Float[Tensor, "n d"]:
+    """Round the weights of each group to whole numbers times the group's own scale."""
+    groups = weight.unflatten(1, (-1, group))
+    scales = groups.abs().amax(dim=-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return ((groups / scales).round() * scales).flatten(1)
+
+
+with TokenFile(pretrained_folder() / "validation.tokens") as held_out:
+    windows = torch.tensor(held_out[: 20 * 256].tolist()).view(20, 256)
+with torch.no_grad():
+    exact = model(windows)
+    print("weights                   bits with scales   error of the logits    loss")
+    losses = {}
+    for name, bits, group in (
+        ("fp64", 64, 0),
+        ("int8, a scale for each row", 8, 0),
+        ("int4, a scale for each row", 4, 0),
+        *((f"int4, groups of {group}", 4, group) for group in (32, 16, 8)),
+    ):
+        rounded, scales = copy.deepcopy(model), 0.0  # bits of scales for each weight of a layer, at most
+        for layer in rounded.blocks.modules():
+            if isinstance(layer, torch.nn.Linear) and bits < 64:
+                size_of_group = group or layer.in_features
+                layer.weight.data = in_groups(layer.weight, bits, size_of_group)
+                scales = max(scales, 16 / size_of_group)
+        logits = rounded(windows)
+        error = (logits - exact).square().mean().sqrt().item()
+        losses[name] = F.cross_entropy(logits[:, :-1].flatten(0, 1), windows[:, 1:].flatten()).item()
+        print(f"{name:28}{bits + scales:14.1f}{error:22.2f}{losses[name]:8.3f}")
+
+# %% [markdown]
+# Eight bits cost nothing here. Four bits cost 0.03 nats with a scale for each row, and 0.01 with groups of 8, whose scales
+# add two bits to each weight. Groups of 32 (llama.cpp's `Q4_0`) and 128 (most GPTQ and AWQ models) are usual.
 
 # %% [markdown]
 # ## 8 · The bill of a step
@@ -1275,6 +1317,22 @@ for name, key_heads, full in (
 # %% [markdown]
 # At 4,096 tokens windows save nothing. At 131,072, a window in every layer leaves a 32nd of the keys. Eight key heads leave
 # a quarter, at any length. The two multiply.
+#
+# What does sharing cost? We trained a small model with eight query heads (`nano`, with heads of 8 features) on the help
+# texts, three seeds each, all with the same FLOPs. The cache is in 16 bits, the loss in nats per character of text held
+# out:
+
+# %%
+print("key heads   cache of a token   loss, three seeds         mean   standard deviation")
+for key_heads, found in LOSSES.items():
+    seeds = ", ".join(f"{loss:.3f}" for loss in found)
+    cache_of_token = f"{bytes_per_token(config_of(key_heads))} bytes"
+    print(f"{key_heads:9}{cache_of_token:>19}{seeds:>22}{statistics.mean(found):10.3f}{statistics.stdev(found):13.3f}")
+
+# %% [markdown]
+# With an eighth of the cache the mean loss is higher by 0.013. But seeds of one design lie up to 0.024 apart, so three of
+# them cannot say which design is best: only that sharing costs a few hundredths of a nat here, if anything. (Notebook 08 has
+# what larger models lose.)
 
 # %% [markdown]
 # ## What to keep
@@ -1317,6 +1375,7 @@ for name, key_heads, full in (
 # - Holtzman et al., 2020, *The curious case of neural text degeneration*; Fan et al., 2018, *Hierarchical neural story generation*; Nguyen et al., 2024, *Turning up the heat: min-p sampling*.
 # - Stahlberg & Byrne, 2019, *On NMT search errors and model errors: cat got your tongue?*
 # - Pope et al., 2022, *Efficiently scaling transformer inference*; Austin et al., 2025, *How to scale your model*, chapter 7.
+# - Agrawal et al., 2023, *SARATHI: efficient LLM inference by piggybacking decodes with chunked prefills*.
 # - Yu et al., 2022, *Orca*; Kwon et al., 2023, *Efficient memory management for large language model serving with PagedAttention*.
 # - Leviathan et al., 2023, *Fast inference from transformers via speculative decoding*; Chen et al., 2023, *Accelerating large language model decoding with speculative sampling*.
 # - In this package: `lmcourse.inference`, about 1,100 lines for most of the above; `lmcourse.accounting.latency`.
@@ -1331,6 +1390,10 @@ assert [measured[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1
     (measured[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1")), reverse=True
 )
 assert measured["greedy"][2] < measured["T = 1"][2] - 0.1
+means = {key_heads: statistics.mean(found) for key_heads, found in LOSSES.items()}
+assert f"{means[1] - means[8]:.3f} {max(max(found) - min(found) for found in LOSSES.values()):.3f}" == "0.013 0.024"
+costs = [loss - losses["fp64"] for loss in losses.values()]
+assert abs(costs[1]) < 0.001 and f"{costs[2]:.2f} {costs[-1]:.2f}" == "0.03 0.01" and 16 / 8 == 2
 with needs("exercises 6 and 8"):
     pass_seconds(weights, 0, 1, 1, **of_the_chip)
     assert round(h100.ridge("bf16")) == 295 and round(writing / (reading / 2048)) == 300 and round(1000 * idle) == 997

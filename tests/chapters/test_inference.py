@@ -14,12 +14,13 @@ from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.inference import exercises, figures
 from lmcourse.chapters.inference.exercises import batch_use
 from lmcourse.chapters.inference.figures.serving import REQUESTS, schedule
+from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
 from lmcourse.inference import sampling
 from lmcourse.inference.cache import Cache
 from lmcourse.models.transformer import Transformer
@@ -201,3 +202,10 @@ def test_figures_of_texts_have_alt_text_with_the_result() -> None:
     )
     dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert [dot.get_color() == plots.PALETTE["green"] for dot in dots] == [False, True, False]
+
+
+def test_models_with_shared_keys_differ_in_nothing_else() -> None:
+    configs = {key_heads: config_of(key_heads) for key_heads in LOSSES}
+    assert {heads: bytes_per_token(config) for heads, config in configs.items()} == {8: 512, 2: 128, 1: 64}
+    assert all(len(found) == 3 for found in LOSSES.values())
+    assert {config.d_model for config in configs.values()} == {find_model("nano").decoder.d_model}

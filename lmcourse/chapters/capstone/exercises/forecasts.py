@@ -102,10 +102,11 @@ def _errors(losses: list[float], runs: Runs, baselines: list[list[float]]) -> st
     errors = [loss - run[3] for loss, run in zip(losses, runs, strict=True)]
     best = min(fmean(abs(loss - run[3]) for loss, run in zip(baseline, runs, strict=True)) for baseline in baselines)
     (blocks, n, d, _), worst = max(zip(runs, errors, strict=True), key=lambda pair: abs(pair[1]))
+    direction = "high" if worst > 0 else "low"
     every = " All are too low." if max(errors) < 0 else " All are too high." * (min(errors) > 0)
     return (
         f": your mean error is {fmean(map(abs, errors)):.3f}, the baseline's {best:.3f}. Your largest is for "
-        f"{blocks} block{'s' * (blocks > 1)}, N = {n:,}, D = {d:,}: {abs(worst):.3f} too {'high' if worst > 0 else 'low'}.{every}"
+        f"{blocks} block{'s' * (blocks > 1)}, N = {n:,}, D = {d:,}: {abs(worst):.3f} too {direction}.{every}"
     )
 
 
@@ -127,7 +128,8 @@ def _view(asked: Case, value: Plain) -> str:
     if not why and not asked.name.startswith("skill"):
         why = _errors(losses, left_out, baselines)
     elif not why and reached < 0:
-        why = ", worse than the baseline. These designs cost more FLOPs than any small run: what does your formula do there?"
+        why = ", worse than the baseline. These designs cost more FLOPs than any small run: what does your formula do "
+        why += "there?"
     return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}{why}"
 
 

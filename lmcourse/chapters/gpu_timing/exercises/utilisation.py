@@ -191,7 +191,9 @@ def mean_step(flops: float, seconds: list[float], device: str, number: str, peak
     return _mfu(flops, [statistics.mean(seconds)], device, number, peaks)
 
 
-@mfu_of_step.misconception("You take the step in the middle of the log. The median is the middle one of the sorted times.")
+@mfu_of_step.misconception(
+    "You take the step in the middle of the log. The median is in the middle of the sorted times."
+)
 def middle_of_the_log(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _mfu(flops, [seconds[len(seconds) // 2]], device, number, peaks)
 
