@@ -184,6 +184,14 @@ def averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: 
     return y / worker.size, dx / worker.size
 
 
+@tensor_parallel_ffn.misconception(
+    "You divide dL/dx or dy by the number of workers. Each worker has a part of dL/dx, not a copy: add the parts."
+)
+def gradient_averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _layer(worker, x, up, down, dy)
+    return y, dx / worker.size
+
+
 @tensor_parallel_ffn.misconception("You add up dy over the workers. Every worker has the whole dy already.")
 def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
