@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from statistics import fmean
 
 import numpy as np
 from torch import Tensor
@@ -97,17 +96,14 @@ def skill_on_held_out(forecast: list[float]) -> float:
     return best_skill(forecast, [run.loss for run in runs], [constant, nearest])
 
 
-def _errors(losses: list[float], runs: Runs, baselines: list[list[float]]) -> str:
-    """Describe the errors of public forecasts: their mean beside the better baseline's, and the largest of them."""
+def _worst(losses: list[float], runs: Runs) -> str:
+    """Describe the largest error of public forecasts, and say if all are too low or too high."""
     errors = [loss - run[3] for loss, run in zip(losses, runs, strict=True)]
-    best = min(fmean(abs(loss - run[3]) for loss, run in zip(baseline, runs, strict=True)) for baseline in baselines)
     (blocks, n, d, _), worst = max(zip(runs, errors, strict=True), key=lambda pair: abs(pair[1]))
     direction = "high" if worst > 0 else "low"
-    every = " All are too low." if max(errors) < 0 else " All are too high." * (min(errors) > 0)
-    return (
-        f": your mean error is {fmean(map(abs, errors)):.3f}, the baseline's {best:.3f}. Your largest is for "
-        f"{blocks} block{'s' * (blocks > 1)}, N = {n:,}, D = {d:,}: {abs(worst):.3f} too {direction}.{every}"
-    )
+    every = f"all too {direction}, " * (min(errors) > 0 or max(errors) < 0)
+    at = f"{every}worst at {blocks} block{'s' * (blocks > 1)}, N {n:,}, D {d:,}"
+    return f"; {at}: {abs(worst):.3f}" if every else f"; {at}: {abs(worst):.3f} too {direction}"
 
 
 def _view(asked: Case, value: Plain) -> str:
@@ -126,10 +122,9 @@ def _view(asked: Case, value: Plain) -> str:
     why = ", with one number for all designs" * (len(set(losses)) == 1)
     why += ", with losses below the floor" * (min(losses) < asked.args[1])
     if not why and not asked.name.startswith("skill"):
-        why = _errors(losses, left_out, baselines)
+        why = _worst(losses, left_out)
     elif not why and reached < 0:
-        why = ", worse than the baseline. These designs cost more FLOPs than any small run: what does your formula do "
-        why += "there?"
+        why = ", worse than the baseline. Is it right for more FLOPs?"
     return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}{why}"
 
 
