@@ -47,7 +47,12 @@ def bucket_timeline(tokens: float = 8192.0, bucket: str = "25 MB") -> Figure:
     Args:
         tokens: the tokens of a device in a step.
         bucket: one of `BUCKETS`.
+
+    Raises:
+        ValueError: the bucket has another size.
     """
+    if bucket not in BUCKETS:
+        raise ValueError(f"there is no bucket of {bucket!r}; choose from {', '.join(map(repr, BUCKETS))}")
     backward, spans = bucket_times(tokens, BUCKETS[bucket])
     end = max(backward, spans[-1][1])
     waits = end - backward
