@@ -47,6 +47,7 @@ def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget
     field start at the given value. Raises TypeError or ValueError for an invalid abbreviation.
     """
     label = {"description": name.replace("_", " "), "style": {"description_width": "initial"}}
+    label["tooltip"] = ""  # ipywidgets would show "null"
     if isinstance(control, bool):
         return ipywidgets.Checkbox(value=control, indent=False, **label)
     if isinstance(control, str):

@@ -31,6 +31,8 @@ class Explorer(LiveFigure):
         for control in visible:
             control.observe(self._redraw, names="value")
         super().__init__([*visible, self.picture], still)
+        self._box.layout = ipywidgets.Layout(flex_flow="row wrap", grid_gap="4px 24px")
+        self.picture.layout.width = "100%"  # below the controls, which share lines
 
     @property
     def arguments(self) -> dict[str, Any]:

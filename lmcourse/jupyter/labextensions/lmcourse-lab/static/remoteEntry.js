@@ -17,12 +17,27 @@ const STYLE = `
   .widget-html-content:not(:has(img, table, svg, pre)) {
     max-width: 72ch; /* about 80 letters, on wide screens */
   }
+  .widget-html > .widget-html-content:not(:has(img, table, svg, pre)) {
+    font-size: var(--jp-content-font-size1);
+    line-height: var(--jp-content-line-height);
+  }
+  .jp-RenderedMarkdown table { margin-left: 0; }
+  .jp-RenderedMarkdown details { margin-bottom: 1em; }
+  .jp-RenderedMarkdown mjx-container:not([display]) { white-space: nowrap; } /* keeps the full stop after it */
+  .jp-OutputArea-child + .jp-OutputArea-child { margin-top: 0.5em; }
+  .widget-toggle-buttons { display: flex; flex-wrap: wrap; align-items: baseline; column-gap: 0.7em; }
+  .widget-toggle-button.mod-active { background: var(--jp-brand-color1); color: var(--jp-ui-inverse-font-color1); }
+  @media (max-width: 640px) {
+    .widget-html-content { overflow-x: auto; }
+    :is(.jp-RenderedImage, .widget-html-content) > img { min-width: 480px; } /* on a phone, the rest is swiped into view */
+  }
   .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
   .lmcourse-dead > :not(.lmcourse-still) { opacity: 0.6; }
   .lmcourse-dead .jupyter-widgets-disconnected::before { content: none; }
+  body[data-jp-theme-light="false"] { --jp-mirror-editor-comment-color: #6db3b3; }
   body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img,
   body[data-jp-theme-light="false"] .jp-OutputArea .widget-html-content > img {
-    filter: invert(0.9) hue-rotate(180deg);
+    filter: invert(0.933) hue-rotate(180deg); /* white becomes the page's colour */
   }`;
 
 // The words beside a control of ipywidgets: its label on the left, its value on the right.
