@@ -9,6 +9,8 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CODE = re.compile(r"`([^`]+)`")
 _MARKS = re.compile(rf"{_CODE.pattern}|(?<![\w*])\*(?=[^\s*])([^*`]*)(?<=\S)\*(?![\w*])")
 
+_INDEX = re.compile(r"(<code.*?</code>)|(?<!\w)([^\W\d_](?:&#x27;)?)_([^\W_]{1,3})(?!\w)")
+
 
 def replace_surrogates(text: str) -> str:
     """Return the text with "?" for each half of a surrogate pair, which UTF-8 cannot store."""
@@ -59,6 +61,11 @@ def code_html(text: str, style: str = "") -> str:
 def prose_html(text: str, style: str = "") -> str:
     """Return a sentence of the course as HTML: `code_html`, and *asterisks* outside code become emphasis."""
     return _MARKS.sub(lambda found: f"<em>{found[2]}</em>" if found[2] else _code(found[1], style), escape(text))
+
+
+def question_html(text: str) -> str:
+    """Return a question or its answer as HTML: `prose_html`, and the index of a letter (W_ij) is set below it."""
+    return _INDEX.sub(lambda found: found[1] or f"{found[2]}<sub>{found[3]}</sub>", prose_html(text))
 
 
 def _code(text: str, style: str) -> str:

@@ -12,6 +12,7 @@ from lmcourse.text import (
     escape_unprintable,
     one_line,
     prose_html,
+    question_html,
     replace_surrogates,
     replace_unprintable,
     shorten,
@@ -77,6 +78,11 @@ def test_shorten_counts_the_ellipsis_as_a_character() -> None:
 )
 def test_backticks_and_asterisks_become_html(text: str, expected: str) -> None:
     assert prose_html(text) == expected
+
+
+def test_an_index_of_one_letter_is_set_below_it() -> None:
+    shown = "z&#x27;<sub>dj</sub> = φ(Σ<sub>i</sub> W<sub>ij</sub>), <code>w_q</code>, d_model"
+    assert question_html("z'_dj = φ(Σ_i W_ij), `w_q`, d_model") == shown
 
 
 def test_code_html_keeps_asterisks() -> None:

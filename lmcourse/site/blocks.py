@@ -15,7 +15,7 @@ from lmcourse.exercises.prediction import Prediction
 from lmcourse.report.data import ReportData
 from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
-from lmcourse.text import prose_html
+from lmcourse.text import question_html
 
 FRAMES = "_frames"
 """The folder with all pictures, next to the pages."""
@@ -69,9 +69,9 @@ def prediction_html(prediction: Prediction) -> str:
     )
     return (
         f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
-        f'{prose_html(prediction.question)}</p><div class="options">{buttons}</div>'
+        f'{question_html(prediction.question)}</p><div class="options">{buttons}</div>'
         f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
-        f"<b>The answer: {escape(prediction.answer)}.</b> {prose_html(prediction.because)}</p></details></div>"
+        f"<b>The answer: {escape(prediction.answer)}.</b> {question_html(prediction.because)}</p></details></div>"
     )
 
 

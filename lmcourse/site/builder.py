@@ -254,6 +254,11 @@ def keep_punctuation(app: Sphinx, tree: document) -> None:
             after.parent.replace(after, nodes.Text(after[1:]))
 
 
+WORDS = re.compile(r"(?:<[^>]*>|[^\s<])+")
+BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span class="n|[a-zA-Z_]))')
+"""Where words that are longer than a line on a phone may break: not in names, but after a bracket and before a dot."""
+
+
 def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:
     """Wrap lines of code or output that are too wide, and indent their continuations."""
 
@@ -266,8 +271,13 @@ def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], t
 
 
 def _hung(line: str) -> str:
-    bare = re.sub("<[^>]*>", "", line)
-    return f'<span class="line" style="--indent:{len(bare) - len(bare.lstrip(" "))}">{line}</span>'
+    indent = len(_bare(line)) - len(_bare(line).lstrip(" "))
+    line = WORDS.sub(lambda word: BREAKS.sub("<wbr>", word[0]) if len(_bare(word[0])) > 22 else word[0], line)
+    return f'<span class="line" style="--indent:{indent}">{line}</span>'
+
+
+def _bare(line: str) -> str:
+    return re.sub("<[^>]*>", "", line)
 
 
 def write_sections(app: Sphinx, failed: Exception | None) -> None:

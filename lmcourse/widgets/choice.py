@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from lmcourse.text import prose_html
+from lmcourse.text import prose_html, question_html
 from lmcourse.widgets.live import WIDGET_MIME
 
 _RIGHT = "var(--jp-success-color1, #2e7d32)"
@@ -31,7 +31,7 @@ class Choice:
         for button in self.buttons:
             button.on_click(self._commit)
         row = ipywidgets.HBox(self.buttons, layout=ipywidgets.Layout(flex_flow="row wrap"))
-        asked = ipywidgets.HTML(f"<b>Predict.</b> {prose_html(question)}")
+        asked = ipywidgets.HTML(f"<b>Predict.</b> {question_html(question)}")
         self._box = ipywidgets.VBox([asked, row, self.verdict])
 
     def _commit(self, pressed: ipywidgets.Button) -> None:
@@ -44,7 +44,7 @@ class Choice:
             elif button is pressed:
                 button.button_style, button.icon = "warning", "times"
         word, colour = ("Yes.", _RIGHT) if own == answer else (f"You chose “{own}”. The answer: {answer}.", _WRONG)
-        text = f'<b style="color: {colour}">{html.escape(word)}</b> {prose_html(self._because)}'
+        text = f'<b style="color: {colour}">{html.escape(word)}</b> {question_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
 
     def __repr__(self) -> str:

@@ -111,6 +111,7 @@ def test_every_control_shows_its_name_and_value(notebook: Notebook) -> None:
     assert groups
     for group in groups:
         assert group.get_attribute("aria-label") == group.locator(".widget-label").text_content()
+        assert group.locator(".widget-label").get_attribute("title") == "", "hovering over it would show this"
         pressed = [button.get_attribute("aria-pressed") for button in group.locator("button").all()]
         assert sorted(pressed) == [*["false"] * (len(pressed) - 1), "true"]
 
@@ -136,8 +137,15 @@ def test_figures_are_dark_in_a_dark_theme(notebook: Notebook) -> None:
 
     assert filters() == {"none"}
     notebook.run_script("await app.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'});")
-    assert filters() == {"invert(0.9) hue-rotate(180deg)"}
+    assert filters() == {"invert(0.93) hue-rotate(180deg)"}
     notebook.run_script("await app.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'});")
+
+
+def test_no_line_begins_with_the_full_stop_after_a_formula(notebook: Notebook) -> None:
+    formulas = notebook.panel.locator(".jp-RenderedMarkdown mjx-container:not([display])")
+    spaces = formulas.evaluate_all("all => all.map(one => getComputedStyle(one).whiteSpace)")
+    assert len(spaces) > 20
+    assert set(spaces) == {"nowrap"}
 
 
 def test_long_lines_of_code_are_not_cut(notebook: Notebook) -> None:

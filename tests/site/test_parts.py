@@ -19,7 +19,7 @@ from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import links_to, public, still
-from lmcourse.site.builder import MISSING, build_site, find_url
+from lmcourse.site.builder import MISSING, _hung, build_site, find_url
 from lmcourse.site.explorables import MAX_ALL, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
@@ -241,3 +241,10 @@ def test_a_foreign_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="contains files that are not from a site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_long_words_of_code_break_at_brackets_and_dots() -> None:
+    short = '<span class="n">layer</span><span class="o">.</span><span class="n">weight</span> + 1'
+    assert "<wbr>" not in _hung(short)
+    long = short.replace("weight", "a_weight_with_a_long_name")
+    assert _hung(long).count("<wbr>.") == 1

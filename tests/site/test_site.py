@@ -472,13 +472,16 @@ def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
     ast.parse(code)
 
 
-def test_figures_are_large_on_a_phone_and_dark_in_dark_mode(site: Path, page: Page) -> None:
+def test_a_touch_enlarges_figures_on_a_phone_and_they_are_dark_in_dark_mode(site: Path, page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[2]).as_uri())
+    widths = "box => [box.scrollWidth, box.clientWidth]"
     for picture in page.locator(".picture").all():
-        width, shown = picture.evaluate("box => [box.scrollWidth, box.clientWidth]")
-        assert width >= 600 > 390 > shown
+        whole, box = picture.evaluate(widths)
+        picture.click()
+        enlarged, _ = picture.evaluate(widths)
+        assert enlarged >= 600 > 390 > whole == box
         assert "invert" in picture.locator("img").evaluate("image => getComputedStyle(image).filter")
 
 
@@ -516,6 +519,32 @@ def test_pages_fit_the_width_of_a_phone(site: Path, page: Page, name: str) -> No
 
 CUT_OFF = """all => all.filter(box => box.querySelector(".katex-html").getBoundingClientRect().left
     < box.getBoundingClientRect().left - 1).map(box => box.textContent)"""
+
+
+BROKEN = """all => all.filter(one => {
+    const parts = [...one.querySelectorAll('.katex-html > .base')].map(part => part.getBoundingClientRect());
+    return parts.some((part, i) => i && part.left < parts[i - 1].left)
+        && parts.reduce((sum, part) => sum + part.width, 0) < one.parentElement.clientWidth;
+}).map(one => one.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_formulas_shorter_than_a_line_are_not_broken(site: Path, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto((site / READ[1]).as_uri())
+    assert page.locator("p > span.math").count() > 50
+    assert page.locator("p > span.math").evaluate_all(BROKEN) == []
+
+
+def test_the_contents_reach_the_bottom_and_follow_the_reader(site: Path, page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 600})
+    page.goto((site / READ[1]).as_uri())
+    contents = page.locator(".bd-sidebar-secondary")
+    assert contents.evaluate("box => box.getBoundingClientRect().bottom") == 600
+    page.mouse.move(700, 300)
+    page.locator("h2").last.scroll_into_view_if_needed()
+    page.mouse.wheel(0, 300)
+    page.wait_for_function("document.querySelector('.bd-sidebar-secondary').scrollTop > 100")
 
 
 def test_a_wide_screen_shows_large_figures_and_short_lines(site: Path, page: Page) -> None:

@@ -222,12 +222,21 @@ function reachable(box) {
 }
 
 window.addEventListener("load", () => {
+  for (const picture of document.querySelectorAll(".picture"))
+    picture.addEventListener("click", () => picture.classList.toggle("large"));
   document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
 });
+
+/** Let the contents beside the page scroll to the section that the theme marks in them. */
+function follow(contents) {
+  const show = () => [...contents.querySelectorAll(".active")].at(-1)?.scrollIntoView({ block: "nearest" });
+  new MutationObserver(show).observe(contents, { subtree: true, attributeFilter: ["class"] });
+}
 
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("figure.explorable").forEach(explorable);
   document.querySelectorAll(".prediction").forEach(prediction);
+  document.querySelectorAll(".bd-sidebar-secondary").forEach(follow);
   showReading();
   rememberPage();
 });

@@ -2,8 +2,8 @@
 //
 // JupyterLab shows a picture without the alt text that its output carries, and ipywidgets' sliders have no name and, where
 // their steps are ratios or a list, tell a screen reader the exponent or the number of the step. This adds what is missing
-// to everything that appears in an output, turns figures dark in a dark theme, and keeps lines of text short on a wide
-// screen.
+// to everything that appears in an output, turns figures dark in a dark theme, keeps lines of text short on a wide
+// screen, and puts tables, answers, controls and formulas where a reader of text expects them.
 //
 // A widget lives in the kernel. A notebook that is opened the next morning has only the saved picture of it, in the same
 // output: this shows it, and says what to do.
@@ -37,7 +37,7 @@ const STYLE = `
   body[data-jp-theme-light="false"] { --jp-mirror-editor-comment-color: #6db3b3; }
   body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img,
   body[data-jp-theme-light="false"] .jp-OutputArea .widget-html-content > img {
-    filter: invert(0.933) hue-rotate(180deg); /* white becomes the page's colour */
+    filter: invert(0.93) hue-rotate(180deg); /* white becomes the page's colour */
   }`;
 
 // The words beside a control of ipywidgets: its label on the left, its value on the right.
