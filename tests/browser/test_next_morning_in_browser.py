@@ -91,7 +91,7 @@ def test_every_widget_shows_its_saved_picture_when_reopened(notebook: Notebook, 
         if kind == PREDICTION:
             assert output.locator("li").count() >= 2
         else:
-            assert output.locator("img").get_attribute("alt")
+            output.locator("img[alt]").wait_for()  # the extension adds the alt text a moment later
     notebook.run_all()
     shown = notebook.select(with_widget(notebook, FIGURE))
     shown.locator(".noUi-handle").wait_for()
