@@ -12,10 +12,7 @@ def apply_activation_checkpointing(model: nn.Module) -> None:
     """Checkpoint every block of a model, in place: the backward pass computes the block again (Chen et al., 2016).
 
     Between the two passes only the blocks' inputs are kept. The second pass uses the same dropout masks as the first.
-    The names of parameters do not change.
-
-    Raises:
-        ValueError: the model has no list of blocks.
+    The names of parameters do not change. A model without a list of blocks raises ValueError.
     """
     blocks = find_blocks(model)
     if not blocks:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -42,7 +43,6 @@ FLUSH_SECONDS = 10
 LINE_SECONDS = 10.0
 """Seconds between two lines if there is no progress bar."""
 
-
 MEAN_STEPS = 20
 """Number of steps over which the loss is averaged."""
 
@@ -60,10 +60,7 @@ class ProgressLine:
         self._validation = record.get("validation_loss", self._validation)
 
     def format(self, record: Record) -> str:
-        """Return a line with the losses (recent mean, last validation; nats per token), tokens/s and MFU of a step.
-
-        Unknown values are left out.
-        """
+        """Return recent mean loss, last validation loss (nats per token), tokens/s and MFU, as far as known."""
         mean, count = sum(self._losses) / len(self._losses), len(self._losses)
         parts = [f"loss {mean:.3f} (mean of {count} step{'s' * (count > 1)})"]
         if self._validation is not None:
@@ -151,18 +148,15 @@ def steps_to_do(config: TrainingConfig) -> int:
 def progress_text(task: Task) -> str:
     """Return the number of steps done, the number of all steps and, if known, the time left at the recent speed."""
     text = f"{task.completed:,.0f}/{task.total:,.0f} steps"
-    return (
-        text
-        if task.time_remaining is None
-        else f"{text}, {timedelta(seconds=min(round(task.time_remaining), MOST_SECONDS))} left"
-    )
+    if task.time_remaining is None:
+        return text
+    return f"{text}, {timedelta(seconds=min(round(task.time_remaining), MOST_SECONDS))} left"
 
 
 class _StepsColumn(ProgressColumn):
     """The text next to the bar, from `progress_text`. It is computed when the bar is drawn, not in every step."""
 
     def render(self, task: Task) -> Text:
-        """Return the text next to the bar."""
         return Text(progress_text(task))
 
 
@@ -170,21 +164,19 @@ class _BarWithMetrics(Progress):
     """A progress bar with a line of metrics below it, which can use the full width of the terminal."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Return the bar and the line of metrics of every task."""
         for task in self.tasks:
             yield self.make_tasks_table([task])
             yield Text(task.fields["line"])
 
 
 class _LogAboveBar(logging.Handler):
-    """A log handler that prints messages above the bar."""
+    """A log handler that prints messages above the bar; a warning or an error is printed with its level."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self.console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message; a warning or an error is printed with its level."""
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         self.console.print(Text(level + record.getMessage()), soft_wrap=True)
 
@@ -200,18 +192,21 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self._writer: SummaryWriter | None = None
-        self._installed = _is_installed()
-        if not self._installed:
+        self._open: Callable[..., SummaryWriter] | None = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
             log.warning('nothing is written for TensorBoard: it is not installed (pip install "lmcourse[tensorboard]")')
+        else:
+            self._open = partial(SummaryWriter, str(folder), flush_secs=FLUSH_SECONDS)
 
     def __call__(self, record: Record) -> None:
         """Write a step."""
-        if not self._installed:
+        if self._open is None:
             return
         if self._writer is None:
-            self._writer = _open(self.folder, first=record["step"])
+            self._writer = self._open(purge_step=record["step"])
         for name, value in record.items():
             if name != "step" and isinstance(value, int | float):
                 self._writer.add_scalar(name, value, record["step"])
@@ -222,17 +217,3 @@ class TensorBoard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._writer is not None:
             self._writer.close()
-
-
-def _is_installed() -> bool:
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def _open(folder: Path, first: int) -> SummaryWriter:
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder), purge_step=first, flush_secs=FLUSH_SECONDS)

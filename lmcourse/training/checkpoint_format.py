@@ -58,8 +58,7 @@ def write_checkpoint(
     Args:
         path: the folder, which all processes must be able to reach. An existing one is replaced.
         model, optimizer: this process's part of them.
-        state: values for a JSON file; those of rank 0 are written.
-        manifest: values for a JSON file; those of rank 0 are written.
+        state, manifest: values for JSON files; those of rank 0 are written.
         distributed: the context of the processes.
 
     Raises:
@@ -122,13 +121,9 @@ def _staging(path: Path) -> Path:
 
 
 def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:
-    """Add the manifest to a checkpoint, and move the checkpoint to its place when it is completely on the disk.
+    """Add the manifest to the files in `staging`, and move them to `path` when they are completely on the disk.
 
-    Args:
-        staging: the folder with its files.
-        path: the place of the checkpoint; an existing checkpoint there is replaced.
-        manifest: values for a JSON file.
-        digests: the SHA-256 of each file, by name.
+    An existing checkpoint is replaced. `digests` has the SHA-256 of each file.
     """
     complete = _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)})
     (staging / MANIFEST).write_text(json.dumps(complete, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -151,9 +146,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
         raise CourseError(
-            f"{path} has format {manifest.get('version')}, but this code reads format "
-            f"{VERSION}: resume with the version "
-            "of lmcourse that wrote it, or train in another folder"
+            f"{path} has format {manifest.get('version')}, but this code reads format {VERSION}: resume with the "
+            "version of lmcourse that wrote it, or train in another folder"
         )
     if not _is_whole(manifest):
         raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: its contents do not match the checksum")
@@ -187,8 +181,7 @@ def load_state(path: Path) -> dict[str, Any]:
 def load_weights(path: Path, model: nn.Module, distributed: DistributedContext = SINGLE_PROCESS) -> None:
     """Load a model's weights, or this process's part of them, from a checkpoint that any number of processes wrote.
 
-    Raises:
-        DamagedCheckpointError: the checkpoint lacks a weight, or has one of another shape.
+    A missing weight, or one of another shape, raises DamagedCheckpointError.
     """
     _fill(path, _model_parts(model, distributed), _read_stored(path, "model"))
 
@@ -196,17 +189,10 @@ def load_weights(path: Path, model: nn.Module, distributed: DistributedContext =
 def load_optimizer(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext = SINGLE_PROCESS
 ) -> None:
-    """Load the optimizer state from a checkpoint that any number of processes wrote. The optimizer keeps its settings.
-
-    Raises:
-        DamagedCheckpointError: the checkpoint lacks a tensor, or has one of another shape.
-    """
+    """Load the optimizer state as `load_weights` loads weights. The optimizer keeps its settings."""
     stored, split = _read_stored(path, "optimizer"), find_split(model)
-    muon = (
-        {p for group in optimizer.muon.param_groups for p in group["params"]}
-        if isinstance(optimizer, MuonAdamW)
-        else set()
-    )
+    groups = optimizer.muon.param_groups if isinstance(optimizer, MuonAdamW) else []
+    muon = {p for group in groups for p in group["params"]}
     optimizer.state.clear()
     for name, p in model.named_parameters():
         keys = ("b",) if p in muon else ("step", "exp_avg", "exp_avg_sq")
@@ -302,8 +288,7 @@ def _whole_name(name: str, split: SplitLayers) -> str:
 
 
 def _choose_own(parts: Sequence[Part], distributed: DistributedContext) -> dict[str, Tensor]:
-    """Return the tensors that this process writes, by key. If several processes have the same part, only one writes
-    it."""
+    """Return the tensors that this process writes, by key. Of the processes with the same part, only one writes it."""
     mine = {part.key: part.values for part in parts if part.values.numel()}
     holders: dict[str, list[int]] = defaultdict(list)
     for rank, keys in enumerate(distributed.all_gather(list(mine))):
@@ -338,10 +323,8 @@ def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]
             shape = tuple(map(max, *ends)) if len(ends) > 1 else ends[0] if ends else None
             copied = sum(map(part.fill, found)) if shape == part.shape else 0
         if copied != part.values.numel():
-            found_shape = (
-                "is incomplete" if shape == part.shape else f"has shape {list(shape)}" if shape else "is missing"
-            )
-            raise DamagedCheckpointError(f"{path}: {part.name} {found_shape}; the model needs {list(part.shape or ())}")
+            problem = "is incomplete" if shape == part.shape else f"has shape {list(shape)}" if shape else "is missing"
+            raise DamagedCheckpointError(f"{path}: {part.name} {problem}; the model needs {list(part.shape or ())}")
 
 
 @contextmanager

@@ -41,13 +41,7 @@ class CheckpointManager:
         return sorted(int(name[1]) for name in names if name)
 
     def save(self, step: int, write: Callable[[Path], None], best: int | None = None) -> None:
-        """Write a checkpoint, then remove old ones.
-
-        Args:
-            step: the step of the checkpoint.
-            write: a function that writes the checkpoint to a path.
-            best: the step with the lowest validation loss; None if nothing was evaluated.
-        """
+        """Write a checkpoint with `write`, then remove old ones, but not the one of step `best`."""
         write(self.path_of(step))
         if not self.distributed.is_main:
             return
@@ -60,10 +54,8 @@ class CheckpointManager:
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
         """Return the newest undamaged checkpoint and its manifest; None if there are no checkpoints.
 
-        If newer checkpoints are damaged, each is reported in one line.
-
-        Raises:
-            CourseError: all checkpoints are damaged, or this code does not read their format.
+        Newer, damaged checkpoints are reported in one line each. CourseError is raised if all are damaged, or if this
+        code does not read their format.
         """
         found, problem = None, ""
         if self.distributed.is_main:

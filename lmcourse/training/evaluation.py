@@ -55,12 +55,8 @@ def evaluate(
 
 
 def _part(batch: Batch, distributed: DistributedContext) -> Batch:
-    """Return the rows of this data-parallel rank. A rank without rows gets an empty tensor, because all ranks must take
-    part in collectives.
-    """
+    """Return the rows of this data-parallel rank. Without rows it gets an empty tensor, to take part in collectives."""
     missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
     targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)
-    return Batch(
-        inputs.chunk(distributed.dp_size)[distributed.dp_rank], targets.chunk(distributed.dp_size)[distributed.dp_rank]
-    )
+    return Batch(*(rows.chunk(distributed.dp_size)[distributed.dp_rank] for rows in (inputs, targets)))

@@ -8,64 +8,92 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-if TYPE_CHECKING:
-    from lmcourse.training.parallelism import DistributedContext
-
 from lmcourse.errors import CourseError
 from lmcourse.json_file import check_content
+from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 
 Record = Mapping[str, Any]
 
 
 class MetricsFile:
-    """A file with a line per step; each line has reached the operating system when `write` returns.
+    """The metrics of a run, a line per step. Use it in a `with` block to add lines; all processes must do the same.
+
+    Each line has reached the operating system when `write` returns.
 
     Args:
         path: the file; new lines are added after its last line.
+        distributed: the context of the processes.
     """
 
-    def __init__(self, path: Path) -> None:
-        if path.exists():
-            check_content(path)
-        self.path = path
-        self._file = path.open("ab")
+    def __init__(self, path: Path, distributed: DistributedContext = SINGLE_PROCESS) -> None:
+        self.path, self.distributed = path, distributed
+        self._file: BinaryIO | None = None
+
+    def exists(self) -> bool:
+        """Return True if the file exists."""
+        return self.distributed.broadcast(self.path.exists())
 
     def write(self, record: Record) -> None:
-        """Add the record of a step. JSON has no infinite numbers and no NaN: null replaces them."""
-        plain = {name: None if _is_strange(value) else value for name, value in record.items()}
-        self._file.write(json.dumps(plain, allow_nan=False).encode() + b"\n")
-        self._file.flush()
+        """Add the record of a step on rank 0. JSON has no infinite numbers and no NaN: null replaces them."""
+        if self._file is not None:
+            plain = {name: None if _is_strange(value) else value for name, value in record.items()}
+            self._file.write(json.dumps(plain, allow_nan=False).encode() + b"\n")
+            self._file.flush()
+
+    def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
+        """Write the record of a step and call this process's callbacks.
+
+        If a callback raises an exception in one process, for example after Ctrl-C, all processes raise it after the
+        same step.
+        """
+        problem: BaseException | None = None
+        try:
+            self.write(record)
+            for callback in callbacks:
+                callback(record)
+        except BaseException as error:
+            problem = error
+        problem = self.distributed.first(problem)
+        if problem is not None:
+            raise problem
 
     def sync(self) -> None:
         """Wait until all lines are on the disk."""
-        os.fsync(self._file.fileno())
+        if self._file is not None:
+            os.fsync(self._file.fileno())
 
     def truncate(self, step: int) -> None:
         """Remove everything after this step, including an unfinished line.
 
-        Raises:
-            CourseError: a line in the middle is damaged. In that case nothing is removed.
+        A damaged line in the middle raises CourseError. In that case nothing is removed.
         """
-        with self.path.open("rb") as file:
+        if not (self.distributed.is_main and self.path.exists()):
+            return
+        check_content(self.path)
+        with self.path.open("rb+") as file:
             lines = [(line, _record(line)) for line in file]
-        damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(lines))
-        if damaged < len(lines) - 1:
-            raise CourseError(
-                f"line {damaged + 1} of {self.path} is damaged, and more steps follow it: repair or remove that line"
-            )
-        self._file.truncate(sum(len(line) for line, record in lines if record is not None and record["step"] <= step))
+            damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(lines))
+            if damaged < len(lines) - 1:
+                place = f"line {damaged + 1} of {self.path}"
+                raise CourseError(f"{place} is damaged, and more steps follow it: repair or remove that line")
+            file.truncate(sum(len(line) for line, record in lines if record is not None and record["step"] <= step))
 
     def __enter__(self) -> MetricsFile:
+        if self.distributed.is_main:
+            if self.path.exists():
+                check_content(self.path)
+            self._file = self.path.open("ab")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -92,61 +120,6 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 def _is_strange(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
-
-
-class MetricsLogger:
-    """A logger for the metrics of a run; use it in a `with` block.
-
-    Args:
-        path: the file.
-        distributed: the context of the processes. All of them must call these methods.
-    """
-
-    def __init__(self, path: Path, distributed: DistributedContext) -> None:
-        self.path, self.distributed = path, distributed
-        self._metrics: MetricsFile | None = None
-
-    def exists(self) -> bool:
-        """Return True if the file exists."""
-        return self.distributed.broadcast(self.path.exists())
-
-    def truncate(self, step: int) -> None:
-        """Remove the lines after this step."""
-        if self.distributed.is_main and self.path.exists():
-            with MetricsFile(self.path) as metrics:
-                metrics.truncate(step)
-
-    def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
-        """Write the record of a step and call this process's callbacks.
-
-        If a callback raises an exception in one process, for example after Ctrl-C, all processes raise it after the
-        same step.
-        """
-        problem: BaseException | None = None
-        try:
-            if self._metrics is not None:
-                self._metrics.write(record)
-            for callback in callbacks:
-                callback(record)
-        except BaseException as error:
-            problem = error
-        problem = self.distributed.first(problem)
-        if problem is not None:
-            raise problem
-
-    def sync(self) -> None:
-        """Wait until all lines are on the disk."""
-        if self._metrics is not None:
-            self._metrics.sync()
-
-    def __enter__(self) -> MetricsLogger:
-        if self.distributed.is_main:
-            self._metrics = MetricsFile(self.path).__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._metrics is not None:
-            self._metrics.__exit__(kind, error, at)
 
 
 def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:

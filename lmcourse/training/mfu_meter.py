@@ -29,12 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Peak:
-    """Peak FLOP/s of one device, and the source of the number.
-
-    Attributes:
-        flops_per_second: dense FLOP/s.
-        source: a text that names the device, the format and where the number comes from.
-    """
+    """Peak of one device in dense FLOP/s, and a text with the device, the format and the source of the number."""
 
     flops_per_second: float
     source: str
@@ -80,11 +75,8 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
     unknown.
 
     If the device has to be measured, the first call takes a fraction of a second; the process caches the result. The
-    measurement draws random numbers, so create the meter before the trainer, which seeds the generators.
-
-    Args:
-        model: the model, on the device where it is trained, before it is divided among processes.
-        config: the run.
+    measurement draws random numbers, so create the meter before the trainer, which seeds the generators. The model must
+    be on the device where it is trained, and not yet divided among processes.
     """
     device = next(model.parameters()).device
     try:
@@ -101,8 +93,7 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
 def flops_per_token(model: nn.Module, seq_len: int) -> float:
     """Return the model FLOPs of forward and backward per token of a window; attention counts all pairs of tokens.
 
-    Raises:
-        ValueError: the model is not a `Transformer`, so its FLOPs are not known.
+    A model that is not a `Transformer` raises ValueError, because its FLOPs are not known.
     """
     config = getattr(model, "config", None)
     if not isinstance(config, TransformerConfig):
@@ -111,18 +102,9 @@ def flops_per_token(model: nn.Module, seq_len: int) -> float:
 
 
 def find_peak(device: torch.device, precision: Precision) -> Peak:
-    """Return a device's peak for matrix products in a precision.
-
-    Raises:
-        ValueError: the peak is not known.
-    """
-    if device.type == "cuda":
-        return _listed(device, precision)
-    return _measured(device, precision, torch.get_num_threads())
-
-
-def _listed(device: torch.device, precision: Precision) -> Peak:
-    """Return the peak from the data sheet."""
+    """Return a device's peak for matrix products in a precision; raise ValueError if it is not known."""
+    if device.type != "cuda":
+        return _measured(device, precision, torch.get_num_threads())
     found, notes = present_gpu(device)
     if found is None:
         raise ValueError(" ".join(notes))

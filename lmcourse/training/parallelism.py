@@ -100,14 +100,9 @@ class DistributedContext:
         return self.rank == 0
 
     def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
-        """Divide a model, in place, as `TrainingConfig.parallel` says.
+        """Divide a model, in place, as `TrainingConfig.parallel` says; raise ValueError if that is impossible.
 
-        Returns:
-            The module that has this process's weights, and the module to call in a step; here both are the model
-            itself.
-
-        Raises:
-            ValueError: the model cannot be divided like this.
+        Return the module that has this process's weights, and the module to call in a step: here both are the model.
         """
         return model, model
 
@@ -140,11 +135,7 @@ class DistributedContext:
         return value
 
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
-        """Scale gradients down to a norm of at most `limit`, if any (Pascanu et al., 2013).
-
-        Returns:
-            The norm of all gradients of the model before scaling, a scalar.
-        """
+        """Scale gradients to a norm of at most `limit`, if any (Pascanu et al., 2013); return their norm before."""
         return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
 
     def make_error(self, message: str) -> BaseException:
@@ -157,15 +148,7 @@ SINGLE_PROCESS = DistributedContext()
 
 
 def make_context(parallel: Parallelism, device: torch.device) -> DistributedContext:
-    """Return the context for a run with this parallelism.
-
-    Args:
-        parallel: how the work is divided.
-        device: of this process.
-
-    Raises:
-        CourseError: the number of processes in the process group differs from the run's.
-    """
+    """Return the context of a process; raise CourseError if the process group does not have the run's size."""
     if parallel.world_size == 1:
         return SINGLE_PROCESS
     # Imported here because the import is slow and a run on one process does not need it.

@@ -20,13 +20,7 @@ from lmcourse.training.training_config import TrainingConfig
 def make_optimizer(model: nn.Module, config: TrainingConfig, distributed: DistributedContext) -> AdamW | MuonAdamW:
     """Return AdamW, or Muon with AdamW. "initial_lr" of each group is its learning rate at the peak of the schedule.
 
-    Args:
-        model: this process's part of the model.
-        config: the settings of the run.
-        distributed: the context of this process.
-
-    Raises:
-        ValueError: the optimizer is Muon, and the model has no blocks.
+    Muon for a model without blocks raises ValueError.
     """
     matrices = matrix_groups(model) if config.optimizer == "muon" else []
     taken = {p for group in matrices for p in group["params"]}
@@ -59,15 +53,9 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     gains nothing, because the next matrix can undo it. This also holds for a norm with a scale per head, although that
     scale has two axes.
 
-    Returns:
-        The group with decay, then the group without. Every parameter is in exactly one group; a tied parameter occurs
-        once. Frozen parameters are included, because optimizers skip parameters without a gradient.
-
-    Raises:
-        ValueError: `weight_decay` is negative.
+    Every parameter is in exactly one group, a tied one once. Frozen parameters are included, because optimizers skip
+    parameters without a gradient.
     """
-    if weight_decay < 0:
-        raise ValueError(f"weight_decay must be at least 0, not {weight_decay}")
     scales = {p for module in model.modules() if isinstance(module, Norm) for p in module.parameters()}
     matrices = [p for p in model.parameters() if p.dim() >= 2 and p not in scales]
     others = [p for p in model.parameters() if p.dim() < 2 or p in scales]
@@ -80,9 +68,6 @@ def matrix_groups(model: nn.Module) -> list[dict[str, Any]]:
     Embedding and head, whose rows stand for tokens, are left out, and so are tables of position vectors (Jordan et al.,
     2024). A fused matrix counts as several: "rows" has the number of rows of each, so that queries, keys and values are
     three matrices even if they are stored in one parameter.
-
-    Raises:
-        ValueError: the model has no such matrices.
     """
     fused = {name: tuple(rows.values()) for name, rows in find_fused(model).items()}
     names = {module: name for name, module in model.named_modules()}

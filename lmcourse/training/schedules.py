@@ -100,11 +100,7 @@ def _share(steps: int, of: int) -> float:
 
 
 def _check(steps: int, warmup_steps: int, min_lr_ratio: float, decay_steps: int = 0) -> None:
-    """Reject phases that do not fit into the run, and a `min_lr_ratio` that is out of range.
-
-    Raises:
-        ValueError: the phases are negative or too long, or `min_lr_ratio` is not a fraction.
-    """
+    """Reject phases that do not fit into the run, and a `min_lr_ratio` that is not a fraction."""
     if warmup_steps < 0 or decay_steps < 0 or warmup_steps + decay_steps > steps:
         phases = f"a warm-up of {warmup_steps}" + (f" and a decay of {decay_steps}" if decay_steps else "")
         verb = "do" if decay_steps else "does"

@@ -6,7 +6,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -41,10 +40,7 @@ class SpikeDetector:
         self.norms = deque(norms, maxlen=WINDOW)
 
     def observe(self, norm: float) -> float | None:
-        """Return the ratio of a norm to the usual norm if it is a spike, otherwise None.
-
-        A finite norm is then added to the last norms.
-        """
+        """Add a finite norm to the last norms; return its ratio to the usual norm if it is a spike, otherwise None."""
         usual = median(self.norms) if len(self.norms) >= MIN_NORMS else math.inf
         if not math.isfinite(norm):
             return None
@@ -53,13 +49,7 @@ class SpikeDetector:
 
 
 def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
-    """Return the anomalies of a step as fields of its record, and log each.
-
-    Args:
-        step: the number of the step.
-        result: the result of the step.
-        spikes: the detector that has observed all earlier steps; it observes this step, too.
-    """
+    """Return the anomalies of a step as fields of its record, and log each. `spikes` has observed all earlier steps."""
     norm = result.gradient_norm
     spike = spikes.observe(norm)
     if result.skipped:
@@ -69,16 +59,3 @@ def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str,
         log.warning("step %d: the gradient norm is %.3g, %.1f times the usual", step, norm, spike)
         return {"spike": spike}
     return {}
-
-
-def overflow_message(step: int, path: Path) -> str:
-    """Return the message for a run that ends after `MAX_SKIPPED_STEPS` steps without an update.
-
-    Args:
-        step: the last of these steps.
-        path: the path of its checkpoint.
-    """
-    return (
-        f"step {step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint is {path}: "
-        "continue with bf16 or fp32, or with a lower learning rate"
-    )

@@ -110,8 +110,7 @@ class TrainingState:
     def load(self, path: Path, manifest: dict[str, Any]) -> None:
         """Load the state of a checkpoint. If its settings differ, log the differences.
 
-        Raises:
-            CourseError: the checkpoint belongs to another model, or its text was read in another order.
+        A checkpoint of another model, or one whose text was read in another order, raises CourseError.
         """
         if not is_of_model(manifest["model"], _describe(self.model)):
             raise self.distributed.make_error(
@@ -167,10 +166,7 @@ def _describe(model: nn.Module) -> dict[str, Any] | None:
 def seed_all(seed: int, *more: int) -> None:
     """Seed the random generators of Python, NumPy and torch (on every device).
 
-    Args:
-        seed: the seed of the run.
-        more: numbers that distinguish processes that must draw different random numbers; if all are 0, only the seed
-            counts.
+    Different numbers in `more` give different random numbers; if all are 0, only the seed counts.
     """
     if any(more):
         seed = int(np.random.SeedSequence([seed, *more]).generate_state(1, np.uint64)[0]) >> 1
@@ -194,8 +190,7 @@ def rng_states() -> dict[str, Any]:
 def set_rng_states(states: dict[str, Any]) -> None:
     """Restore all generators. A GPU's generator is restored only if a GPU is in use now and was in use then.
 
-    Raises:
-        ValueError, TypeError, LookupError: the values are not states of generators.
+    Other values raise ValueError, TypeError or LookupError.
     """
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))

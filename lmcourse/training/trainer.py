@@ -15,17 +15,16 @@ from typing import Any
 
 from torch import nn
 
-from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Tokens
 from lmcourse.nn.checks import check_type
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.metrics import MetricsLogger, Record
+from lmcourse.training.metrics import MetricsFile, Record
 from lmcourse.training.parallelism import make_context
-from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies, overflow_message
+from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies
 from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
-from lmcourse.training.step import NotFiniteError, StepResult, training_step
+from lmcourse.training.step import NotFiniteError, training_step
 from lmcourse.training.training_config import TrainingConfig
 
 Callback = Callable[[Record], None]
@@ -85,11 +84,10 @@ class Trainer:
         if config.compile:
             self.model.compile()
         self.state, self.config = TrainingState(part, config, tokens, self.distributed), config
-        self.validation, self.callbacks, self.folder = validation, callbacks, folder
-        self.meter = meter
+        self.validation, self.callbacks, self.folder, self.meter = validation, callbacks, folder, meter
         self.checkpoints = CheckpointManager(folder / "checkpoints", config.keep_checkpoints, self.distributed)
         self.schedule = config.make_schedule()
-        self._metrics_logger = MetricsLogger(folder / "metrics.jsonl", self.distributed)
+        self._metrics = MetricsFile(folder / "metrics.jsonl", self.distributed)
         self._resumed = False
         self._saved: int | None = None
 
@@ -106,7 +104,7 @@ class Trainer:
         if latest is not None:
             self.state.load(*latest)
             self._saved = self.state.step
-        self._metrics_logger.truncate(self.state.step)
+        self._metrics.truncate(self.state.step)
         self._resumed = True
         return self.state.step
 
@@ -120,13 +118,13 @@ class Trainer:
             CourseError: the folder already has a run; or a loss was not finite, or fp16 kept overflowing. In the last
                 two cases the message names the checkpoint with the last good state.
         """
-        if self._metrics_logger.exists() and not self._resumed:
+        if self._metrics.exists() and not self._resumed:
             raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         state = self.state
         self.model.train()
         begin = time.monotonic() - state.seconds
-        with self._metrics_logger, state.loader:
+        with self._metrics, state.loader:
             reason = state.stop_reason()
             while reason is None:
                 record = self._advance()
@@ -144,7 +142,15 @@ class Trainer:
         before, generators = state.loader.state_dict(), rng_states()
         batches = [next(state.loader) for _ in range(self.config.grad_accum_steps)]
         try:
-            result = self._update(batches)
+            result = training_step(
+                self.model,
+                batches,
+                state.optimizer,
+                state.precision,
+                grad_clip=self.config.grad_clip,
+                z_loss=self.config.z_loss,
+                distributed=self.distributed,
+            )
         except NotFiniteError as error:
             windows = f"windows {before['windows']} to {state.loader.state_dict()['windows'] - 1}"
             state.loader.load_state_dict(before)
@@ -168,34 +174,29 @@ class Trainer:
             **anomalies(state.step, result, state.spikes),
         }
 
-    def _update(self, batches: list[Batch]) -> StepResult:
-        optimizer, precision = self.state.optimizer, self.state.precision
-        grad_clip, z_loss = self.config.grad_clip, self.config.z_loss
-        return training_step(
-            self.model, batches, optimizer, precision, grad_clip=grad_clip, z_loss=z_loss, distributed=self.distributed
-        )
-
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
         """Evaluate, log and save, each if it is due."""
         state, config, improved = self.state, self.config, False
         if self.validation is not None and (last or _due(state.step, config.evaluate_every)):
-            loss = evaluate(
-                self.model, self.validation, config.batch, config.seq_len, state.precision, self.distributed
-            )
+            text, precision = self.validation, state.precision
+            loss = evaluate(self.model, text, config.batch, config.seq_len, precision, self.distributed)
             record["validation_loss"] = loss
             improved = loss < state.best_loss
             if improved:
                 state.best_loss, state.best_step = loss, state.step
-        self._metrics_logger.log(record, self.callbacks)
+        self._metrics.log(record, self.callbacks)
         if last or improved or _due(state.step, config.checkpoint_every):
             self._save()
         if state.skipped >= MAX_SKIPPED_STEPS:
-            raise self.distributed.make_error(overflow_message(state.step, self._save()))
+            raise self.distributed.make_error(
+                f"step {state.step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint "
+                f"is {self._save()}: continue with bf16 or fp32, or with a lower learning rate"
+            )
 
     def _save(self) -> Path:
         """Write the checkpoint of this step, if it does not exist."""
         if self._saved != self.state.step:
-            self._metrics_logger.sync()
+            self._metrics.sync()
             self.state.save(self.checkpoints)
             self._saved = self.state.step
         return self.checkpoints.path_of(self.state.step)

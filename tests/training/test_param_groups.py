@@ -62,11 +62,6 @@ def test_frozen_parameters_are_kept_unchanged() -> None:
     assert torch.equal(model.weight, before)
 
 
-def test_a_negative_decay_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"weight_decay must be at least 0, not -0\.1"):
-        parameter_groups(nn.Linear(1, 1), -0.1)
-
-
 def test_muon_gets_the_matrices_of_the_blocks() -> None:
     """They do not include embeddings, heads and norms; fused matrices have the rows of their parts."""
     for name in ("gpt-2", "bloom-560m", "falcon-7b", "qwen3-8b", "gemma-3-1b", "nano"):

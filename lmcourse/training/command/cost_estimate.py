@@ -53,11 +53,10 @@ class CostEstimate:
         flops_per_step: FLOPs of all processes together, including recomputed activations.
         memory: memory of a step on each device, in bytes.
         devices: the number of devices; all processes on a CPU share one device.
-        needed: bytes that the processes on one device need together in a step.
-        room: bytes of memory that a device has; None if they are not known.
-        peak: peak speed of a device; None if it is not known.
-        mfu: the assumed fraction of the peak.
-        seconds: duration of the whole run without evaluations; None if the peak is not known.
+        needed, room: bytes that the processes on one device need in a step, and that it has.
+        peak, mfu: peak speed of a device, and the assumed fraction of it.
+        seconds: duration of the whole run without evaluations.
+    Room, peak and seconds are None if they are not known.
     """
 
     vocab_size: int
@@ -96,8 +95,7 @@ class CostEstimate:
 def estimate_cost(run: RunConfig) -> CostEstimate:
     """Estimate the cost of a run on the best device of this machine, or on one device for each process of the run.
 
-    Raises:
-        CourseError: the corpus does not exist, or the accounting does not cover a run like this.
+    CourseError is raised if the corpus does not exist, or if the accounting does not cover a run like this.
     """
     parts, training = tokenize_corpus(run), run.training
     corpus_tokens = parts.training.count()

@@ -41,11 +41,7 @@ CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--m
 
 
 def main(arguments: Sequence[str], program: str) -> int:
-    """Run `lmcourse train` and return the exit status.
-
-    Args:
-        arguments: the words after the command.
-        program: the name of the command in messages.
+    """Run `lmcourse train` and return the exit status; `program` is the name of the command in messages.
 
     Raises:
         CourseError: a flag or a setting is wrong, or the run failed; the message has one line.
@@ -66,8 +62,7 @@ def main(arguments: Sequence[str], program: str) -> int:
 def resolve_run(options: Namespace) -> RunConfig:
     """Return the requested run: flags override the settings file, and both override the settings of a resumed run.
 
-    Raises:
-        CourseError: settings are out of range, or contradict each other.
+    Settings that are out of range, or contradict each other, raise CourseError.
     """
     given = (read_settings_file(options.config) if options.config else {}) | options.given
     if not options.resume:

@@ -76,9 +76,7 @@ class ModelChanges:
     def apply(self, config: TransformerConfig) -> TransformerConfig:
         """Return a preset with these changes.
 
-        Raises:
-            CourseError: a layer has no rotary embedding whose base could be changed, or the preset cannot have this
-                width.
+        CourseError is raised if a layer lacks the rotary embedding to change, or if the preset cannot have this width.
         """
         config = config.with_(layers=repeat_layers(config.layers, self.layers or len(config.layers)))
         if self.d_model is not None:
@@ -109,11 +107,7 @@ class ModelChanges:
 
 
 def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
-    """Return a preset with another width and heads of the same width.
-
-    Raises:
-        CourseError: the heads do not fill the width, or embedding or head depend on the preset's width.
-    """
+    """Return a preset with another width and heads of the same width; raise CourseError if that is impossible."""
     if config.embedding.scale != 1 or config.embedding.width is not None or config.head.scale != 1:
         raise CourseError("d_model can change only in presets whose embedding and head do not depend on it, like nano")
 
@@ -190,11 +184,7 @@ class RunConfig:
 
 
 def find_decoder(name: str) -> TransformerConfig:
-    """Return the configuration of a model that predicts the next token.
-
-    Raises:
-        CourseError: no model has this name, or it does not predict the next token.
-    """
+    """Return the configuration of a model; raise CourseError if it is unknown or does not predict the next token."""
     entry = find_model(name)
     config = entry.config
     if isinstance(config, TransformerConfig) and all(layer.attention.pattern.causal for layer in config.layers):

@@ -39,11 +39,7 @@ LOCK = ".lock"
 
 
 def check_unused(folder: Path) -> None:
-    """Check that a new run would not overwrite anything in a folder. The folder need not exist yet.
-
-    Raises:
-        CourseError: the folder already has a run, or a file with the name of a file that the run would write.
-    """
+    """Raise CourseError if a new run would overwrite a run or a file in a folder. The folder need not exist yet."""
     if any(os.path.lexists(folder / name) for name in (SETTINGS_FILE, METRICS, CHECKPOINTS)):
         raise CourseError(f"{folder} already has a run: continue it with --resume, or choose another --out")
     for name in (TOKENIZER, TRAINING, VALIDATION):
@@ -54,10 +50,8 @@ def check_unused(folder: Path) -> None:
 def check_checkpoints(folder: Path) -> None:
     """Before a run resumes, check that it still has its checkpoints: without them its metrics would be lost, too.
 
-    A run that was stopped before its first checkpoint starts again; its metrics are kept in metrics.jsonl.old.
-
-    Raises:
-        CourseError: `checkpoints/` cannot be read, or it is empty and metrics.jsonl has steps after a checkpoint.
+    A run that was stopped before its first checkpoint starts again; its metrics are kept in metrics.jsonl.old. If
+    `checkpoints/` cannot be read, or is empty after a checkpoint was due, CourseError is raised.
     """
     path, metrics = folder / CHECKPOINTS, folder / METRICS
     restore = "mount or restore it, or train in another --out"
@@ -96,8 +90,7 @@ def read_digests(folder: Path) -> dict[str, str]:
 def load_run(folder: Path) -> RunConfig:
     """Return the run of a folder. A setting that was added later, and so is missing, gets the default of its class.
 
-    Raises:
-        CourseError: the folder has no run, or its settings are damaged or have another version.
+    A folder without a run, or with damaged settings or another version, raises CourseError.
     """
     path = folder / SETTINGS_FILE
     if not path.exists():
@@ -127,11 +120,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
 
     The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
-    locks, as on some clusters, a line says so and the run continues without a lock.
-
-    Raises:
-        CourseError: another process holds the lock.
-        OSError: the folder is not writable.
+    locks, as on some clusters, a line says so and the run continues without a lock. CourseError is raised if another
+    process holds the lock, and OSError if the folder is not writable.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,11 +142,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked_itself(folder: Path) -> Iterator[None]:
-    """Lock the folder itself, which leaves no file behind.
-
-    Raises:
-        BlockingIOError: another process holds it.
-    """
+    """Lock the folder itself, which leaves no file behind; raise BlockingIOError if another process holds it."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY)
@@ -176,11 +162,7 @@ def _locked_itself(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked_file(folder: Path) -> Iterator[None]:
-    """Lock a file in the folder. The file stays, because removing it would let two processes in.
-
-    Raises:
-        BlockingIOError: another process holds it.
-    """
+    """Lock a file in the folder. The file stays, because removing it would let two processes in."""
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)

@@ -171,8 +171,7 @@ def _default(name: str, field: Field[Any]) -> str:
 def read_settings_file(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML or JSON file, such as `run.json`. They may be in tables with the names of `TABLES`.
 
-    Raises:
-        CourseError: the file cannot be read, or has an unknown setting or a value of a wrong type.
+    A file that cannot be read, an unknown setting or a value of a wrong type raises CourseError.
     """
     check_content(path)
     try:
@@ -196,8 +195,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
 def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings converted to the types of their fields: 1e6 to an integer, "none" to None, a list to a tuple.
 
-    Raises:
-        ValueError: a name is unknown, or a value has the wrong type.
+    An unknown name or a value of a wrong type raises ValueError.
     """
     parser = ArgumentParser(exit_on_error=False, parser_mode="settings")
     for name in values:
@@ -245,8 +243,7 @@ def _wanted(hint: Any) -> str:
 def make_run(values: Mapping[str, Any]) -> RunConfig:
     """Return the run with these settings; settings with a default may be missing.
 
-    Raises:
-        CourseError: a setting is missing or out of range, or two settings contradict each other.
+    CourseError is raised if a setting is missing or out of range, or if two settings contradict each other.
     """
     if missing := [n for n, (_, field) in SETTINGS.items() if field.default is MISSING and n not in values]:
         raise CourseError(f"give a value for {', '.join(missing)}")
@@ -268,11 +265,7 @@ def settings_of(run: RunConfig) -> dict[str, Any]:
 
 
 def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
-    """Return a run with these settings, and a recipe's defaults for all other settings.
-
-    Raises:
-        CourseError: the settings contradict each other.
-    """
+    """Return a run with these settings, and a recipe's defaults for all other settings; errors as in `make_run`."""
     values = {**RECIPES[recipe], **given}
     values.setdefault("seq_len", find_decoder(values.get("preset", RunConfig.preset)).context or DEFAULT_SEQ_LEN)
     values.setdefault("precision", default_precision(best_device()))
@@ -291,11 +284,7 @@ def default_recipe(given: Mapping[str, Any]) -> RecipeName:
 
 
 def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
-    """Return a run that resumes with some settings changed.
-
-    Raises:
-        CourseError: one of these settings cannot change.
-    """
+    """Return a run that resumes with some settings changed; raise CourseError if one of these cannot change."""
     values = settings_of(before)
     for name in FIXED_SETTINGS:
         if given.get(name, values[name]) != values[name]:

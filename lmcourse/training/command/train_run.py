@@ -163,8 +163,7 @@ def removed_unless_begun(folder: Path) -> Iterator[None]:
 def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], device: torch.device) -> Trainer:
     """Return the trainer of a run whose text is in its folder.
 
-    Raises:
-        CourseError: the texts are missing or too short, or the model cannot be trained like this.
+    Texts that are missing or too short, or a model that cannot be trained like this, raise CourseError.
     """
     texts = open_data(run, folder)
     torch.manual_seed(run.training.seed)
@@ -188,27 +187,19 @@ def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], de
 def _result(
     run: RunConfig, folder: Path, state: TrainingState, reason: StopReason | str, checkpoint: Path
 ) -> RunResult:
-    measure = None
+    best_loss = baseline = None
     if state.best_step is not None:
-        texts = open_data(run, folder)
-        measure = None if texts.validation is None else loss_baseline(run.corpus, texts.tokenizer, texts.validation)
+        best_loss, texts = state.best_loss, open_data(run, folder)
+        baseline = None if texts.validation is None else loss_baseline(run.corpus, texts.tokenizer, texts.validation)
     return RunResult(
-        step=state.step,
-        tokens=state.tokens,
-        seconds=state.seconds,
-        reason=reason,
-        best_loss=state.best_loss if state.best_step is not None else None,
-        best_step=state.best_step,
-        loss_baseline=measure,
-        checkpoint=str(checkpoint),
+        state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, str(checkpoint)
     )
 
 
 class StoppedError(KeyboardInterrupt):
     """A signal has ended a run between two steps or before the first step; the state of the run is consistent.
 
-    Attributes:
-        reason: one of the values of `STOP_SIGNALS`.
+    `reason` is one of the values of `STOP_SIGNALS`.
     """
 
     def __init__(self, reason: str = STOP_SIGNALS[signal.SIGINT]) -> None:
@@ -222,11 +213,8 @@ class InterruptHandler:
     A second Ctrl-C stops at once, in the middle of the step. A second SIGTERM changes nothing: clusters and torchrun
     send it several times, and it must not interrupt the writing of a checkpoint. The handler works only in the main
     thread, where Python handles signals. If there are several processes, each needs its own handler as a callback; a
-    signal in any process stops all of them.
-
-    Attributes:
-        finish_steps: whether training has begun, so that a signal waits for the end of a step. Before that, a signal
-            raises StoppedError at once.
+    signal in any process stops all of them. Before `finish_steps` is set, because training has begun, a signal raises
+    StoppedError at once.
     """
 
     finish_steps = False

@@ -27,12 +27,10 @@ from lmcourse.training.metrics import read_metrics
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """Model, tokenizer and checkpoint of a run.
+    """Model, in evaluation mode, and tokenizer of a run.
 
     Attributes:
         run: the settings of the run.
-        model: the model, in evaluation mode.
-        tokenizer: the tokenizer that the model was trained with.
         step: the number of updates of the weights.
         checkpoint: the folder of the checkpoint.
     """

@@ -55,12 +55,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class TokenizedCorpus:
-    """A corpus as tokens, one document at a time.
-
-    Attributes:
-        tokenizer: the tokenizer that made the tokens.
-        training, validation: the documents of each part; every iteration starts a new pass.
-    """
+    """A corpus as the tokens of a tokenizer, one document at a time; every iteration of a part starts a new pass."""
 
     tokenizer: Tokenizer
     training: TokenizedDocuments
@@ -93,11 +88,7 @@ class TokenizedDocuments(Iterable[list[int]]):
 
 
 def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
-    """Find a run's corpus, hold out a fraction of it, and make the tokenizer.
-
-    Raises:
-        CourseError: the corpus does not exist or has no text.
-    """
+    """Find a run's corpus, hold out a fraction of it, and make the tokenizer; raise CourseError if there is no text."""
     whole = find_corpus(run.corpus)
     if next(_documents(whole), None) is None:
         raise CourseError(f"{run.corpus} contains only line breaks: use another text")
@@ -140,8 +131,7 @@ def _documents(corpus: Corpus) -> Iterator[str]:
 def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
     """Write the token files of a run into its folder; they appear only when all are complete. Return their digests.
 
-    Raises:
-        CourseError: the corpus cannot be found or is too short.
+    A corpus that cannot be found or is too short raises CourseError.
     """
     parts = tokenize_corpus(run)
     folder.mkdir(parents=True, exist_ok=True)  # only now, so that a missing corpus leaves no empty folder
@@ -168,11 +158,7 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
-    """Open the data written by `prepare_data`.
-
-    Raises:
-        CourseError: a file is missing, damaged or changed.
-    """
+    """Open the data written by `prepare_data`; raise CourseError if a file is missing, damaged or changed."""
     for name, written in read_digests(folder).items():
         if name in (TOKENIZER, TRAINING, VALIDATION) and _digest(folder / name) != written:
             raise CourseError(f"{folder / name} is damaged or was changed: restore it, or train in another --out")
@@ -188,11 +174,7 @@ def _digest(path: Path) -> str:
 
 
 def check_lengths(run: RunConfig, training: int, validation: int | None) -> None:
-    """Check that the texts have enough tokens for a run.
-
-    Raises:
-        CourseError: a text is too short.
-    """
+    """Check that the texts have enough tokens for a run; raise CourseError if one is too short."""
     if not training or validation == 0:
         part = "to train on" if not training else "to validate on"
         raise CourseError(f"{run.corpus}, held_out {run.held_out:g}: the part {part} has no text; use a longer text")
@@ -203,11 +185,7 @@ def check_lengths(run: RunConfig, training: int, validation: int | None) -> None
 
 
 def open_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer of a run's folder.
-
-    Raises:
-        CourseError: it is missing or damaged.
-    """
+    """Return the tokenizer of a run's folder; raise CourseError if it is missing or damaged."""
     return load_tokenizer(read_json(folder / TOKENIZER, ["kind"]))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -62,11 +62,7 @@ class Muon(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """Check the settings that all optimizers share, and those of this optimizer.
-
-        Raises:
-            ValueError: a setting is out of range.
-        """
+        """Check the settings that all optimizers share, and those of this optimizer."""
         BaseOptimizer.check(group)
         if not 0 <= group["momentum"] < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
@@ -85,9 +81,7 @@ class Muon(BaseOptimizer):
         self.descend(w, orthogonalize([self.average(gradient, state, group)], group)[0], group)
 
     def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
-        """Update all matrices as `update` does, but multiply matrices of the same shape in one batch. For small
-        matrices this takes a third of the time.
-        """
+        """Update all matrices of the same shape in one batch. For small matrices this takes a third of the time."""
         averages = [self.average(w.grad, self.state[w], group) for w in weights if w.grad is not None]
         for w, parts in zip(weights, orthogonalize(averages, group), strict=True):
             self.descend(w, parts, group)
@@ -107,8 +101,7 @@ class Muon(BaseOptimizer):
 
     @staticmethod
     def rate(matrix: Float[Tensor, "m n"], group: Group) -> float:
-        """Return η √max(1, rows / columns). A tall orthogonal matrix's columns are longer than its rows by that
-        root."""
+        """Return η √max(1, rows / columns): a tall orthogonal matrix's columns are longer than its rows."""
         rate: float = group["lr"] * math.sqrt(max(1, matrix.shape[0] / matrix.shape[1]))
         return rate
 
@@ -127,20 +120,9 @@ class MuonAdamW(Optimizer):
         self.muon, self.adamw = muon, adamw
         self._share()
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient; `closure` as in torch's optimizers."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        self.muon.step()
+        loss = self.muon.step(closure)
         self.adamw.step()
         return loss
 

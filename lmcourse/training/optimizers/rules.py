@@ -41,11 +41,7 @@ class BaseOptimizer(Optimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """Validate settings.
-
-        Raises:
-            ValueError: a setting is out of range.
-        """
+        """Check the settings; raise ValueError if one is out of range."""
         for name in ("lr", "weight_decay", "eps"):
             if not group.get(name, 0.0) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {group[name]}")
@@ -63,14 +59,7 @@ class BaseOptimizer(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Update every parameter that has a gradient.
-
-        Args:
-            closure: a function that computes the loss and its gradients; it is called first.
-
-        Returns:
-            The result of the closure.
-        """
+        """Update every parameter that has a gradient. A closure, which computes loss and gradients, is called first."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -135,11 +124,7 @@ class SGD(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """Check the settings that all optimizers share, and those of this optimizer.
-
-        Raises:
-            ValueError: a setting is out of range.
-        """
+        """Check the settings that all optimizers share, and those of this optimizer."""
         BaseOptimizer.check(group)
         if not 0 <= group["momentum"] < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
@@ -230,11 +215,7 @@ class Adam(BaseOptimizer):
 
     @staticmethod
     def check(group: Group) -> None:
-        """Check the settings that all optimizers share, and those of this optimizer.
-
-        Raises:
-            ValueError: a setting is out of range.
-        """
+        """Check the settings that all optimizers share, and those of this optimizer."""
         BaseOptimizer.check(group)
         if not all(0 <= beta < 1 for beta in group["betas"]):
             raise ValueError(f"betas must be at least 0 and below 1, not {group['betas']}")

@@ -25,24 +25,14 @@ from lmcourse.training.training_config import TrainingConfig
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
-    """Return the device mesh of a run, including dimensions of size 1. Every process of the group must call this.
-
-    Args:
-        parallel: the sizes of the dimensions.
-        device: "cpu" or "cuda".
-    """
+    """Return the device mesh of a run, including dimensions of size 1. Every process of the group must call this."""
     sizes = tuple(getattr(parallel, name) for name in PARALLEL_DIMS)
     return init_device_mesh(device, sizes, mesh_dim_names=PARALLEL_DIMS)
 
 
 def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
-    """Divide a model, in place. Every process must call this with the same model; the weights of rank 0 are used.
-
-    Returns:
-        The module that has this process's weights, and the module to call in a step.
-
-    Raises:
-        ValueError: the model cannot be divided like this.
+    """Do what `DistributedContext.parallelize` does. Every process must call this with the same model; rank 0's weights
+    are used.
     """
     check_divisible(model, config)
     for parameter in model.parameters():
@@ -64,15 +54,11 @@ def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
 
 
 def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    """Wrap a model in DDP or FSDP2, so that its gradients are averaged over the data-parallel processes.
+    """Wrap a model or a stage of it in DDP or FSDP2, which average its gradients over the data-parallel processes.
 
     Returns the module to call in a step: with DDP a module around the model; with FSDP2 the model itself, changed in
     place. FSDP2 gathers a block's weights before the block is computed and frees them afterwards; all weights outside
     the blocks together are treated like one more block.
-
-    Args:
-        model: the model or a stage of it, already sharded by tensor parallelism.
-        mesh: the device mesh of all processes.
     """
     ddp, fsdp, tensor = (mesh[dim].size() for dim in ("data_parallel", "fsdp", "tensor_parallel"))
     if ddp * fsdp == 1:
@@ -89,11 +75,7 @@ def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
 
 
 def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
-    """Check that a model can be divided as `TrainingConfig.parallel` says.
-
-    Raises:
-        ValueError: it cannot be divided; the message names the part that fails and a setting to change.
-    """
+    """Check that a model can be divided as `TrainingConfig.parallel` says; the ValueError names a setting to change."""
     parallel = config.parallel
     if config.precision == "fp16" and parallel.world_size > parallel.data_parallel:
         raise ValueError("fp16 on several processes needs all gradients on each: use bf16, or only data_parallel")

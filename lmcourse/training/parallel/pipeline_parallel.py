@@ -68,14 +68,10 @@ class ModelStage(nn.Module):
         return self.embedding.get_parameter("tokens.weight")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Run the blocks of this stage.
+        """Run the blocks of this stage on tokens [batch, seq_len] or on the output of the previous stage.
 
-        Args:
-            x: tokens [batch, seq_len] in the first stage; otherwise the output of the previous stage.
-
-        Returns:
-            Logits [batch, seq_len, vocab_size] in the last stage; otherwise hidden states [batch, seq_len, d_model].
-            With sequence parallelism each process has a part of the tokens.
+        Returns logits [batch, seq_len, vocab_size] in the last stage, else hidden states [batch, seq_len, d_model].
+        With sequence parallelism each process has a part of the tokens.
         """
         rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.sequence_shards
         context = ForwardContext(
@@ -118,11 +114,7 @@ class Pipeline(nn.Module):
     def accumulate_gradients(
         self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, distributed: DistributedContext
     ) -> Tensor:
-        """Do what `lmcourse.training.step.accumulate_gradients` does; the schedule runs all micro-batches of the step.
-
-        Returns:
-            The loss over all micro-batches and data-parallel processes: a scalar, the same on every stage.
-        """
+        """Do what `step.accumulate_gradients` does, for all micro-batches; every stage gets the result."""
         inputs = torch.cat([batch.inputs for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
         self._targets = distributed.all_reduce_sum((targets != IGNORE_INDEX).sum()).clamp(min=1)
@@ -132,10 +124,8 @@ class Pipeline(nn.Module):
         with precision.autocast():
             self.schedule.step(*given, target=targets, losses=losses, return_outputs=False)
         self._sum_tied_grads()
-        mine = (
-            torch.stack(losses).detach().sum() / distributed.dp_size if losses else torch.zeros((), device=self.device)
-        )
-        return distributed.all_reduce_sum(self._broadcast_from_last(mine))
+        mine = torch.stack(losses).detach().sum() if losses else torch.zeros((), device=self.device)
+        return distributed.all_reduce_sum(self._broadcast_from_last(mine / distributed.dp_size))
 
     def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
         """Do what `lmcourse.training.step.mean_loss` does, one stage after the other; every stage gets the result."""
@@ -157,11 +147,9 @@ class Pipeline(nn.Module):
         if tied_weight is None:
             return
         reduce_partial_grad(tied_weight)
-        if tied_weight.grad is not None:
-            dist.all_reduce(
-                tied_weight.grad.to_local() if isinstance(tied_weight.grad, DTensor) else tied_weight.grad,
-                group=self._ends,
-            )
+        grad = tied_weight.grad
+        if grad is not None:
+            dist.all_reduce(grad.to_local() if isinstance(grad, DTensor) else grad, group=self._ends)
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return a micro-batch's part of the mean loss, times `dp_size` because DDP and FSDP average gradients."""

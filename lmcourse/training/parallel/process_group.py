@@ -21,12 +21,7 @@ BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """Rank and device of one process of a run.
-
-    Attributes:
-        rank: number of the process, from 0.
-        device: the device for its part of the model.
-    """
+    """Rank of one process of a run, from 0, and the device for its part of the model."""
 
     rank: int
     device: torch.device

@@ -73,9 +73,7 @@ class ProcessGroupContext(DistributedContext):
         if started != parallel.world_size:
             raise CourseError(f"the run is for {parallel.world_size} processes, but {started} were started")
         self.mesh, self.device = make_mesh(parallel, device.type), device
-        replica, shard, stage = (
-            self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel")
-        )
+        replica, shard, stage = map(self.mesh.get_local_rank, ("data_parallel", "fsdp", "pipeline_parallel"))
         self.dp_rank, self.dp_size = replica * parallel.fsdp + shard, parallel.dp_size
         # Processes of one tensor-parallel group must draw the same dropout masks, because they all have the same
         # activations.
@@ -102,9 +100,7 @@ class ProcessGroupContext(DistributedContext):
         return list(groups.values())
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-        """Return this process's part of a tensor and its offset, as in `torch.distributed.checkpoint`; an unsharded
-        tensor is its own only part.
-        """
+        """Return this process's part of a tensor and its offset, as in `torch.distributed.checkpoint`."""
         if not isinstance(tensor, DTensor):
             return tensor, (0,) * tensor.dim()
         _, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)

@@ -71,9 +71,7 @@ def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
 
 
 def _gather(stream: Placement, *, more: int = 0) -> PrepareModuleInput:
-    """All-gather a layer's first input along the tokens, once for all matrices that read it. Its `more` further inputs
-    do not change.
-    """
+    """All-gather a layer's first input along the tokens, once for all matrices; `more` further inputs do not change."""
     rest = (None,) * more
     return PrepareModuleInput(
         input_layouts=(stream, *rest), desired_input_layouts=(Replicate(), *rest), use_local_output=False
@@ -109,9 +107,7 @@ def _head(name: str, stream: Placement) -> Plan:
 
 
 def _tie(model: nn.Module) -> None:
-    """Tie embedding and head again if they were tied, because they were sharded separately. Do nothing in a stage with
-    only one of them.
-    """
+    """Tie embedding and head again if they were tied, because they were sharded separately and both are here."""
     embedding, head = getattr(model, "embedding", None), getattr(model, "head", None)
     if embedding is None or not isinstance(head, Head) or not model.config.head.tied:  # type: ignore[union-attr]
         return
