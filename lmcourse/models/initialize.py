@@ -46,9 +46,7 @@ def initialize(
 
 
 def _additions(model: nn.Module) -> dict[nn.Module, int]:
-    """Yield the layers that write to a residual stream, each with the number of layers that write to the same
-    stream.
-    """
+    """Return the layers that write to a residual stream, each with the number of layers that write to the same one."""
     found: dict[nn.Module, int] = {}
     for module in model.modules():
         blocks = getattr(module, "blocks", None)

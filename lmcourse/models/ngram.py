@@ -70,9 +70,7 @@ class NGram:
         return self
 
     def probabilities(self, context: Sequence[int]) -> Float[Tensor, " v"]:
-        """Return the probability of every token after a context. Only its last n − 1 tokens count; at the start of a
-        text there are fewer.
-        """
+        """Return the probability of every token after a context. Only its last n − 1 tokens, if any, count."""
         known = tuple(context)
         every = [self._by_order(known, token) for token in range(self.vocab_size)]
         weights = torch.tensor(self.weights, dtype=torch.float64)
@@ -107,16 +105,13 @@ class NGram:
         return found
 
     def log_probability(self, text: Sequence[int]) -> float:
-        """Return the log-probability of a text in nats: the sum over its tokens, each given the tokens before it; −∞ if
-        one has probability 0.
-        """
+        """Return the log-probability of a text in nats, the sum over its tokens; −∞ if one has probability 0."""
         return -math.fsum(self.losses(text).tolist())
 
     def perplexity(self, text: Sequence[int]) -> float:
         """Return exp of the mean −log p per token: the number of equally likely choices with the same loss.
 
-        Raises:
-            ValueError: the text is empty.
+        An empty text raises ValueError.
         """
         if not text:
             raise ValueError("the perplexity of an empty text is not defined")

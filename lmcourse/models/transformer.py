@@ -91,13 +91,7 @@ def forward_context(
     prefix_lengths: Int[Tensor, " b"] | None,
     kv_cache: KVCache | None,
 ) -> ForwardContext:
-    """Return the `ForwardContext` for a forward pass over these tokens.
-
-    Raises:
-        TypeError: the tokens are not a tensor.
-        ValueError: the tensor does not have two axes; there are more tokens than learned positions; or a prefix is
-            combined with a bias for causal attention.
-    """
+    """Return the `ForwardContext` for a forward pass over these tokens, after checking their type and length."""
     check_type("tokens", tokens, Tensor, "encode the text first, torch.tensor([tokenizer.encode(text)])")
     if tokens.ndim != 2:
         raise ValueError(f"tokens must have two axes, texts and tokens, not the shape {tuple(tokens.shape)}")

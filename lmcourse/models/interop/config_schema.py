@@ -69,10 +69,6 @@ def changes_nothing(key: str, value: object) -> bool:
     return value is None or value in ("", [], {})
 
 
-def _write_nothing(flat: FlatConfig) -> dict[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class ConfigEntry:
     """An entry for some keys of a config.json and the fields that they set.
@@ -86,7 +82,7 @@ class ConfigEntry:
 
     keys: tuple[str, ...]
     read: Callable[[ConfigJson, FieldValues], None]
-    write: Callable[[FlatConfig], dict[str, Any]] = _write_nothing
+    write: Callable[[FlatConfig], dict[str, Any]] = lambda flat: {}
 
 
 REQUIRED = object()
@@ -114,7 +110,6 @@ def config_key(
         default: the field's value where the key is absent or null; a function of the fields known so far computes it.
         read_as, write_as: convert the key's value to the field's value, and back.
     """
-
     kind = FlatConfig.__annotations__.get(field, "").removesuffix(" | None")
 
     def read(settings: ConfigJson, known: FieldValues) -> None:
@@ -133,10 +128,7 @@ def config_key(
 
 
 def fixed_key(key: str, *allowed: Any, stated: bool = False) -> ConfigEntry:
-    """Return the entry of a key that has one supported value, or a few with the same meaning.
-
-    If `stated`, the key must be there; otherwise its absence means the first value.
-    """
+    """Return the entry of a key with one supported value, or several of one meaning; if `stated`, it must be there."""
 
     def read(settings: ConfigJson, known: FieldValues) -> None:
         value = settings.get(key, None if stated else allowed[0])
@@ -162,15 +154,9 @@ MOST_LAYERS = 10_000
 
 
 def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], settings: ConfigJson) -> FlatConfig:
-    """Return the fields that a config.json states.
+    """Return the fields that a config.json states. `constants` are the fields that are the same for the whole family.
 
-    Args:
-        entries: the entries of the family.
-        constants: the fields that are the same for all members.
-        settings: the content of config.json.
-
-    Raises:
-        CourseError: a key is missing, unknown, or has a value that is not supported.
+    A key that is missing, unknown, or has a value that is not supported raises CourseError.
     """
     named = {key for entry in entries for key in entry.keys}
     for key, value in settings.items():

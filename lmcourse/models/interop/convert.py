@@ -88,11 +88,7 @@ def to_hugging_face(
 
 
 def family_of(settings: Mapping[str, Any]) -> Family:
-    """Return the family that a config.json names.
-
-    Raises:
-        CourseError: no supported family has that name.
-    """
+    """Return the family that a config.json names; raise CourseError if it is not supported."""
     name, architectures = settings.get("model_type"), settings.get("architectures")
     family = FAMILIES.get(str(name))
     if family is None:
@@ -105,11 +101,7 @@ def family_of(settings: Mapping[str, Any]) -> Family:
 
 
 def family_for(config: ModelConfig) -> Family:
-    """Return the first family that can express this model.
-
-    Raises:
-        CourseError: no family can express it.
-    """
+    """Return the first family that can express this model; raise CourseError if none can."""
     return _express(config, None)[0]
 
 
@@ -160,11 +152,7 @@ def _express(config: ModelConfig, name: str | None) -> tuple[Family, dict[str, A
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read the settings and weights of a folder.
-
-    Raises:
-        CourseError: a file is missing or broken.
-    """
+    """Read the settings and weights of a folder; raise CourseError if a file is missing or broken."""
     if not (folder / "config.json").is_file():
         raise CourseError(
             f"{folder} is not a folder with a config.json: download a model first (hf download NAME --local-dir)"

@@ -29,14 +29,9 @@ TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
 
 
 class DifferentModelError(CourseError):
-    """The family cannot express the model.
-
-    Attributes:
-        fields: the names of the fields whose values the family cannot express.
-    """
+    """The family cannot express the model: the values of the `fields` with these names."""
 
     def __init__(self, text: str, fields: list[str]) -> None:
-        """Create the error from a one-line message and the fields that differ."""
         super().__init__(text)
         self.fields = fields
 
@@ -83,11 +78,7 @@ class Family:
     dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
 
     def read(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return our configuration for a config.json.
-
-        Raises:
-            CourseError: something in it is missing or not supported.
-        """
+        """Return our configuration for a config.json; raise CourseError if something in it is not supported."""
         try:
             return unflatten(read_config(self.entries, self.constants, self._respelled(settings)))
         except CourseError as error:
@@ -97,11 +88,7 @@ class Family:
             raise CourseError(f"{self.name}: config.json has a setting that cannot be read: {error}") from None
 
     def _respelled(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings under their current names.
-
-        Raises:
-            CourseError: two names have different values.
-        """
+        """Return the settings under their current names; raise CourseError if two names have different values."""
         named = {key: value for key, value in settings.items() if key not in self.old_settings}
         for old, new in self.old_settings.items():
             if old in settings and named.setdefault(new, settings[old]) != settings[old]:
@@ -111,12 +98,9 @@ class Family:
         return named
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
-        """Return a config.json for our configuration. Dropout that the family has no setting for is left out: it
-        affects only training.
+        """Return a config.json for our configuration; raise CourseError, or DifferentModelError, if that is impossible.
 
-        Raises:
-            DifferentModelError: the family cannot express some fields; the error names them.
-            CourseError: the family cannot express the model for another reason.
+        Dropout that the family has no setting for is left out: it affects only training.
         """
         flat = flatten(config)
         settings = {key: value for entry in self.entries for key, value in entry.write(flat).items()}
@@ -127,16 +111,14 @@ class Family:
             told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
             raise DifferentModelError(f"{self.name}: models of this family cannot have {told}", lost)
         if not _alike(config, unflatten(flat)):
-            raise CourseError(
-                f"{self.name}: layers or norms cannot differ from each other in this way in models of this family"
-            )
+            what = "layers or norms cannot differ from each other in this way in models of this family"
+            raise CourseError(f"{self.name}: {what}")
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
     def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:
         """Convert their weights to ours. Each of their weights is used once.
 
-        Raises:
-            CourseError: a weight is missing, has another shape, or is left over.
+        A weight that is missing, has another shape, or is left over raises CourseError.
         """
         mappings = list(self.mappings(model))
         left = self._renamed(theirs, {name for mapping in mappings for name in mapping.theirs})
@@ -153,9 +135,8 @@ class Family:
                     raise CourseError(f"{self.name}: the weight {name!r} has shape {there}, but the model needs {here}")
             ours[mapping.ours] = mapping.layout.join([left.pop(name) for name in mapping.theirs], mapping.heads)
         if left:
-            raise CourseError(
-                f"{self.name}: the files have a weight that this model does not use: {next(iter(left))!r}"
-            )
+            unused = next(iter(left))
+            raise CourseError(f"{self.name}: the files have a weight that this model does not use: {unused!r}")
         return ours
 
     def to_theirs(self, model: Model, ours: Mapping[str, Tensor]) -> Weights:
@@ -208,8 +189,7 @@ def _heads(model: Model, layer: int, *, in_encoder: bool) -> HeadSizes:
 def _alike(config: ModelConfig, built: ModelConfig) -> bool:
     """Return True if two configurations are the same model when defaults are filled in.
 
-    A `FlatConfig` describes only the first layer and the local layers; layers that differ in another way are lost in
-    it.
+    A `FlatConfig` describes only the first layer and the local layers; it loses other differences between layers.
     """
     if isinstance(config, EncoderDecoderConfig) or isinstance(built, EncoderDecoderConfig):
         both = isinstance(config, EncoderDecoderConfig) and isinstance(built, EncoderDecoderConfig)

@@ -100,11 +100,7 @@ class FlatConfig:
 
 
 def unflatten(flat: FlatConfig) -> ModelConfig:
-    """Make the nested configuration of a flat one.
-
-    Raises:
-        ValueError: some fields contradict each other.
-    """
+    """Make the nested configuration of a flat one; raise ValueError if some fields contradict each other."""
     decoder = _transformer(flat, flat.layers, causal=True)
     if flat.encoder_layers is None:
         return decoder
@@ -163,18 +159,14 @@ def _layer(f: FlatConfig, index: int, causal: bool) -> LayerConfig:
 
 
 def flatten(config: ModelConfig) -> FlatConfig:
-    """Return the fields of a configuration, as far as they can describe it: `unflatten` of the result may differ
-    from it.
-    """
+    """Return the fields of a configuration, as far as they describe it: `unflatten` of them may differ from it."""
     encoder_layers = len(config.encoder.layers) if isinstance(config, EncoderDecoderConfig) else None
     model = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     layers = [layer.attention for layer in model.layers]
     first, ff, norm = layers[0], model.layers[0].feed_forward, model.block.norm
     local = [layer for layer in layers if layer.pattern.kind != "full"]
     rotating = [layer for layer in layers if layer.rotary is not None]
-    rotaries = [layer.rotary for layer in rotating if layer.pattern.kind == "full"] or [
-        layer.rotary for layer in rotating
-    ]
+    rotaries = [layer.rotary for layer in sorted(rotating, key=lambda layer: layer.pattern.kind != "full")]
     nearby = [layer.rotary for layer in local if layer.rotary is not None]
     rotary = rotaries[0] if rotaries else None
     normed = [layer.qk_norm for layer in layers if layer.qk_norm is not None]

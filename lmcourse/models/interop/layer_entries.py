@@ -146,16 +146,11 @@ KINDS = ("default", "linear", "llama3", "yarn", "longrope")
 
 
 def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) -> RopeScaling | None:
-    """Return the RoPE scaling of a kind; None for kinds without scaling.
+    """Return the RoPE scaling of a kind, the value of "rope_type"; None for kinds without scaling.
 
-    Args:
-        kind: the value of "rope_type".
-        given: the other settings of the scaling.
-        context: the model's context in tokens. A missing length or factor is computed from it.
-
-    Raises:
-        CourseError: the kind is not supported, or a number is missing. "dynamic" is not supported: it changes θ with
-            every new token, so the keys in a cache would be rotated with an outdated θ.
+    A missing length or factor is computed from `context`, the model's context in tokens. CourseError is raised if a
+    number is missing, or if the kind is not supported. "dynamic" is not: it changes θ with every new token, so the keys
+    in a cache would be rotated with an outdated θ.
     """
     if kind not in KINDS:
         raise CourseError(f"rope_type={kind!r} is not supported; supported: {', '.join(map(repr, KINDS))}")
@@ -169,19 +164,16 @@ def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) 
     if kind == "llama3":
         return Llama3RopeScaling(original_context=original_context, **_read(LLAMA3, known))
     if kind == "yarn":
-        return Yarn(
-            original_context=original_context,
-            **_read(YARN, {**known, "attention_factor": _yarn_attention_factor(known)}),
-        )
+        known["attention_factor"] = _yarn_attention_factor(known)
+        return Yarn(original_context=original_context, **_read(YARN, known))
     divisors = {key: tuple(map(float, known.get(key) or ())) for key in ("short_factor", "long_factor")}
     return LongRope(original_context=original_context, **_read(LONGROPE, {**known, **divisors}))
 
 
 def write_rope_scaling(scaling: RopeScaling) -> dict[str, Any]:
     """Return the settings from which `read_rope_scaling` makes this scaling."""
-    kind, names = {Llama3RopeScaling: ("llama3", LLAMA3), Yarn: ("yarn", YARN), LongRope: ("longrope", LONGROPE)}[
-        type(scaling)
-    ]
+    kinds = {Llama3RopeScaling: ("llama3", LLAMA3), Yarn: ("yarn", YARN), LongRope: ("longrope", LONGROPE)}
+    kind, names = kinds[type(scaling)]
     told = {name: getattr(scaling, name) for name in names}
     told = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if value is not None}
     return {"rope_type": kind, ORIGINAL_CONTEXT: scaling.original_context, **told}

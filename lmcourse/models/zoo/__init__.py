@@ -28,8 +28,7 @@ def all_models() -> list[Entry]:
 def find_model(name: str) -> Entry:
     """Return the model with this name; case, dashes, dots, underscores and spaces do not matter.
 
-    Raises:
-        CourseError: no model has this name; the message suggests similar names.
+    An unknown name raises CourseError, which suggests similar names.
     """
     if name in _MODELS:
         return _MODELS[name]

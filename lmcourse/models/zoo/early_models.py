@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat_layers
 from lmcourse.models.zoo.entry import Entry
@@ -75,18 +76,11 @@ def bert(layers: int, d_model: int, heads: int) -> TransformerConfig:
     )
 
 
-def gpt2(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """GPT-2's shape at one of its sizes."""
-    return gpt_like(layers, d_model, heads, vocab_size=50_257, context=1024, dropout=0.1)
-
-
-def gpt3(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """GPT-3's shape at one of its sizes."""
-    return gpt_like(layers, d_model, heads, vocab_size=50_257, context=2048)
-
+gpt2 = partial(gpt_like, vocab_size=50_257, context=1024, dropout=0.1)
+gpt3 = partial(gpt_like, vocab_size=50_257, context=2048)
+"""The shapes of GPT-2 and GPT-3, as functions of layers, d_model and heads."""
 
 VASWANI_SOURCE = "Vaswani et al. 2017, Attention is all you need, Table 3"
-GPT1_SOURCE = "Radford et al. 2018, Improving language understanding by generative pre-training, §4.1"
 BERT_SOURCE = "Devlin et al. 2019, BERT, §3"
 GPT2_SOURCE = (
     "Radford et al. 2019, Language models are unsupervised multitask learners, Table 2; openai/gpt-2 hparams.json"
@@ -121,7 +115,7 @@ ENTRIES = (
     Entry(
         "gpt-1",
         2018,
-        GPT1_SOURCE,
+        "Radford et al. 2018, Improving language understanding by generative pre-training, §4.1",
         gpt_like(12, 768, 12, vocab_size=40_478, context=512, block={"placement": "post"}, dropout=0.1),
         note="The paper gives no count. 40,478 tokens: 40,000 merges and 478 characters and special tokens.",
     ),

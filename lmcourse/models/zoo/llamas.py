@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
@@ -13,15 +13,11 @@ from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling
 
+llama1 = partial(llama_like, vocab_size=32_000, context=2048, norm=RMS_1E6)
+"""LLaMA, as a function of layers, d_model, heads and d_ff, like the other families here."""
 
-def llama1(layers: int, d_model: int, heads: int, d_ff: int, norm: NormConfig = RMS_1E6) -> TransformerConfig:
-    """Make LLaMA at one of its sizes."""
-    return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=2048, norm=norm)
-
-
-def llama2(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
-    """Make a Llama 2: twice the context of LLaMA; the largest model shares key heads."""
-    return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=4096, **attention)
+llama2 = partial(llama_like, vocab_size=32_000, context=4096)
+"""Llama 2: twice the context of LLaMA; the largest model shares key heads."""
 
 
 def llama3(
@@ -72,16 +68,11 @@ MISTRAL_7B = llama_like(
 )
 
 
-def deepseek(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
-    """Make a DeepSeek LLM: LLaMA with more layers."""
-    return llama_like(layers, d_model, heads, d_ff, vocab_size=102_400, context=4096, norm=RMS_1E6, **attention)
+deepseek = partial(llama_like, vocab_size=102_400, context=4096, norm=RMS_1E6)
+"""DeepSeek LLM: LLaMA with more layers."""
 
-
-def yi(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int) -> TransformerConfig:
-    """Make a Yi: LLaMA with few key heads and a very slow RoPE."""
-    return llama_like(
-        layers, d_model, heads, d_ff, vocab_size=64_000, context=4096, theta=5_000_000.0, kv_heads=kv_heads
-    )
+yi = partial(llama_like, vocab_size=64_000, context=4096, theta=5_000_000.0)
+"""Yi: LLaMA with few key heads and a very slow RoPE."""
 
 
 def qwen2(
@@ -106,33 +97,22 @@ def qwen2(
     )
 
 
-def qwen3(layers: int, d_model: int, heads: int, d_ff: int, *, tied: bool = False) -> TransformerConfig:
-    """Make a Qwen3: a norm on each query and key in place of the biases; heads of 128 at every width."""
-    return llama_like(
-        layers,
-        d_model,
-        heads,
-        d_ff,
-        vocab_size=151_936,
-        context=32_768,
-        norm=RMS_1E6,
-        theta=1e6,
-        tied=tied,
-        kv_heads=8,
-        d_head=128,
-        qk_norm=QKNormConfig(RMS_1E6),
-    )
-
+qwen3 = partial(
+    llama_like,
+    vocab_size=151_936,
+    context=32_768,
+    norm=RMS_1E6,
+    theta=1e6,
+    kv_heads=8,
+    d_head=128,
+    qk_norm=QKNormConfig(RMS_1E6),
+)
+"""Qwen3: a norm on each query and key in place of the biases; heads of 128 at every width."""
 
 INTERNLM2_7B = llama_like(32, 4096, 32, 14_336, vocab_size=92_544, context=32_768, theta=1e6, kv_heads=8)
 
-
-def smollm2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, theta: float) -> TransformerConfig:
-    """Make a SmolLM2: LLaMA for laptops."""
-    return llama_like(
-        layers, d_model, heads, d_ff, vocab_size=49_152, context=8192, theta=theta, tied=True, kv_heads=kv_heads
-    )
-
+smollm2 = partial(llama_like, vocab_size=49_152, context=8192, tied=True)
+"""SmolLM2: LLaMA for laptops."""
 
 SMOLLM3_3B = llama_like(
     36,
@@ -172,7 +152,7 @@ ENTRIES = (
     Entry("llama-7b", 2023, LLAMA1_SOURCE, llama1(32, 4096, 32, 11_008), 6_700_000_000),
     Entry("llama-13b", 2023, LLAMA1_SOURCE, llama1(40, 5120, 40, 13_824), 13_000_000_000),
     Entry("llama-33b", 2023, LLAMA1_SOURCE, llama1(60, 6656, 52, 17_920), 32_500_000_000),
-    Entry("llama-65b", 2023, LLAMA1_SOURCE, llama1(80, 8192, 64, 22_016, RMS), 65_200_000_000),
+    Entry("llama-65b", 2023, LLAMA1_SOURCE, llama1(80, 8192, 64, 22_016, norm=RMS), 65_200_000_000),
     Entry("llama-2-7b", 2023, LLAMA2_SOURCE, llama2(32, 4096, 32, 11_008), 6_738_415_616),
     Entry("llama-2-13b", 2023, LLAMA2_SOURCE, llama2(40, 5120, 40, 13_824), 13_015_864_320),
     Entry("llama-2-70b", 2023, LLAMA2_SOURCE, llama2(80, 8192, 64, 28_672, kv_heads=8), 68_976_648_192),
@@ -185,8 +165,8 @@ ENTRIES = (
     Entry("mistral-7b", 2023, MISTRAL_SOURCE, MISTRAL_7B, 7_241_732_096),
     Entry("deepseek-7b", 2024, DEEPSEEK_SOURCE, deepseek(30, 4096, 32, 11_008), 6_910_365_696),
     Entry("deepseek-67b", 2024, DEEPSEEK_SOURCE, deepseek(95, 8192, 64, 22_016, kv_heads=8), 67_000_000_000),
-    Entry("yi-6b", 2023, YI_SOURCE, yi(32, 4096, 32, 11_008, 4), 6_061_035_520),
-    Entry("yi-34b", 2023, YI_SOURCE, yi(60, 7168, 56, 20_480, 8), 34_388_917_248),
+    Entry("yi-6b", 2023, YI_SOURCE, yi(32, 4096, 32, 11_008, kv_heads=4), 6_061_035_520),
+    Entry("yi-34b", 2023, YI_SOURCE, yi(60, 7168, 56, 20_480, kv_heads=8), 34_388_917_248),
     Entry("qwen2-0.5b", 2024, QWEN2_SOURCE, qwen2(24, 896, 14, 2, 4864, 151_936), 494_032_768),
     Entry("qwen2-7b", 2024, QWEN2_SOURCE, qwen2(28, 3584, 28, 4, 18_944, 152_064), 7_615_616_512),
     Entry("qwen2.5-1.5b", 2024, QWEN2_5_SOURCE, qwen2(28, 1536, 12, 2, 8960, 151_936), 1_543_714_304),
@@ -203,8 +183,8 @@ ENTRIES = (
     Entry(
         "internlm2-7b", 2024, INTERNLM2_SOURCE, INTERNLM2_7B, note="The name counts 7B; ours counts the embeddings too."
     ),
-    Entry("smollm2-135m", 2025, SMOLLM2_SOURCE, smollm2(30, 576, 9, 3, 1536, 100_000.0), 134_515_008),
-    Entry("smollm2-360m", 2025, SMOLLM2_SOURCE, smollm2(32, 960, 15, 5, 2560, 100_000.0), 361_821_120),
-    Entry("smollm2-1.7b", 2025, SMOLLM2_SOURCE, smollm2(24, 2048, 32, 32, 8192, 130_000.0), 1_711_376_384),
+    Entry("smollm2-135m", 2025, SMOLLM2_SOURCE, smollm2(30, 576, 9, 1536, theta=1e5, kv_heads=3), 134_515_008),
+    Entry("smollm2-360m", 2025, SMOLLM2_SOURCE, smollm2(32, 960, 15, 2560, theta=1e5, kv_heads=5), 361_821_120),
+    Entry("smollm2-1.7b", 2025, SMOLLM2_SOURCE, smollm2(24, 2048, 32, 8192, theta=1.3e5, kv_heads=32), 1_711_376_384),
     Entry("smollm3-3b", 2025, SMOLLM3_SOURCE, SMOLLM3_3B, 3_075_098_624),
 )

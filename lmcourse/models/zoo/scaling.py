@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM_NO_BIAS, RMS, gpt_like, llama_like
@@ -14,9 +16,8 @@ NO_POSITIONS = EmbeddingConfig()
 UNTIED = HeadConfig(tied=False)
 
 
-def gopher(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Make a Gopher or Chinchilla: GPT-2 with RMSNorm, without learned positions."""
-    return gpt_like(layers, d_model, heads, vocab_size=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
+gopher = partial(gpt_like, vocab_size=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
+"""Gopher and Chinchilla, as a function of layers, d_model and heads: GPT-2 with RMSNorm, without learned positions."""
 
 
 def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
@@ -148,17 +149,12 @@ MPT_7B = gpt_like(
     out_bias=False,
 ).with_(position_bias=AlibiConfig())
 
-GOPHER_SOURCE = "Rae et al. 2021, Scaling language models, Table 1"
-CHINCHILLA_SOURCE = "Hoffmann et al. 2022, Training compute-optimal large language models, Table 4"
-LAMDA_SOURCE = "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3"
 PALM_SOURCE = "Chowdhery et al. 2022, PaLM, §2 and Table 1"
 OPT_SOURCE = "Zhang et al. 2022, OPT, Table 1; facebook/opt config.json"
 BLOOM_SOURCE = "Le Scao et al. 2022, BLOOM, Table 3; bigscience/bloom config.json"
-GPT_J_SOURCE = "EleutherAI/gpt-j-6b, model card and config.json"
 GPT_NEOX_SOURCE = "Black et al. 2022, GPT-NeoX-20B, §2; EleutherAI/gpt-neox-20b config.json"
 PYTHIA_SOURCE = "Biderman et al. 2023, Pythia; EleutherAI/pythia config.json"
 FALCON_SOURCE = "Almazrouei et al. 2023, The Falcon series of open language models; tiiuae/falcon config.json"
-FALCON2_SOURCE = "Malartic et al. 2024, Falcon2-11B technical report; tiiuae/falcon-11B config.json"
 MPT_SOURCE = "mosaicml/mpt-7b, model card and config.json"
 
 GOPHER_NOTE = (
@@ -167,18 +163,13 @@ GOPHER_NOTE = (
 )
 TRANSFORMER_XL_NOTE = "Transformer-XL's positions have a d × d projection per layer, left out here"
 GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said"}
-LAMDA_NOTE = (
-    "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
-    "The vocab_size is given as 32K."
-)
-LAMDA_CELLS = {"norm": "not said", "placement": "not said"}
 PALM_NOTE = "Not said: eps, and which features RoPE pairs. The paper writes LayerNorm; its code was not released."
 
 ENTRIES = (
     Entry(
         "gpt-j-6b",
         2021,
-        GPT_J_SOURCE,
+        "EleutherAI/gpt-j-6b, model card and config.json",
         GPT_J,
         6_053_381_344,
         "The vocab_size of 50,257 is padded to 50,400.",
@@ -187,7 +178,7 @@ ENTRIES = (
     Entry(
         "gopher-280b",
         2021,
-        GOPHER_SOURCE,
+        "Rae et al. 2021, Scaling language models, Table 1",
         gopher(80, 16_384, 128),
         280_000_000_000,
         GOPHER_NOTE,
@@ -197,7 +188,7 @@ ENTRIES = (
     Entry(
         "chinchilla-70b",
         2022,
-        CHINCHILLA_SOURCE,
+        "Hoffmann et al. 2022, Training compute-optimal large language models, Table 4",
         gopher(80, 8192, 64),
         70_000_000_000,
         GOPHER_NOTE + " The vocab_size is said to be close to Gopher's; its size is taken.",
@@ -207,11 +198,12 @@ ENTRIES = (
     Entry(
         "lamda-137b",
         2022,
-        LAMDA_SOURCE,
+        "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3",
         lamda(64, 8192, 128),
         137_000_000_000,
-        LAMDA_NOTE,
-        survey_overrides=LAMDA_CELLS,
+        "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
+        "The vocab_size is given as 32K.",
+        survey_overrides={"norm": "not said", "placement": "not said"},
     ),
     Entry("palm-8b", 2022, PALM_SOURCE, palm(32, 4096, 16), 8_630_000_000, PALM_NOTE),
     Entry("palm-62b", 2022, PALM_SOURCE, palm(64, 8192, 32), 62_500_000_000, PALM_NOTE),
@@ -240,7 +232,7 @@ ENTRIES = (
     Entry(
         "falcon-2-11b",
         2024,
-        FALCON2_SOURCE,
+        "Malartic et al. 2024, Falcon2-11B technical report; tiiuae/falcon-11B config.json",
         falcon(60, 4096, 32, 8, "parallel", context=8192, theta=500_042.0, tied=False),
         11_100_000_000,
     ),

@@ -112,7 +112,5 @@ def llama_like(
 
 
 def window(size: int, every: int, **others: Any) -> list[dict[str, Any]]:
-    """Return a `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full layer with the fields
-    `others`.
-    """
+    """Return a `layer_pattern`: `every` − 1 layers with a window, then a full layer with the fields `others`."""
     return [{"pattern": AttentionPattern("window", size)}] * (every - 1) + [others]

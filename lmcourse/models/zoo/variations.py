@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lmcourse.models.config import TransformerConfig
@@ -31,27 +32,17 @@ def gemma(layers: int, d_model: int, heads: int, d_ff: int, **others: Any) -> Tr
     return llama_like(layers, d_model, heads, d_ff, **{**shared, **others})
 
 
-def gemma1(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int) -> TransformerConfig:
-    """Make a Gemma at one of its sizes."""
-    return gemma(layers, d_model, heads, d_ff, vocab_size=256_000, context=8192, kv_heads=kv_heads)
+gemma1 = partial(gemma, vocab_size=256_000, context=8192)
+"""Gemma, as a function of layers, d_model, heads and d_ff, like the other families here."""
 
-
-def gemma2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, **others: Any) -> TransformerConfig:
-    """Make a Gemma 2: four norms per block, a window in every other layer, soft caps on scores and logits."""
-    return gemma(
-        layers,
-        d_model,
-        heads,
-        d_ff,
-        vocab_size=256_000,
-        context=8192,
-        head=HeadConfig(soft_cap=30.0),
-        block={"placement": "double"},
-        layer_pattern=window(4096, 2),
-        kv_heads=kv_heads,
-        soft_cap=50.0,
-        **others,
-    )
+gemma2 = partial(
+    gemma1,
+    head=HeadConfig(soft_cap=30.0),
+    block={"placement": "double"},
+    layer_pattern=window(4096, 2),
+    soft_cap=50.0,
+)
+"""Gemma 2: four norms per block, a window in every other layer, soft caps on scores and logits."""
 
 
 def gemma3(
@@ -78,27 +69,19 @@ def gemma3(
     )
 
 
-def olmo1(layers: int, d_model: int, heads: int, d_ff: int, tied: bool) -> TransformerConfig:
-    """Make an OLMo: a LayerNorm without parameters."""
-    plain = NormConfig("layer", scale=False)
-    return llama_like(layers, d_model, heads, d_ff, vocab_size=50_304, context=2048, norm=plain, tied=tied)
+olmo1 = partial(llama_like, vocab_size=50_304, context=2048, norm=NormConfig("layer", scale=False))
+"""OLMo: a LayerNorm without parameters."""
 
-
-def olmo2(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int | None = None) -> TransformerConfig:
-    """Make an OLMo 2: norms on each branch's output, and on queries and keys over their full width."""
-    return llama_like(
-        layers,
-        d_model,
-        heads,
-        d_ff,
-        vocab_size=100_352,
-        context=4096,
-        norm=RMS_1E6,
-        theta=500_000.0,
-        block={"placement": "output"},
-        kv_heads=kv_heads,
-        qk_norm=QKNormConfig(RMS_1E6, over="width"),
-    )
+olmo2 = partial(
+    llama_like,
+    vocab_size=100_352,
+    context=4096,
+    norm=RMS_1E6,
+    theta=500_000.0,
+    block={"placement": "output"},
+    qk_norm=QKNormConfig(RMS_1E6, over="width"),
+)
+"""OLMo 2: norms on each branch's output, and on queries and keys over their full width."""
 
 
 def command(
@@ -168,9 +151,6 @@ GEMMA3_SOURCE = "Gemma Team 2025, Gemma 3 technical report, Table 1; google/gemm
 OLMO1_SOURCE = "Groeneveld et al. 2024, OLMo, Table 1; allenai/OLMo config.json"
 OLMO2_SOURCE = "OLMo Team 2025, 2 OLMo 2 Furious, Table 3; allenai/OLMo-2 config.json"
 COMMAND_R_SOURCE = "CohereForAI/c4ai-command-r-v01, model card and config.json"
-COMMAND_R_PLUS_SOURCE = "CohereForAI/c4ai-command-r-plus, model card and config.json"
-COMMAND_A_SOURCE = "Cohere 2025, Command A, §2; CohereForAI/c4ai-command-a-03-2025 config.json"
-COMMAND_R7B_SOURCE = "CohereForAI/c4ai-command-r7b-12-2024, model card and config.json"
 NEMOTRON_15B_SOURCE = "Parmar et al. 2024, Nemotron-4 15B technical report, Table 1"
 NEMOTRON_340B_SOURCE = "Adler et al. 2024, Nemotron-4 340B technical report, Table 1; nvidia/Nemotron-4-340B config"
 PHI1_SOURCE = "microsoft/phi-1_5, model card and config.json"
@@ -185,15 +165,15 @@ NEMOTRON_NOTE = "eps and the half of each head that RoPE turns are from the rele
 LONG_ROPE_NOTE = "Left out: RoPE's factors for contexts beyond 4,096."
 
 ENTRIES = (
-    Entry("gemma-2b", 2024, GEMMA1_SOURCE, gemma1(18, 2048, 8, 1, 16_384), 2_506_172_416),
-    Entry("gemma-7b", 2024, GEMMA1_SOURCE, gemma1(28, 3072, 16, 16, 24_576), 8_537_680_896),
-    Entry("gemma-2-2b", 2024, GEMMA2_SOURCE, gemma2(26, 2304, 8, 4, 9216), 2_614_341_888),
-    Entry("gemma-2-9b", 2024, GEMMA2_SOURCE, gemma2(42, 3584, 16, 8, 14_336), 9_241_705_984),
+    Entry("gemma-2b", 2024, GEMMA1_SOURCE, gemma1(18, 2048, 8, 16_384, kv_heads=1), 2_506_172_416),
+    Entry("gemma-7b", 2024, GEMMA1_SOURCE, gemma1(28, 3072, 16, 24_576, kv_heads=16), 8_537_680_896),
+    Entry("gemma-2-2b", 2024, GEMMA2_SOURCE, gemma2(26, 2304, 8, 9216, kv_heads=4), 2_614_341_888),
+    Entry("gemma-2-9b", 2024, GEMMA2_SOURCE, gemma2(42, 3584, 16, 14_336, kv_heads=8), 9_241_705_984),
     Entry(
         "gemma-2-27b",
         2024,
         GEMMA2_SOURCE,
-        gemma2(46, 4608, 32, 16, 36_864, d_head=128, scale=144**-0.5),
+        gemma2(46, 4608, 32, 36_864, kv_heads=16, d_head=128, scale=144**-0.5),
         27_227_128_320,
     ),
     Entry("gemma-3-1b", 2025, GEMMA3_SOURCE, gemma3(26, 1152, 4, 1, 6912, wide=False), 999_885_952),
@@ -212,19 +192,19 @@ ENTRIES = (
     Entry("olmo-2-1b", 2025, OLMO2_SOURCE, olmo2(16, 2048, 16, 8192), 1_484_916_736),
     Entry("olmo-2-7b", 2024, OLMO2_SOURCE, olmo2(32, 4096, 32, 11_008), 7_298_617_344),
     Entry("olmo-2-13b", 2024, OLMO2_SOURCE, olmo2(40, 5120, 40, 13_824), 13_716_198_400),
-    Entry("olmo-2-32b", 2025, OLMO2_SOURCE, olmo2(64, 5120, 40, 27_648, 8), 32_234_279_936),
+    Entry("olmo-2-32b", 2025, OLMO2_SOURCE, olmo2(64, 5120, 40, 27_648, kv_heads=8), 32_234_279_936),
     Entry("command-r", 2024, COMMAND_R_SOURCE, command(40, 8192, 64, 22_528, 0.0625, theta=8e6), 34_980_831_232),
     Entry(
         "command-r-plus",
         2024,
-        COMMAND_R_PLUS_SOURCE,
+        "CohereForAI/c4ai-command-r-plus, model card and config.json",
         command(64, 12_288, 96, 33_792, 0.8333333333333334, theta=75e6, kv_heads=8, qk_norm=PER_HEAD),
         103_810_674_688,
     ),
     Entry(
         "command-r7b",
         2024,
-        COMMAND_R7B_SOURCE,
+        "CohereForAI/c4ai-command-r7b-12-2024, model card and config.json",
         command(32, 4096, 32, 14_336, 0.25, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         8_000_000_000,
         "The name counts 7B without the embedding.",
@@ -232,7 +212,7 @@ ENTRIES = (
     Entry(
         "command-a",
         2025,
-        COMMAND_A_SOURCE,
+        "Cohere 2025, Command A, §2; CohereForAI/c4ai-command-a-03-2025 config.json",
         command(64, 12_288, 96, 36_864, 0.25, 262_144, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         111_000_000_000,
         "The context is given as 256k.",

@@ -31,12 +31,7 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig, ModelConfig, flatten
 from lmcourse.models.interop.layer_entries import rope_entry
-from lmcourse.models.interop.weight_layouts import (
-    WeightTable,
-    concatenated,
-    fused_grouped_qkv,
-    transposed,
-)
+from lmcourse.models.interop.weight_layouts import WeightTable, concatenated, fused_grouped_qkv, transposed
 from lmcourse.nn.position_bias import AlibiConfig
 from lmcourse.nn.rotary import RotaryConfig
 

@@ -37,9 +37,7 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.layer_entries import ORIGINAL_CONTEXT, layer_types_entry, rope_entry
-from lmcourse.models.interop.weight_layouts import (
-    concatenated,
-)
+from lmcourse.models.interop.weight_layouts import concatenated
 from lmcourse.nn.attention import AttentionTemperatureConfig
 
 LLAMA = Family(

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.models.interop.config_schema import (
-    ConfigEntry,
-    FieldValues,
-    config_key,
-    derived_field,
-    fixed_key,
-)
+from lmcourse.models.interop.config_schema import ConfigEntry, FieldValues, config_key, derived_field, fixed_key
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     ATTENTION_DROPOUT,
@@ -35,11 +29,7 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.layer_entries import layer_types_entry, rope_entry
-from lmcourse.models.interop.weight_layouts import (
-    mirrored_qkv,
-    per_head_modules,
-    per_head_scale,
-)
+from lmcourse.models.interop.weight_layouts import mirrored_qkv, per_head_modules, per_head_scale
 
 
 def _scalar(scale: float | None, flat: FlatConfig) -> int | float:

@@ -17,17 +17,10 @@ from lmcourse.models.interop.config_schema import (
     derived_field,
     ignored_keys,
 )
-from lmcourse.models.interop.families.common import (
-    ACTIVATIONS,
-    eps,
-    same_as,
-)
+from lmcourse.models.interop.families.common import ACTIVATIONS, eps, same_as
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
-from lmcourse.models.interop.weight_layouts import (
-    WeightLayout,
-    concatenated,
-)
+from lmcourse.models.interop.weight_layouts import WeightLayout, concatenated
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 BUCKET_KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")
