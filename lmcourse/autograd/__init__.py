@@ -4,19 +4,13 @@
 small enough to read.
 """
 
-from lmcourse.autograd.examples import EXAMPLES, example
-from lmcourse.autograd.graph import Edge, Graph, Node, Step, graph_of, steps_of
-from lmcourse.autograd.value import Value, topological_order
-
-__all__ = [
-    "EXAMPLES",
-    "Edge",
-    "Graph",
-    "Node",
-    "Step",
-    "Value",
-    "example",
-    "graph_of",
-    "steps_of",
-    "topological_order",
-]
+from lmcourse.autograd.examples import EXAMPLES as EXAMPLES
+from lmcourse.autograd.examples import example as example
+from lmcourse.autograd.graph import Edge as Edge
+from lmcourse.autograd.graph import Graph as Graph
+from lmcourse.autograd.graph import Node as Node
+from lmcourse.autograd.graph import Step as Step
+from lmcourse.autograd.graph import graph_of as graph_of
+from lmcourse.autograd.graph import steps_of as steps_of
+from lmcourse.autograd.value import Value as Value
+from lmcourse.autograd.value import topological_order as topological_order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import random
 import sysconfig
 import tokenize
@@ -14,8 +13,6 @@ from pathlib import Path
 from lmcourse.data.downloads import Download, fetch
 from lmcourse.data.grammar import story_grammar
 from lmcourse.errors import CourseError
-
-PYTHON = ".".join(platform.python_version_tuple()[:2])
 
 TINY_SHAKESPEARE = Download(
     "tiny-shakespeare.txt",
@@ -38,12 +35,7 @@ _NOT_LIBRARY = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
 
 
 def stories(count: int = 20_000, seed: int = 0) -> Iterator[str]:
-    """Yield texts of `story_grammar()`, about 670 bytes each; `story_grammar()` has their entropy.
-
-    Args:
-        count: number of texts.
-        seed: the random seed; other seeds give other texts of the same language.
-    """
+    """Yield `count` texts of `story_grammar()`, about 670 bytes each; `story_grammar()` has their entropy."""
     source = random.Random(seed)
     return (story_grammar().generate(source) for _ in range(count))
 
@@ -57,11 +49,7 @@ def course_text() -> Iterator[str]:
 
 
 def python_docs() -> Iterator[str]:
-    """Yield the help topics that come with Python, half a megabyte, in the order of their names.
-
-    Raises:
-        CourseError: this Python came without help topics.
-    """
+    """Yield the help topics that come with Python, half a megabyte, in the order of their names."""
     try:
         topics: dict[str, str] = import_module("pydoc_data.topics").topics
     except ImportError:
@@ -73,9 +61,6 @@ def python_code() -> Iterator[str]:
     """Yield the modules of the standard library that are written in Python, in the order of their paths.
 
     Tests are left out, because some of their files are broken on purpose.
-
-    Raises:
-        CourseError: the source files of this Python's library cannot be read.
     """
     library = Path(sysconfig.get_path("stdlib"))
     modules = ((path.relative_to(library).parts, path) for path in library.rglob("*.py"))
@@ -86,20 +71,12 @@ def python_code() -> Iterator[str]:
 
 
 def tiny_shakespeare() -> Iterator[str]:
-    """Yield the plays as one text.
-
-    Raises:
-        CourseError: the download fails.
-    """
+    """Yield the plays as one text."""
     yield read_text(fetch(TINY_SHAKESPEARE))
 
 
 def tiny_stories() -> Iterator[str]:
-    """Yield the stories one after the other.
-
-    Raises:
-        CourseError: the download fails.
-    """
+    """Yield the stories one after the other."""
     every = read_text(fetch(TINY_STORIES)).split("<|endoftext|>")
     return (story.strip() for story in every if story.strip())
 
@@ -118,11 +95,7 @@ _SNIFF_BYTES = 8192
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, with unchanged line endings.
-
-    Raises:
-        CourseError: the file cannot be read, or is not UTF-8.
-    """
+    """Return the text of a UTF-8 file, with unchanged line endings; raise CourseError if it cannot be read."""
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -134,14 +107,11 @@ def read_text(path: Path) -> str:
         raise _unreadable(path, error) from None
 
 
-def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
-    """Return the text files and the binary files of a folder, each sorted by name; or a single file.
+def find_texts(path: Path) -> list[Path]:
+    """Return the text files of a folder, sorted by name; or a single file. If there is no text, raise CourseError.
 
-    Subfolders are included. Hidden files and folders, empty files and links to folders are not. As in git, a file is
-    binary if there is a zero byte near its beginning.
-
-    Raises:
-        CourseError: there is no text, or a file or folder cannot be read.
+    Subfolders are included. Hidden files and folders, empty files and links to folders are not, and neither are binary
+    files: as in git, those with a zero byte near their beginning.
     """
     files = [path] if path.is_file() else list(_walk(path))
     texts: list[Path] = []
@@ -158,7 +128,7 @@ def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
         raise CourseError(f"{path} has no files. Give the path of a text file, or of a folder with texts.")
     if not texts:
         raise CourseError(f"{path} has no text: {len(binary)} of its {len(files)} files are binary, the rest empty.")
-    return texts, binary
+    return texts
 
 
 def _walk(folder: Path) -> Iterator[Path]:

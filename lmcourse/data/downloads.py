@@ -22,14 +22,7 @@ _TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class Download:
-    """A file to download, with its expected content.
-
-    Attributes:
-        name: the file name in the cache folder.
-        url: the address, at a pinned revision.
-        sha256: the SHA-256 of its contents in hexadecimal.
-        size: the size in bytes.
-    """
+    """A file to download: its name in the cache folder, its address at a pinned revision, SHA-256 and size in bytes."""
 
     name: str
     url: str
@@ -41,14 +34,8 @@ def fetch(download: Download, folder: Path | None = None) -> Path:
     """Return the path of a downloaded file; download it if it is missing or differs from the expected one.
 
     The file is written under a temporary name and renamed when it is complete and correct. So there are no incomplete
-    files, and two processes may fetch at once. An interrupted download starts again from the beginning.
-
-    Args:
-        folder: the folder for the file; by default `cache_folder()`.
-
-    Raises:
-        CourseError: the server cannot be reached or does not have the file, it sent a different file, or the folder
-            cannot be used.
+    files, and two processes may fetch at once. An interrupted download starts again from the beginning. CourseError is
+    raised if the server does not send the file, or if the folder, by default `cache_folder()`, cannot be used.
     """
     folder = cache_folder() if folder is None else folder
     place = folder / download.name

@@ -74,11 +74,6 @@ class Loader(Iterator[Batch]):
         self._windows = 0
         self._batches: Iterator[Batch] | None = None
 
-    @property
-    def epoch(self) -> float:
-        """The number of epochs that all ranks together have read."""
-        return self._windows / self.order.per_epoch
-
     def __next__(self) -> Batch:
         if self._batches is None:
             self._batches = self._start()
@@ -101,22 +96,16 @@ class Loader(Iterator[Batch]):
         return Prefetch(made, self.prefetch) if self.prefetch else made
 
     def state_dict(self) -> dict[str, int]:
-        """Return the position, which is the same on all ranks: the windows that all ranks have read, and their
-        order."""
+        """Return the position, the same on all ranks: the windows that all ranks have read, and their order."""
         order = self.order
         return {"tokens": order.tokens, "seq_len": order.seq_len, "seed": order.seed, "windows": self._windows}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Resume at the position of another loader.
-
-        Raises:
-            ValueError: the other loader had a different order of windows.
-        """
+        """Resume at the position of another loader; raise ValueError if its order of windows was different."""
         mine = self.state_dict()
         if state.keys() != mine.keys():
-            raise ValueError(
-                f"a loader's position needs {', '.join(mine)}; this one has {', '.join(state) or 'nothing'}"
-            )
+            there = ", ".join(state) or "nothing"
+            raise ValueError(f"a loader's position needs {', '.join(mine)}; this one has {there}")
         changed = [name for name in mine if name != "windows" and state[name] != mine[name]]
         if changed:
             what = ", ".join(f"{name} {state[name]} instead of {mine[name]}" for name in changed)

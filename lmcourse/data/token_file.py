@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -74,11 +74,7 @@ class Header:
 
 
 def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
-    """Read the header and the tokenizer of a file that may be damaged.
-
-    Raises:
-        CourseError: the file is not a token file, is incomplete, or has another format.
-    """
+    """Read the header and the tokenizer of a file; raise CourseError if it is damaged or not a token file."""
     try:
         with path.open("rb") as file:
             header = _parse(file.read(HEADER_STRUCT.size), path)
@@ -156,22 +152,17 @@ def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer
 
 
 def _write(file: BinaryIO, chunks: Iterable[Chunk], header: Header) -> int:
-    """Write the tokens and count them."""
+    """Write the tokens and count them. Long chunks are divided, because a chunk may be a huge memory-mapped file."""
     count = 0
-    for array in _arrays(chunks):
-        _check(array, header.vocab_size, count)
-        file.write(array.astype(header.dtype).tobytes())
-        count += len(array)
+    for chunk in chunks:
+        for start in range(0, len(chunk), WRITE_CHUNK_TOKENS):
+            array = np.asarray(chunk[start : start + WRITE_CHUNK_TOKENS])
+            _check(array, header.vocab_size, count)
+            file.write(array.astype(header.dtype).tobytes())
+            count += len(array)
     if not count:
         raise ValueError("there are no tokens to write")
     return count
-
-
-def _arrays(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
-    """Yield the chunks as arrays. Long chunks are divided, because a chunk may be a huge memory-mapped file."""
-    for chunk in chunks:
-        for start in range(0, len(chunk), WRITE_CHUNK_TOKENS):
-            yield np.asarray(chunk[start : start + WRITE_CHUNK_TOKENS])
 
 
 def _check(array: NDArray[Any], vocab_size: int, before: int) -> None:
@@ -188,17 +179,13 @@ class TokenFile:
     """The tokens of a file, as a sequence whose slices are tensors.
 
     `tokens[a:b]` is an int64 tensor; only these tokens are read. Windows cannot replace an open file, so close it, or
-    use it in a `with` block.
+    use it in a `with` block. A file that is missing, cut off or not a token file of this version raises CourseError.
 
     Attributes:
         path: the file.
         count: number of tokens.
         vocab_size: size of the vocabulary; tokens are 0 to vocab_size − 1.
         tokenizer: the JSON of the tokenizer that made the tokens; None if it was not stored.
-
-    Raises:
-        CourseError: the file does not exist, is not a token file, was cut off, or has a newer format than this code
-            reads.
     """
 
     def __init__(self, path: Path) -> None:

@@ -6,7 +6,6 @@ language that the course trains on.
 
 from __future__ import annotations
 
-from lmcourse.data.grammar.rules import Grammar, Production
-from lmcourse.data.grammar.stories import story_grammar
-
-__all__ = ["Grammar", "Production", "story_grammar"]
+from lmcourse.data.grammar.rules import Grammar as Grammar
+from lmcourse.data.grammar.rules import Production as Production
+from lmcourse.data.grammar.stories import story_grammar as story_grammar

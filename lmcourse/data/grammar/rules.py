@@ -78,10 +78,8 @@ class Grammar:
             for symbol, choices in self.rules.items()
         }
         if max(abs(np.linalg.eigvals(self._children()))) >= 1 - 1e-9:
-            raise ValueError(
-                "the expected length of this grammar's texts is infinite: a symbol leads to "
-                "one or more others on average"
-            )
+            why = "a symbol leads to one or more others on average"
+            raise ValueError(f"the expected length of this grammar's texts is infinite: {why}")
 
     def generate(self, source: random.Random) -> str:
         """Generate one text. The same random generator gives the same texts on every machine."""
@@ -96,8 +94,7 @@ class Grammar:
     def parse(self, text: str) -> Iterator[Production]:
         """Return the rules that wrote a text, or several texts one after the other, in order.
 
-        Raises:
-            ValueError: the text does not belong to the language; the message says where it fails.
+        A text that does not belong to the language raises ValueError, which says where it fails.
         """
         position, stack = 0, [self.start]
         while stack:
@@ -112,18 +109,13 @@ class Grammar:
                 stack.append(self.start)
 
     def log_probability(self, text: str) -> float:
-        """Return the log-probability in nats of a text, or of several texts one after the other.
-
-        Raises:
-            ValueError: the text does not belong to the language.
-        """
+        """Return the log-probability in nats of a text, or of several; errors as in `parse`."""
         return math.fsum(math.log(rule.probability) for rule in self.parse(text))
 
     def expected(self, value: Callable[[Production], float]) -> float:
         """Return the mean over all texts of the sum of a value over the rules that wrote the text.
 
-        For each symbol this is the expected value of its rules, times the mean number of times that it is rewritten:
-            row `start` of (I − M)⁻¹.
+        For each symbol this is the expected value of its rules, times the mean number of times that it is rewritten.
         """
         each = [sum(rule.probability * value(rule) for rule in choices) for choices in self.rules.values()]
         return float(self._visits @ np.array(each))
@@ -144,8 +136,7 @@ class Grammar:
 
     @cached_property
     def _visits(self) -> Float[ndarray, " symbols"]:
-        """Return the mean number of times that a text rewrites each symbol: v = s + vM, with s = 1 for the start
-        symbol."""
+        """Return the mean number of times that a text rewrites each symbol: v = s + vM, with s = 1 for the start."""
         start = np.array([symbol == self.start for symbol in self.rules], dtype=float)
         return np.linalg.solve((np.eye(len(self.rules)) - self._children()).T, start)
 

@@ -112,14 +112,10 @@ class BPETokenizer:
 
 
 def learn_merges(texts: Iterable[str], merges: int, on_merge: OnMerge | None = None) -> list[Pair]:
-    """Return the pairs to merge, in order.
+    """Return the pairs to merge, in order, at most `merges`.
 
     The most frequent pair is merged first; among equally frequent pairs, the pair with the smaller left token, then the
     smaller right token. Overlapping pairs all count: "aaa" has two pairs "aa".
-
-    Args:
-        merges: largest number of merges.
-        on_merge: called after each merge with the number of merges so far.
     """
     found: list[Pair] = []
     counts = PairCounts(texts)

@@ -31,10 +31,6 @@ _COMPILED = re.compile(PATTERN)
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text; joined, they are the text.
-
-    Raises:
-        ValueError: the text has half a character (a lone surrogate).
-    """
+    """Return the words of a text; joined, they are the text. A lone surrogate raises ValueError."""
     to_utf8(text)  # raises the error here, because it should name a position in the text, not in a word
     return _COMPILED.findall(text)

@@ -27,22 +27,14 @@ class Tokenizer(Protocol):
         """
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of these tokens. Incomplete characters become U+FFFD.
-
-        Raises:
-            ValueError: a token does not exist.
-        """
+        """Return the text of these tokens; raise ValueError if one does not exist. Half characters become U+FFFD."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that is needed to rebuild the tokenizer, with its `kind`."""
 
 
 class ByteTokenizer:
-    """A tokenizer with 256 tokens, the bytes: one per letter in English, three per character in Chinese.
-
-    Attributes:
-        vocab_size: 256.
-    """
+    """A tokenizer with 256 tokens, the bytes: one per letter in English, three per character in Chinese."""
 
     vocab_size = len(BYTES)
 
@@ -65,13 +57,7 @@ class CharacterTokenizer:
     The vocabulary is small, and only texts with its characters can be encoded.
 
     Args:
-        characters: the character of each token, all different.
-
-    Attributes:
-        vocab_size: number of characters.
-
-    Raises:
-        ValueError: there are no characters, or one occurs twice.
+        characters: the character of each token, all different, of which there are `vocab_size`.
     """
 
     def __init__(self, characters: str) -> None:
@@ -83,19 +69,11 @@ class CharacterTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> CharacterTokenizer:
-        """Return a tokenizer for the characters of these texts, in Unicode order.
-
-        Raises:
-            ValueError: the texts have no characters.
-        """
+        """Return a tokenizer for the characters of these texts, in Unicode order."""
         return cls("".join(sorted(set().union(*texts))))
 
     def encode(self, text: str) -> list[int]:
-        """Return one token per character.
-
-        Raises:
-            ValueError: a character is not in the vocabulary.
-        """
+        """Return one token per character; raise ValueError if a character is not in the vocabulary."""
         try:
             return [self._tokens[character] for character in text]
         except KeyError as error:
@@ -117,8 +95,7 @@ class CharacterTokenizer:
 def to_utf8(text: str) -> bytes:
     """Return the UTF-8 bytes of a text.
 
-    Raises:
-        ValueError: the text has half of a surrogate pair, which a Python str may contain but UTF-8 cannot encode.
+    Half of a surrogate pair, which a Python str may contain but UTF-8 cannot encode, raises ValueError.
     """
     try:
         return text.encode()
@@ -130,8 +107,7 @@ def to_utf8(text: str) -> bytes:
 def look_up(vocab: Sequence[Text], tokens: Sequence[int]) -> list[Text]:
     """Return the characters or bytes of every token.
 
-    Raises:
-        ValueError: a token does not exist. This includes negative numbers, which would index a list from its end.
+    A token that does not exist raises ValueError, and so does a negative number, which would index from the end.
     """
     if wrong := [token for token in tokens if not 0 <= token < len(vocab)]:
         raise ValueError(f"there is no token {wrong[0]}: the vocabulary has 0 to {len(vocab) - 1}")

@@ -46,11 +46,7 @@ _DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
-    """Return the tokenizer from the result of `to_json`.
-
-    Raises:
-        CourseError: the value is not a saved tokenizer.
-    """
+    """Return the tokenizer from the result of `to_json`; raise CourseError if the value is something else."""
     try:
         match saved["kind"]:
             case "bytes":
@@ -70,8 +66,7 @@ def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write a tokenizer.json; the file gets its name only when it is complete.
 
-    Raises:
-        CourseError: the format does not support this tokenizer, or the file cannot be written.
+    A tokenizer that the format does not support, or a file that cannot be written, raises CourseError.
     """
     write_all({path: json.dumps(to_hugging_face(tokenizer), indent=2, ensure_ascii=False) + "\n"})
 
@@ -79,8 +74,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
 def open_tokenizer(path: Path) -> Tokenizer:
     """Read a tokenizer from a file: a tokenizer.json of `tokenizers`, or a file that a run of the course has saved.
 
-    Raises:
-        CourseError: the file cannot be read, or has another format.
+    A file that cannot be read, or has another format, raises CourseError.
     """
     saved = read_json(path)
     try:
@@ -90,11 +84,7 @@ def open_tokenizer(path: Path) -> Tokenizer:
 
 
 def open_any_tokenizer(path: Path) -> Tokenizer:
-    """Read a file as the course's own tokenizer if possible, otherwise with the library `tokenizers`.
-
-    Raises:
-        CourseError: the file cannot be read, or both ways fail.
-    """
+    """Read a file as the course's own tokenizer if possible, otherwise with the library `tokenizers`."""
     saved = read_json(path)
     if not {"model", "kind"} & saved.keys():
         raise CourseError(f"{path} cannot be read: it contains no tokenizer")
@@ -110,11 +100,7 @@ def open_any_tokenizer(path: Path) -> Tokenizer:
 
 
 def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json, without special tokens or changes of the text.
-
-    Raises:
-        CourseError: the format does not support this tokenizer.
-    """
+    """Return the contents of a tokenizer.json, without special tokens or changes of the text."""
     if isinstance(tokenizer, LibraryTokenizer):
         return tokenizer.content
     if isinstance(tokenizer, CharacterTokenizer):
@@ -159,9 +145,7 @@ def _names(tokenizer: BPETokenizer) -> list[str]:
 def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterTokenizer:
     """Return the tokenizer from the contents of a tokenizer.json.
 
-    Raises:
-        CourseError: the contents are not a tokenizer, or its tokens would have other numbers here; the message says
-            why.
+    CourseError says why, if these are not a tokenizer, or if its tokens would have other numbers here.
     """
     try:
         if saved["model"]["type"] == "WordLevel":
@@ -197,10 +181,8 @@ def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
     vocab = saved["model"]["vocab"]
     made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
     if json.loads(json.dumps(saved)) != to_hugging_face(made):
-        raise CourseError(
-            "The course reads a vocabulary of words only if each word is one character; this tokenizer.json has longer "
-            "ones."
-        )
+        limit = "The course reads a vocabulary of words only if each word is one character"
+        raise CourseError(f"{limit}; this tokenizer.json has longer ones.")
     return made
 
 
@@ -214,9 +196,6 @@ class LibraryTokenizer:
     Attributes:
         content: the content of the tokenizer.json.
         vocab_size: one more than the largest token, including special tokens.
-
-    Raises:
-        CourseError: the library cannot read it.
     """
 
     def __init__(self, source: Path | dict[str, Any]) -> None:
@@ -236,11 +215,7 @@ class LibraryTokenizer:
             raise CourseError("this tokenizer.json has no tokens")
 
     def encode(self, text: str) -> list[int]:
-        """The text's tokens.
-
-        Raises:
-            ValueError: the text has a character that the tokenizer does not know.
-        """
+        """Return the text's tokens; raise ValueError if it has a character that the tokenizer does not know."""
         try:
             return list(self._tokenizer.encode(text).ids)
         except Exception as error:  # the library raises no narrower exception
