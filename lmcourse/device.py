@@ -7,7 +7,6 @@ seconds.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import shutil
@@ -42,13 +41,11 @@ class DetectedAccelerator:
     """A GPU that torch can use.
 
     Attributes:
-        backend: torch's name for it: "cuda" (NVIDIA, and AMD with ROCm) or "mps" (Apple).
         name: the maker's name for it.
         memory: bytes of its memory; None if torch does not report it (an Apple GPU shares the machine's memory).
         driver: the driver's version; None if there is no separate driver (Apple).
     """
 
-    backend: str
     name: str
     memory: int | None
     driver: str | None
@@ -57,8 +54,7 @@ class DetectedAccelerator:
 def best_device() -> torch.device:
     """Return the device in the variable DEVICE or, by default, the fastest one available (cuda, mps or cpu).
 
-    Raises:
-        CourseError: the variable does not name a device.
+    A variable that does not name a device raises CourseError.
     """
     import torch
 
@@ -95,7 +91,7 @@ def may_have_gpu() -> bool:
     """Return True if the system has a GPU that torch might be able to use. This does not import torch, so it is fast.
 
     Linux has a device file for each driver: NVIDIA's, AMD's (kfd), and the driver of the Windows Subsystem for Linux
-        (dxg).
+    (dxg).
     """
     if platform.system() == "Darwin" or shutil.which("nvidia-smi"):
         return True
@@ -112,9 +108,9 @@ def accelerators() -> tuple[DetectedAccelerator, ...]:
         rocm = torch.version.hip
         driver = f"ROCm {rocm}" if rocm else _nvidia_smi("driver_version")
         properties = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return tuple(DetectedAccelerator("cuda", p.name, p.total_memory, driver) for p in properties)
+        return tuple(DetectedAccelerator(p.name, p.total_memory, driver) for p in properties)
     if torch.backends.mps.is_available():
-        return (DetectedAccelerator("mps", f"{cpu_name()} GPU", None, None),)
+        return (DetectedAccelerator(f"{cpu_name()} GPU", None, None),)
     return ()
 
 
@@ -147,7 +143,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def device_memory(device: torch.device) -> int | None:
+def device_memory(device: torch.device) -> int:
     """Return the bytes of memory for tensors on a device; Apple GPUs and CPUs use the machine's memory."""
     import torch
 
@@ -156,12 +152,11 @@ def device_memory(device: torch.device) -> int | None:
     return main_memory()
 
 
-def main_memory() -> int | None:
-    """Return the bytes of main memory that this process may use, or None if the system does not report it."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf; other systems may lack these names
-        return _windows_memory()
+def main_memory() -> int:
+    """Return the bytes of main memory that this process may use."""
+    import psutil
+
+    there = psutil.virtual_memory().total
     return min(there, _memory_limit(CGROUP_LIMIT) or there)
 
 
@@ -184,26 +179,6 @@ def _memory_limit(file: Path) -> int | None:
         return int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
-
-
-def _windows_memory() -> int | None:
-    """Return the bytes of main memory on Windows; None on other systems."""
-    libraries = getattr(ctypes, "windll", None)
-    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
-    if libraries is None or not libraries.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        return None
-    return int(status.physical)
-
-
-class _MemoryStatus(ctypes.Structure):
-    """The structure MEMORYSTATUSEX of the Windows API; only its first numbers are used."""
-
-    _fields_ = (
-        ("length", ctypes.c_uint32),
-        ("load", ctypes.c_uint32),
-        ("physical", ctypes.c_uint64),
-        ("others", ctypes.c_uint64 * 6),
-    )
 
 
 def cpu_name() -> str:

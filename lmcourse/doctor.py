@@ -189,10 +189,9 @@ def check_compute() -> list[Check]:
             checks.append(Check("GPU", "optional", f"torch cannot use the {idle}", advice))
         else:
             checks.append(Check("GPU", "optional", "none; every notebook is made for a CPU too"))
-    total, cores = device.main_memory(), device.usable_cores()
-    memory = "" if total is None else f", {device.gib(total)} memory"
+    cores, memory = device.usable_cores(), device.gib(device.main_memory())
     plural = "" if cores == 1 else "s"
-    return [*checks, Check("CPU", "ok", f"{device.cpu_name()}, {cores} core{plural}{memory}")]
+    return [*checks, Check("CPU", "ok", f"{device.cpu_name()}, {cores} core{plural}, {memory} memory")]
 
 
 def check_disk(free: int) -> Check:

@@ -18,7 +18,6 @@ from lmcourse import device as hardware
 from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.timing import Stopwatch, time_it
-from lmcourse.errors import CourseError
 
 MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
     "cpu": ("fp64", "fp32", "bf16"),
@@ -42,9 +41,6 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
         quick: measure for a shorter time and without the largest products: a few seconds on two cores instead of half a
             minute.
         device: the device to measure; by default the best one present.
-
-    Raises:
-        CourseError: the system does not report its memory.
     """
     where = torch.device(device) if device is not None else hardware.best_device()
     seconds = QUICK_SECONDS if quick else SECONDS
@@ -108,22 +104,12 @@ def copy_bandwidth(
 
 
 def title_and_memory(device: torch.device) -> tuple[str, int]:
-    """Return the name of a device, and its memory in bytes.
-
-    Raises:
-        CourseError: the system does not report its memory.
-    """
-    if device.type == "cuda":
-        found = hardware.accelerators()[device.index or 0]
-        title, memory = found.name, found.memory
-    else:
+    """Return the name of a device, and its memory in bytes."""
+    if device.type == "cpu":
         cores = hardware.usable_cores()
-        title, memory = f"{hardware.cpu_name()}, {cores} core{'' if cores == 1 else 's'}", hardware.main_memory()
-        if device.type == "mps":
-            title = f"{hardware.cpu_name()} GPU"
-    if memory is None:
-        raise CourseError("This system does not report its memory, so the machine cannot be described.")
-    return title, memory
+        return f"{hardware.cpu_name()}, {cores} core{'' if cores == 1 else 's'}", hardware.main_memory()
+    gpu = hardware.accelerators()[device.index or 0]
+    return gpu.name, gpu.memory or hardware.main_memory()
 
 
 def has_units(precision: Format, device: torch.device) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +40,7 @@ def test_mps_is_used_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
     machine.setattr(torch.backends.mps, "is_available", lambda: True)
     machine.setattr(device, "cpu_name", lambda: "Apple M3")
     assert device.best_device() == torch.device("mps")
-    assert device.accelerators() == (device.DetectedAccelerator("mps", "Apple M3 GPU", None, None),)
+    assert device.accelerators() == (device.DetectedAccelerator("Apple M3 GPU", None, None),)
 
 
 def test_cuda_comes_first_and_every_gpu_is_reported(machine: pytest.MonkeyPatch) -> None:
@@ -129,24 +128,3 @@ def test_a_gpu_without_a_name_for_the_driver_has_no_limit(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace())
     monkeypatch.setattr(device, "_first_line", lambda command: "700.00")
     assert device.power_limit() is None
-
-
-def test_windows_memory_is_read_from_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its size is the size that the API requires, and the memory is the third field (Microsoft, MEMORYSTATUSEX)."""
-
-    def fill(pointer: object) -> int:
-        status = pointer._obj  # type: ignore[attr-defined]
-        assert (status.length, ctypes.sizeof(status)) == (64, 64)
-        ctypes.memmove(ctypes.addressof(status) + 8, (16 * device.GIB).to_bytes(8, "little"), 8)
-        return 1
-
-    monkeypatch.delattr(device.os, "sysconf")
-    libraries = SimpleNamespace(kernel32=SimpleNamespace(GlobalMemoryStatusEx=fill))
-    monkeypatch.setattr(ctypes, "windll", libraries, raising=False)
-    assert device.main_memory() == 16 * device.GIB
-
-
-def test_a_system_without_memory_information_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(device.os, "sysconf")
-    monkeypatch.setattr(ctypes, "windll", None, raising=False)
-    assert device.main_memory() is None

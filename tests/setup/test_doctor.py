@@ -137,7 +137,7 @@ def test_no_gpu_passes_and_an_unused_gpu_is_reported(monkeypatch: pytest.MonkeyP
 
 
 def test_a_gpu_is_reported_with_memory_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    h200 = device.DetectedAccelerator("cuda", "NVIDIA H200", 140 * device.GIB, "570.86")
+    h200 = device.DetectedAccelerator("NVIDIA H200", 140 * device.GIB, "570.86")
     monkeypatch.setattr(device, "may_have_gpu", lambda: True)
     monkeypatch.setattr(device, "accelerators", lambda: (h200,))
     assert str(doctor.check_compute()[0]) == "✓ GPU: NVIDIA H200, 140.0 GiB, driver 570.86"

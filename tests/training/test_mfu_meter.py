@@ -28,7 +28,7 @@ PEAK = Peak(1e9, "a machine of these tests")
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, power: float | None = None) -> None:
     """Simulate a GPU, with torch's default precision of products in fp32."""
-    gpu = hardware.DetectedAccelerator("cuda", name, memory, None)
+    gpu = hardware.DetectedAccelerator(name, memory, None)
     monkeypatch.setattr(hardware, "accelerators", lambda: (gpu,))
     monkeypatch.setattr(hardware, "power_limit", lambda index: power)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "highest")

@@ -56,7 +56,7 @@ class CostEstimate:
         needed, room: bytes that the processes on one device need in a step, and that it has.
         peak, mfu: peak speed of a device, and the assumed fraction of it.
         seconds: duration of the whole run without evaluations.
-    Room, peak and seconds are None if they are not known.
+    Peak and seconds are None if they are not known.
     """
 
     vocab_size: int
@@ -68,7 +68,7 @@ class CostEstimate:
     memory: Breakdown[int]
     devices: int
     needed: int
-    room: int | None
+    room: int
     peak: Peak | None
     mfu: float
     seconds: float | None
@@ -79,9 +79,9 @@ class CostEstimate:
         return self.tokens / self.corpus_tokens
 
     @property
-    def fits(self) -> bool | None:
-        """True if a step fits into the memory of this machine; None if the size of the memory is not known."""
-        return None if self.room is None else self.needed <= self.room
+    def fits(self) -> bool:
+        """True if a step fits into the memory of this machine."""
+        return self.needed <= self.room
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: FLOPs and bytes as integers, times in seconds."""

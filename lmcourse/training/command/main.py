@@ -131,8 +131,6 @@ def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
 
 def _fit(found: CostEstimate) -> str:
     """Return a sentence that says whether a step fits into the memory of this machine."""
-    if found.room is None:
-        return "Whether that fits into memory is not known: the system does not say how much there is."
     share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
     if found.fits:
         return f"It fits this machine: a step takes {share}; PyTorch and other programs need some, too."
