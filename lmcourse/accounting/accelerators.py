@@ -50,11 +50,7 @@ class Accelerator:
     sources: tuple[str, ...]
 
     def peak(self, precision: Format) -> float:
-        """Return the dense FLOP/s in a format.
-
-        Raises:
-            ValueError: the accelerator cannot compute in this format.
-        """
+        """Return the dense FLOP/s in a format; raise ValueError if the accelerator cannot compute in it."""
         if precision not in self.peaks:
             raise ValueError(f"{self.title} has no {precision} units; it has {', '.join(self.peaks)}")
         return self.peaks[precision]
@@ -89,10 +85,8 @@ TPU = "Google Cloud TPU documentation, {}: system architecture"
 def find_accelerator(name: str) -> Accelerator:
     """Return the accelerator with this name; case, dashes, underscores and spaces do not matter.
 
-    The name of a family stands for one member: "h100" for "h100-sxm". The result has the full name.
-
-    Raises:
-        CourseError: no accelerator has this name; the message lists the nearest names.
+    The name of a family stands for one member: "h100" for "h100-sxm". The result has the full name. An unknown name
+    raises CourseError, which lists the nearest names.
     """
     bare = {_bare(known): known for known in (*_ACCELERATORS, *ALIASES)}
     known = bare.get(_bare(name))
@@ -263,8 +257,7 @@ def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
 
     Args:
         name: as `torch.cuda.get_device_name` or `nvidia-smi` print it.
-        memory: bytes of memory that the driver reports. If it is much more or less than expected, the GPU is another
-            variant or a virtual part.
+        memory: bytes that the driver reports. Much more or less than expected means another variant or a virtual part.
     """
     known = DRIVER_NAMES.get(re.sub(r"^(NVIDIA|Tesla|AMD) ", "", name.strip()))
     if known is None:
@@ -275,19 +268,15 @@ def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
 
 
 def caveats(name: str, found: Accelerator | None, *, power_limit: float | None = None) -> tuple[str, ...]:
-    """Return sentences on how a GPU differs from the table: a power limit, or a part of a GPU. The tuple may be empty.
+    """Return sentences, if any, on how a GPU differs from the table: a power limit in watts, or a part of a GPU.
 
-    Args:
-        name: the name that was passed to `recognise`.
-        found: the accelerator that it returned.
-        power_limit: the power limit of the GPU in watts.
+    `found` is the result of `recognise` for this name.
     """
     if MIG_MARKER in name:
         return (f"{name} is a slice of a GPU (MIG): the peak of the whole does not hold for it; measure it.",)
     if found is None:
-        return (
-            f"{name} is not in the table of accelerators, or not with this memory. Its peak is unknown; measure it.",
-        )
+        where = "is not in the table of accelerators, or not with this memory"
+        return (f"{name} {where}. Its peak is unknown; measure it.",)
     if power_limit is not None and found.power is not None and power_limit < MIN_POWER_RATIO * found.power:
         return (f"{found.title} may draw {power_limit:g} W here, not {found.power:g} W: its peak may not be reached.",)
     return ()

@@ -97,9 +97,7 @@ def predict_block_bytes(
 ) -> Breakdown[int]:
     """Return the bytes that autograd saves for one block, including its input and tensors that blocks share.
 
-    Raises:
-        ValueError: texts have fewer than 2 tokens, heads have fewer than 2 features, parameters under autocast are not
-            fp32, or a choice is unknown.
+    Arguments and errors as in `predict_saved_bytes`.
     """
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     saved = SavedTensorList()
@@ -149,50 +147,36 @@ def _norm(
 def _block(
     saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
-    block = _Block(saved, setting, model, group)
-    return block.serial(x) if model.block.branches == "serial" else block.parallel(x)
+    """Record what each norm and branch of a block keeps, in forward order. Residual sums keep nothing."""
+    block = model.block
 
+    def norm(x: TensorSize) -> TensorSize:
+        with saved.part("norms"):
+            return _norm(saved, setting, block.norm, x, model.d_model)
 
-class _Block:
-    """Records what each norm, branch and residual sum of a block keeps, in the order of the forward pass."""
+    def attention(x: TensorSize) -> TensorSize:
+        return record_attention(saved, setting, model, group, x)
 
-    def __init__(
-        self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices
-    ) -> None:
-        self.saved, self.setting, self.model, self.group = saved, setting, model, group
+    def feed_forward(x: TensorSize) -> TensorSize:
+        with saved.part("feed-forward"):
+            return record_feed_forward(saved, setting, group, x)
 
-    def norm(self, x: TensorSize) -> TensorSize:
-        with self.saved.part("norms"):
-            return _norm(self.saved, self.setting, self.model.block.norm, x, self.model.d_model)
+    def dropout(x: TensorSize) -> TensorSize:
+        with saved.part("residual"):
+            return record_dropout(saved, x, block.dropout)
 
-    def attention(self, x: TensorSize) -> TensorSize:
-        return record_attention(self.saved, self.setting, self.model, self.group, x)
-
-    def feed_forward(self, x: TensorSize) -> TensorSize:
-        with self.saved.part("feed-forward"):
-            return record_feed_forward(self.saved, self.setting, self.group, x)
-
-    def dropout(self, x: TensorSize) -> TensorSize:
-        with self.saved.part("residual"):
-            return record_dropout(self.saved, x, self.model.block.dropout)
-
-    def serial(self, x: TensorSize) -> TensorSize:
-        """Record attention, then feed-forward. The residual sums keep nothing."""
-        place = self.model.block.placement
-        for branch in (self.attention, self.feed_forward):
-            added = branch(self.norm(x) if place in ("pre", "double") else x)
-            added = self.dropout(self.norm(added) if place in ("double", "output") else added)
+    if block.branches == "serial":
+        for branch in (attention, feed_forward):
+            added = branch(norm(x) if block.placement in ("pre", "double") else x)
+            added = dropout(norm(added) if block.placement in ("double", "output") else added)
             x = TensorSize(x.numbers, max(x.width, added.width))
-            x = self.norm(x) if place == "post" else x
+            x = norm(x) if block.placement == "post" else x
         return x
-
-    def parallel(self, x: TensorSize) -> TensorSize:
-        """Record attention and feed-forward on the same input, with one norm or two norms."""
-        normed = self.norm(x)
-        added = self.dropout(self.attention(normed))
-        normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed
-        added = self.dropout(self.feed_forward(normed))
-        return TensorSize(x.numbers, max(x.width, added.width))
+    normed = norm(x)
+    added = dropout(attention(normed))
+    normed = norm(x) if block.branches == "parallel_two_norms" else normed
+    added = dropout(feed_forward(normed))
+    return TensorSize(x.numbers, max(x.width, added.width))
 
 
 def _head_and_loss(

@@ -112,12 +112,7 @@ def record_attention(
 
 def record_learned_bias(saved: SavedTensorList, setting: ActivationSettings, pattern: AttentionPattern) -> None:
     """Record the buckets of a learned position bias, which are kept once for all layers with the same pattern."""
-
-    def keep_buckets() -> bool:
-        saved.keep(TensorSize(setting.pairs, INDEX))
-        return True
-
-    saved.shared(pattern, keep_buckets)
+    saved.keep(saved.shared(pattern, lambda: TensorSize(setting.pairs, INDEX)))
 
 
 class _Attention:
@@ -163,13 +158,9 @@ class _Attention:
     def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
         """Record x ⊙ cos + partner ⊙ sin, which keeps only the two fp32 tables, once for all layers."""
         width = config.width(x.d)
-
-        def tables() -> tuple[TensorSize, TensorSize]:
-            return TensorSize(self.setting.seq_len * width, STATISTIC), TensorSize(
-                self.setting.seq_len * width, STATISTIC
-            )
-
-        self.saved.keep(*self.saved.shared((config, width), tables))
+        size = self.setting.seq_len * width
+        tables = self.saved.shared((config, width), lambda: [TensorSize(size, STATISTIC) for _ in range(2)])
+        self.saved.keep(*tables)
         partial = width < x.d  # joining the rotated features and the other features writes head by head
         return x.new(self.setting, x.storage.width, head_major=x.head_major or partial)
 
@@ -188,11 +179,8 @@ class _Attention:
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Record attention itself in the form that torch runs: readable, fused or unfused."""
         learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
-        if (
-            self.setting.materialized_attention
-            or self.config.soft_cap is not None
-            or self.config.relative_position_vectors is not None
-        ):
+        fusible = self.config.soft_cap is None and self.config.relative_position_vectors is None
+        if self.setting.materialized_attention or not fusible:
             return self.readable(q, k, v)
         # PyTorch's fused CPU kernel supports neither dropout nor a bias with a gradient.
         return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
@@ -207,8 +195,7 @@ class _Attention:
         return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> TensorSize | None:
-        """Return the mask of a fused kernel, one number per pair and, with a bias, per head; None if there is no
-        mask."""
+        """Return the mask of a fused kernel, if any: one number per pair and, with a bias, per head."""
         bias = self.bias()
         if bias is None:
             causal = self.config.pattern.is_causal_within(self.setting.seq_len)
@@ -250,25 +237,21 @@ class _Attention:
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Record readable attention: scores, soft cap, mask, softmax and dropout, and the product with the values."""
         saved, setting, width = self.saved, self.setting, q.storage.width
-        bias = self.bias()
-        if self.config.relative_position_vectors is not None:
-            self.shaw_scores(self.config.relative_position_vectors, q)
+        bias, vectors = self.bias(), self.config.relative_position_vectors
+        if vectors is not None:
+            self.shaw_scores(vectors, q)
         saved.keep(q.stacked(setting), k.spread(setting, q.count))
         if self.config.soft_cap is not None:
             saved.keep(TensorSize(setting.pairs * q.count, width))  # tanh keeps its output
         saved.keep(TensorSize(setting.pairs, FLAG))  # masking keeps the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
         saved.keep(cast(weights, setting.matmul_bytes), v.spread(setting, q.count))
-        if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.on_values:
-            self.shaw_product(
-                self.config.relative_position_vectors,
-                self.shaw_sums(self.config.relative_position_vectors, q, weights.width),
-            )
+        if vectors is not None and vectors.on_values:
+            self.shaw_product(vectors, self.shaw_sums(vectors, q, weights.width))
         return q.new(setting, width, head_major=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
-        """Record q·a for every relative position vector a (Shaw et al., 2018), and the index that selects one per
-        pair."""
+        """Record q·a for every vector a (Shaw et al., 2018), and the index that selects one per pair."""
         self.shaw_product(config, q.flat(self.setting))
         self.saved.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
@@ -279,6 +262,5 @@ class _Attention:
     def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
         """Record a matrix product with the relative position vectors, which keeps its other factor."""
         self.saved.keep(cast(factor, self.setting.matmul_bytes))
-        record_weight_copy(
-            self.saved, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)
-        )
+        width = self.config.head_width(self.model.d_model)
+        record_weight_copy(self.saved, self.setting, (2 * config.max_distance + 1) * width)

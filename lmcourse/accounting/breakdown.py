@@ -39,9 +39,5 @@ class Breakdown(Generic[Number]):
         return Breakdown({name: size * factor for name, size in self.parts.items()})
 
     def only(self, *names: str) -> Breakdown[Number]:
-        """Return a breakdown with only these parts.
-
-        Raises:
-            KeyError: a part does not exist.
-        """
+        """Return a breakdown with only these parts; raise KeyError if one does not exist."""
         return Breakdown({name: self.parts[name] for name in names})

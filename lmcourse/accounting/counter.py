@@ -36,16 +36,13 @@ def counted_flops(
     source: int | None = None,
     backward: bool = False,
 ) -> Breakdown[int]:
-    """Count the FLOPs of a pass through a configuration's model, on the meta device.
+    """Count the FLOPs of a pass through a configuration's model on the meta device, which needs no memory.
 
     Args:
-        config: the model; counting it needs no memory.
+        config: the model.
         batch, seq_len: number of sequences, and tokens per sequence (for an encoder–decoder, per target).
         source: tokens per source text of an encoder–decoder.
-        backward: whether to count the backward pass to all parameters, too.
-
-    Returns:
-        FLOPs under "forward" and, if `backward` is set, also under "backward".
+        backward: as in `count_flops`.
     """
     with torch.device("meta"):
         tokens = torch.zeros(batch, seq_len, dtype=torch.long)
@@ -59,14 +56,11 @@ def counted_flops(
 
 
 def count_flops(run: Callable[[], Tensor], *, backward: bool = False) -> Breakdown[int]:
-    """Count the FLOPs of the matrix products in any computation.
+    """Count the FLOPs of the matrix products in any computation: under "forward" and, if asked for, under "backward".
 
     Args:
         run: runs the computation and returns a tensor.
         backward: whether to count the backward pass from the sum of that tensor, too.
-
-    Returns:
-        FLOPs under "forward" and, if `backward` is set, also under "backward".
     """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         result = run()

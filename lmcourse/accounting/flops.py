@@ -154,7 +154,7 @@ def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> B
     depend on the length of the text, because `RelativePositionVectors` multiplies before it selects the distances."""
     if config.relative_position_vectors is None:
         return Breakdown({})
-    vectors = (1 + config.relative_position_vectors.on_values) * (2 * config.relative_position_vectors.max_distance + 1)
+    vectors = config.relative_position_vectors.count
     return Breakdown({"relative positions": 2 * tokens * config.heads * config.head_width(d_model) * vectors})
 
 
@@ -162,11 +162,7 @@ def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> B
 def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: Pairs = "all") -> int:
     """Return the number of pairs of `seq_len` new queries and their keys, per head and sequence.
 
-    Args:
-        pattern: which keys each query sees.
-        seq_len: number of new tokens.
-        past: number of earlier tokens in the KV cache.
-        pairs: "all" pairs passed to attention, or only the "visible" pairs.
+    `past` is the number of earlier tokens in the KV cache. "all" pairs are those passed to attention.
     """
     if pairs == "all":
         return seq_len * num_key_slots(pattern, seq_len, past)

@@ -175,12 +175,8 @@ def record_norm(
     LayerNorm is one kernel and saves nothing else. On a CPU, RMSNorm is a chain of products, and the product with the
     scale also saves the normalised vector; so does a LayerNorm whose scale is a separate product.
 
-    Args:
-        saved, setting, config: the list to write to, the settings of the run, and the norm.
-        x: the input, or the storage that the input views.
-        tokens: the number of normalised vectors.
-        d: their width.
-        scales: the number of scales if each head has its own.
+    `x` is the input or the storage that the input views, `tokens` the number of normalised vectors, `d` their width,
+    and `scales` the number of scales if each head has its own.
     """
     width = max(x.width, STATISTIC)
     saved.keep(x if x.width == width else TensorSize(tokens * d, width))
@@ -199,24 +195,17 @@ def record_norm(
 
 
 def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, numbers: int) -> TensorSize:
-    """Record the tensor that the derivative of an activation function needs: the input, or the output if that is
-    enough.
+    """Record what the derivative of an activation function needs: the input, or the output if that is enough.
 
-    Args:
-        saved, kind: the list to write to, and the activation function.
-        x: the input, or the storage that the input views.
-        numbers: number of elements of the input.
+    `x` is the input, or the storage that the input views, and `numbers` the number of elements of the input.
     """
     if kind == "identity":
         return x
     y = TensorSize(numbers, x.width)
-    if kind in ("relu", "sigmoid"):
-        saved.keep(y)
-    elif kind == "relu2":
-        # ReLU keeps its output, and the square keeps its input: the same tensor
-        saved.keep(TensorSize(numbers, x.width))
+    if kind == "relu2":
+        saved.keep(TensorSize(numbers, x.width))  # ReLU keeps its output, and the square its input: the same tensor
     else:
-        saved.keep(x)
+        saved.keep(y if kind in ("relu", "sigmoid") else x)
     return y
 
 

@@ -78,10 +78,7 @@ def inference_memory(
     """Return the bytes on each device to generate texts of up to `seq_len` tokens: weights and KV cache.
 
     A key head is never divided: if tensor parallelism has more devices than key heads, some devices hold the same
-        heads.
-
-    Raises:
-        ValueError: as in `cache_bytes`.
+    heads. Errors as in `cache_bytes`.
     """
     weights = BYTES_PER_NUMBER[precision] * count_parameters(config).total / (layout.tensor * layout.pipeline)
     heads = min(layout.tensor, *(layer.attention.key_heads for layer in config.layers))

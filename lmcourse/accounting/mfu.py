@@ -38,8 +38,7 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
             f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) is impossible. Is "
             "it the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
             "device was done (synchronise)? Are FLOPs counted twice, or are the FLOPs of all devices compared with the "
-            "peak of one? "
-            "If the peak was measured: was the machine busy then?"
+            "peak of one? If the peak was measured: was the machine busy then?"
         )
     return share
 
@@ -59,10 +58,7 @@ def throughput_mfu(
     Args:
         tokens_per_second: τ, the rate of all devices together.
         flops_per_token: model FLOPs of training per token, about 6 per parameter.
-        accelerator, precision, devices: as in `mfu`.
-
-    Raises:
-        ValueError: as in `mfu`.
+        accelerator, precision, devices: as in `mfu`, which also raises the errors.
     """
     return mfu(flops_per_token * tokens_per_second, 1.0, accelerator, precision, devices=devices)
 
@@ -114,8 +110,7 @@ class Cluster:
     def energy(self, flops: float) -> float:
         """Return the energy in kWh of the devices at their power limit, without hosts, network and cooling.
 
-        Raises:
-            ValueError: the power limit is not known.
+        If the power limit is not known, ValueError is raised.
         """
         if self.accelerator.power is None:
             raise ValueError(f"the power limit of {self.accelerator.title} is not known")

@@ -65,18 +65,15 @@ ONE_DEVICE = Layout()
 
 
 def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
-    """Check that every device gets whole heads and the same number of hidden features.
+    """Raise ValueError unless every device gets whole heads and the same number of hidden features.
 
     If there are fewer key heads than devices, each head is copied to the same number of devices, as inference servers
     do.
-
-    Raises:
-        ValueError: a part of a layer cannot be divided evenly.
     """
     for index, layer in enumerate(config.layers):
-        heads, key_heads, width = layer.attention.heads, layer.attention.key_heads, layer.feed_forward.width
+        key_heads = layer.attention.key_heads
         cut = {} if tensor % key_heads == 0 else {"key heads": key_heads}
-        sizes = {"heads": heads, **cut, "hidden features": width}
+        sizes = {"heads": layer.attention.heads, **cut, "hidden features": layer.feed_forward.width}
         for what, size in sizes.items():
             if size % tensor:
                 raise ValueError(
@@ -186,11 +183,7 @@ class PipelineTask:
 
 
 def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
-    """Return the order of passes in every stage, for "gpipe" (Huang et al., 2019) or "1f1b" (Narayanan et al., 2021).
-
-    Raises:
-        ValueError: the schedule is unknown.
-    """
+    """Return each stage's order of passes: GPipe (Huang et al., 2019) or 1F1B (Narayanan et al., 2021)."""
     if schedule not in SCHEDULES:
         raise ValueError(f"there is no schedule {schedule!r}; choose from {', '.join(SCHEDULES)}")
     orders = []
@@ -206,14 +199,12 @@ def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward
     """Return the time of each pass, if each stage keeps to its order and no pass starts before its inputs exist.
 
     A forward pass needs the forward pass of the previous stage. A backward pass needs the backward pass of the next
-    stage or, in the last stage, the forward pass of the same micro-batch.
+    stage or, in the last stage, the forward pass of the same micro-batch. If the stages wait for each other forever,
+    ValueError is raised.
 
     Args:
         orders: for each stage, the names of its passes in order.
         forward, backward: the time of a pass.
-
-    Raises:
-        ValueError: the stages wait for each other forever.
     """
     ends: dict[tuple[int, str], float] = {}
     tasks: list[PipelineTask] = []
@@ -246,9 +237,7 @@ def _ready(ends: dict[tuple[int, str], float], stage: int, name: str, last: int)
 
 
 def max_alive(order: Sequence[str]) -> int:
-    """Return the largest number of micro-batches whose activations a stage holds at once: the forward pass is done, the
-    backward pass is not.
-    """
+    """Return the most micro-batches that a stage holds: the forward pass is done, the backward pass is not."""
     alive = most = 0
     for name in order:
         alive += 1 if name.startswith("F") else -1

@@ -95,13 +95,8 @@ def _position_bias(config: TransformerConfig) -> int:
 
 def _relative_positions(config: AttentionConfig, d_model: int) -> int:
     """Count Shaw's vectors for the distances −max_distance … max_distance, on keys and perhaps on values."""
-    if config.relative_position_vectors is None:
-        return 0
-    return (
-        (1 + config.relative_position_vectors.on_values)
-        * (2 * config.relative_position_vectors.max_distance + 1)
-        * config.head_width(d_model)
-    )
+    vectors = config.relative_position_vectors
+    return 0 if vectors is None else vectors.count * config.head_width(d_model)
 
 
 def _norm(config: NormConfig, features: int) -> int:

@@ -116,11 +116,7 @@ activations.
 
 
 def find_recipe(name: str) -> PrecisionRecipe:
-    """Return the recipe with this name.
-
-    Raises:
-        ValueError: no recipe has this name; the message lists all names.
-    """
+    """Return the recipe with this name; raise ValueError, which lists all names, if there is none."""
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}: choose from {', '.join(RECIPES)}")
     return RECIPES[name]

@@ -196,9 +196,6 @@ class SimulatedDevice:
         seconds: duration of the first run, the second run, … on the device; all further runs take as long as the last.
         launch: seconds that the CPU takes to submit a run.
         room: number of runs that the queue holds; if it is full, the CPU waits. A GPU's queue holds about a thousand.
-
-    Raises:
-        ValueError: there are no runs, the queue has no capacity, or a time is negative.
     """
 
     def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:

@@ -137,9 +137,7 @@ class TrainingRun:
 def account(workload: Workload) -> ModelCost:
     """Compute the costs of a workload that do not depend on hardware.
 
-    Raises:
-        TypeError: the argument is not a `Workload`.
-        ValueError: a size is impossible.
+    Anything but a `Workload` raises TypeError, and an impossible size raises ValueError.
     """
     check_type("workload", workload, Workload, 'such as Workload(config, 1, 2048, find_recipe("mixed"))')
     config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe
@@ -170,8 +168,7 @@ def account(workload: Workload) -> ModelCost:
 def estimate_performance(workload: Workload, accelerator: Accelerator) -> Performance:
     """Estimate the limits of a workload on this hardware: batches, MFU, times.
 
-    Raises:
-        ValueError: the accelerator cannot compute in the recipe's format.
+    An accelerator that cannot compute in the recipe's format raises ValueError.
     """
     config, precision, room = workload.config, workload.recipe.matmul_precision, accelerator.memory
     best = roofline_mfu(config, workload.batch, workload.seq_len, accelerator, precision)
@@ -187,12 +184,8 @@ def estimate_performance(workload: Workload, accelerator: Accelerator) -> Perfor
         )
     if workload.writes:
         write = largest_inference_batch(config, workload.seq_len, room, precision=precision, layout=workload.layout)
-        prefill = _time(
-            workload,
-            accelerator,
-            forward_operations(config, workload.batch, workload.seq_len, precision=precision),
-            workload.seq_len,
-        )
+        first = forward_operations(config, workload.batch, workload.seq_len, precision=precision)
+        prefill = _time(workload, accelerator, first, workload.seq_len)
         step = forward_operations(config, workload.batch, 1, past=workload.seq_len, precision=precision)
         decode = _time(workload, accelerator, step, 1)
     return Performance(train, write, best, prefill, decode)
@@ -213,8 +206,7 @@ def _time(
 def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
     """Estimate a whole training run at a given MFU.
 
-    Raises:
-        ValueError: MFU is not between 0 and 1, or the accelerator cannot compute in the recipe's format.
+    An MFU that is not between 0 and 1, or a format that the accelerator lacks, raises ValueError.
     """
     cluster = Cluster(accelerator, workload.layout.devices, mfu, workload.recipe.matmul_precision)
     per_text = training_flops(workload.config, 1, workload.seq_len).model.total

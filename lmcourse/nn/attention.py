@@ -95,11 +95,7 @@ class AttentionConfig:
         return self.heads if self.kv_heads is None else self.kv_heads
 
     def head_width(self, d_model: int) -> int:
-        """Return a head's width in a model of this width.
-
-        Raises:
-            ValueError: the heads do not divide the width.
-        """
+        """Return a head's width in a model of this width; raise ValueError if the heads do not divide it."""
         if self.d_head is not None:
             return self.d_head
         if d_model % self.heads:
@@ -158,15 +154,14 @@ class Attention(nn.Module):
         """Run unfused attention, step by step, which soft caps and relative position vectors need."""
         visible, bias = context.mask(self.pattern, key_positions)
         relative = self.relative_position_vectors
-        if relative is None:
-            weights = attention_weights(q, k, visible, bias, scale=self.scale, soft_cap=self.soft_cap)
-            return weighted_values(F.dropout(weights, self.dropout, self.training), v)
-        index = relative.index(context.positions, key_positions)
-        scores = relative.scores(q, index) * self.scale
-        bias = scores if bias is None else scores + bias
+        if relative is not None:
+            index = relative.index(context.positions, key_positions)
+            scores = relative.scores(q, index) * self.scale
+            bias = scores if bias is None else scores + bias
         weights = attention_weights(q, k, visible, bias, scale=self.scale, soft_cap=self.soft_cap)
         weights = F.dropout(weights, self.dropout, self.training)
-        return weighted_values(weights, v) + relative.results(weights, index)
+        mixed = weighted_values(weights, v)
+        return mixed if relative is None else mixed + relative.results(weights, index)
 
     def attend_fused(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
@@ -211,9 +206,7 @@ class QKTransform(nn.Module):
         self.norm_q, self.norm_k = (build_head_norm(qk_norm, count, d_head) for count in self.heads)
 
     def forward(self, qk: Float[Tensor, "b h s d"], context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """Return the transformed queries and keys. The input has both in one tensor, because RoPE rotates them in the
-        same way.
-        """
+        """Return the transformed queries and keys, which come in one tensor, because RoPE rotates both alike."""
         if self.norm_before_rotary:
             q, k = torch.split(qk, self.heads, dim=1)
             qk = torch.cat([self.norm_q(q), self.norm_k(k)], dim=1)

@@ -133,14 +133,7 @@ class CrossBlock(nn.Module):
         memory: tuple[Tensor, Tensor],
         visible: Bool[Tensor, "b t"],
     ) -> Float[Tensor, "b s d"]:
-        """Return the residual stream after this block.
-
-        Args:
-            x: the residual stream.
-            context: the context of the decoder's own text.
-            memory: keys and values of the encoder's output (`CrossAttention.project_kv`), b kv t d_head each.
-            visible: True for tokens of the source that are not padding.
-        """
+        """Return the residual stream after this block, b s d; `memory` and `visible` as in `CrossAttention`."""
         attended = self.cross(self.attention(x, context), memory, visible)
         result: Tensor = self.feed_forward(attended)
         return result

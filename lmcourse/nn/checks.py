@@ -6,31 +6,19 @@ from typing import Any, get_args
 
 
 def check_choice(what: str, value: object, choices: Any) -> None:
-    """Check that a value is one of the choices of a `Literal`.
-
-    Raises:
-        ValueError: the value is none of the choices.
-    """
+    """Raise ValueError unless a value is one of the choices of a `Literal`."""
     if value not in get_args(choices):
         raise ValueError(f"there is no {what} {value!r}; choose from {', '.join(map(repr, get_args(choices)))}")
 
 
 def check_type(what: str, value: object, kind: type, hint: str) -> None:
-    """Check that a value has a type; the hint in the message says what to pass instead.
-
-    Raises:
-        TypeError: it has another type.
-    """
+    """Raise TypeError, with a hint on what to pass instead, unless a value has a type."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise TypeError(f"{what} must be {article} {kind.__name__}, not {type(value).__name__}: {hint}")
 
 
 def check_probability(what: str, value: float) -> None:
-    """Check that a dropout probability is valid.
-
-    Raises:
-        ValueError: it is below 0 or at least 1.
-    """
+    """Raise ValueError unless a dropout probability is at least 0 and below 1."""
     if not 0 <= value < 1:
         raise ValueError(f"{what} must be at least 0 and below 1, not {value}")

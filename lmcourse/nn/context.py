@@ -20,18 +20,12 @@ class KVCache(Protocol):
     def begin(
         self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None
     ) -> tuple[Int[Tensor, "b s"], bool]:
-        """Begin a forward pass.
-
-        Returns:
-            The tokens' positions (by default after those of earlier tokens), and whether they are `unpadded`.
-        """
-        ...
+        """Begin a forward pass; return the tokens' positions (by default after earlier ones), and `unpadded`."""
 
     def append(
         self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
     ) -> tuple[Float[Tensor, "b kv t d"], Float[Tensor, "b kv t d"], Int[Tensor, "b t"]]:
         """Store a layer's new keys and values; return all keys, values and positions that the new tokens may see."""
-        ...
 
 
 @dataclass
@@ -61,15 +55,11 @@ class ForwardContext:
 
     @property
     def shared_positions(self) -> Int[Tensor, "b_or_1 s"]:
-        """The positions. If all rows are equal, only one is returned, so that results that depend on it are computed
-        once.
-        """
+        """The positions; only one row if all rows are equal, so that what depends on it is computed once."""
         return self.positions[:1] if self.unpadded else self.positions
 
     def cos_sin(self, rotary: Rotary) -> tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]]:
-        """Return the cosines and sines of a rotation at the tokens' positions, computed once for all layers that
-        share it.
-        """
+        """Return cosines and sines of a rotation at the tokens' positions, computed once for all layers."""
         key = (rotary.config, rotary.width)
         if key not in self._cos_sin:
             self._cos_sin[key] = rotary.cos_sin(self.shared_positions)

@@ -103,10 +103,9 @@ class Embedding(nn.Module):
     def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b_or_1 s"]) -> Float[Tensor, "b s d"]:
         """Return the tokens' vectors. A single row of positions is used for every text.
 
-        Raises:
-            ValueError: a token is not in the vocabulary, or a position has no learned vector. This is checked only on a
-                CPU. Reading numbers from a GPU would mean waiting for it, so there torch itself raises an error.
-                `check_seq_len` works without reading positions.
+        A token outside the vocabulary, or a position without a learned vector, raises ValueError, but only on a CPU.
+        Reading numbers from a GPU would mean waiting for it, so there torch itself raises an error. `check_seq_len`
+        works without reading positions.
         """
         try:
             x: Tensor = self.project(self.tokens(tokens)) * self.scale
@@ -127,11 +126,7 @@ class Embedding(nn.Module):
         return result
 
     def check_seq_len(self, tokens: int) -> None:
-        """Check that the model can read a text of this many tokens.
-
-        Raises:
-            ValueError: there are fewer learned positions.
-        """
+        """Raise ValueError if a text of this many tokens has more tokens than there are learned positions."""
         if self.max_positions is not None and tokens > self.max_positions:
             raise ValueError(f"a text of {tokens} tokens is longer than the {self.max_positions} learned positions")
 

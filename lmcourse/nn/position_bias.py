@@ -64,9 +64,8 @@ class RelativePositionBiasConfig:
         one_way = self.buckets if self.causal else self.buckets // 2
         if one_way < 2 or self.max_distance <= one_way // 2 or (not self.causal and self.buckets % 2):
             raise ValueError(
-                "each direction needs the same number of buckets, at least 2, and a "
-                "max_distance above half that number; "
-                f"got {self.buckets} buckets and a max_distance of {self.max_distance}"
+                "each direction needs the same number of buckets, at least 2, and a max_distance above half that "
+                f"number; got {self.buckets} buckets and a max_distance of {self.max_distance}"
             )
 
 
@@ -106,9 +105,7 @@ class RelativePositionBias(nn.Module):
 
 
 def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) -> Int[Tensor, "*shape"]:
-    """Return the bucket of each distance (query − key): each small distance has its own bucket, and large distances
-    share logarithmic ranges.
-    """
+    """Return the bucket of each distance (query − key): of its own if small, of a logarithmic range if large."""
     count = config.buckets if config.causal else config.buckets // 2
     future = 0 if config.causal else (distance < 0) * count
     distance = distance.clamp(min=0) if config.causal else distance.abs()
@@ -134,6 +131,11 @@ class RelativePositionVectorsConfig:
         if self.max_distance < 1:
             raise ValueError(f"max_distance must be at least 1, not {self.max_distance}")
 
+    @property
+    def count(self) -> int:
+        """The number of vectors on keys and values together."""
+        return (1 + self.on_values) * (2 * self.max_distance + 1)
+
 
 class RelativePositionVectors(nn.Module):
     """Add q·a to the scores, and the weighted sum of a′ to the results; all heads share the vectors."""
@@ -150,9 +152,7 @@ class RelativePositionVectors(nn.Module):
         return distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
     def scores(self, q: Float[Tensor, "b h s d"], index: Int[Tensor, "b s t"]) -> Float[Tensor, "b h s t"]:
-        """Return q·a for every pair. It is computed for each of the 2k + 1 vectors and then selected, so there is no s
-        × t × d tensor.
-        """
+        """Return q·a for every pair, selected from q·a for each vector, so that there is no s × t × d tensor."""
         per_vector = einsum(q, self.keys.weight, "b h s d, r d -> b h s r")
         return per_vector.gather(-1, index[:, None].expand(-1, q.shape[1], -1, -1))
 

@@ -36,10 +36,8 @@ class Llama3RopeScaling:
 
     def __post_init__(self) -> None:
         if self.factor <= 0 or self.original_context < 1 or not 0 < self.low_freq_factor <= self.high_freq_factor:
-            raise ValueError(
-                "Llama 3's RoPE scaling needs factor > 0, original_context >= 1 and "
-                "0 < low_freq_factor <= high_freq_factor"
-            )
+            limits = "factor > 0, original_context >= 1 and 0 < low_freq_factor <= high_freq_factor"
+            raise ValueError(f"Llama 3's RoPE scaling needs {limits}")
 
     @property
     def attention_scaling(self) -> float:
@@ -130,10 +128,8 @@ class LongRope:
         if self.factor < 1 or self.original_context < 2 or min(*self.short_factor, *self.long_factor, 1.0) <= 0:
             raise ValueError("LongRoPE needs factor >= 1, original_context >= 2 and positive divisors")
         if len(self.short_factor) != len(self.long_factor):
-            raise ValueError(
-                "LongRoPE needs two lists of equal length, "
-                f"not {len(self.short_factor)} and {len(self.long_factor)} divisors"
-            )
+            short, long = len(self.short_factor), len(self.long_factor)
+            raise ValueError(f"LongRoPE needs two lists of equal length, not {short} and {long} divisors")
 
     @property
     def attention_scaling(self) -> float:

@@ -48,8 +48,7 @@ class RotaryConfig:
     def width(self, d_head: int) -> int:
         """Return the number of rotated features per head, an even number.
 
-        Raises:
-            ValueError: the number of rotated features is 0 or odd, or LongRoPE's lists do not fit the heads.
+        If the number is 0 or odd, or LongRoPE's lists do not fit the heads, ValueError is raised.
         """
         width = int(d_head * self.fraction + 1e-6)  # + 1e-6 because of rounding: 49 · (1/49) is below 1
         if width < 2 or width % 2:
