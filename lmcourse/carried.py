@@ -22,9 +22,6 @@ def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
     Args:
         named: the requested folder; by default the current folder, or a folder that contains it.
         carried: the folder with the wheel's notebooks, which does not exist in a clone.
-
-    Raises:
-        CourseError: there is no course folder, and none can be created.
     """
     if not carried.is_dir():
         return find_root(named)

@@ -150,8 +150,7 @@ def routes_text(link: Callable[[Chapter], str]) -> str:
 def find_chapter(name: str) -> Chapter:
     """Return the chapter with this id, number ("01" or "1") or topic.
 
-    Raises:
-        CourseError: there is no such chapter; the message lists similar names.
+    An unknown name raises CourseError, which lists similar names.
     """
     for chapter in CHAPTERS:
         if name in (chapter.id, chapter.topic, chapter.number, chapter.number.lstrip("0")):

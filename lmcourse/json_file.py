@@ -41,11 +41,7 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
 
 
 def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None:
-    """Check that a file can be read, and is not a pointer left by `git clone` without Git LFS.
-
-    Raises:
-        CourseError: the file cannot be read or is a pointer; the message says what to do.
-    """
+    """Raise CourseError unless a file can be read, and is not a pointer left by `git clone` without Git LFS."""
     try:
         if path.exists() and not path.is_file():
             raise error(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}, not a file")

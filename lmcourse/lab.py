@@ -39,15 +39,8 @@ def main(args: Sequence[str] = (), named: Path | None = None) -> int:
     except CourseError as error:
         print(error, file=sys.stderr)
         return 2
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    arguments = jupyter_arguments(
-        args,
-        notebooks,
-        env=os.environ,
-        platform=sys.platform,
-        is_root=is_root,
-        page=write_welcome(notebooks).name,
-    )
+    is_root, page = hasattr(os, "geteuid") and os.geteuid() == 0, write_welcome(notebooks).name
+    arguments = jupyter_arguments(args, notebooks, env=os.environ, platform=sys.platform, is_root=is_root, page=page)
     os.environ.update(environment(os.environ))
     os.chdir(course)  # nbgrader reads nbgrader_config.py from the server's working folder
 
@@ -72,8 +65,7 @@ def jupyter_arguments(
     Args:
         args: options from the user.
         notebooks: the folder that JupyterLab shows.
-        env: environment variables.
-        platform: the value of `sys.platform`.
+        env, platform: environment variables, and the value of `sys.platform`.
         is_root: whether the user is root, which Jupyter rejects by default.
         page: the notebook to open, relative to `notebooks`.
     """

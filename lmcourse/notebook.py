@@ -36,10 +36,8 @@ __all__ = ["check", "explore", "hint", "predict", "start"]
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     """Return a figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
 
-    If possible, a control starts at the default of the function's parameter.
-
-    Raises:
-        TypeError: a control is not a parameter of `draw`.
+    If possible, a control starts at the default of the function's parameter. A control that is no parameter of `draw`
+    raises TypeError.
     """
     from lmcourse.widgets import explorer  # imported here because grading does not draw and so does not need Matplotlib
 
@@ -52,8 +50,7 @@ NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict
 def start(chapter: str) -> None:
     """Prepare a notebook: fixed random seeds, figures with descriptions, and protected names.
 
-    Raises:
-        CourseError: the chapter does not exist, and the folder has no exercises of a teacher.
+    CourseError is raised if the chapter does not exist, and the folder has no exercises of a teacher.
     """
     if not exercises_here():
         exercises_of(find_chapter(chapter))

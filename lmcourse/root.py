@@ -12,15 +12,12 @@ CARRIED = Path(__file__).parent / "course_folder"
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
-    """Return the course's folder.
+    """Return the course's folder, or raise CourseError.
 
     Args:
         named: the requested folder, which must be a course folder.
         here: where to start looking upwards; by default the current folder.
         checkout: where to look last: the checkout that this package is installed from.
-
-    Raises:
-        CourseError: there is no course folder.
     """
     if named is not None:
         if not is_root(named):

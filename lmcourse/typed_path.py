@@ -11,9 +11,8 @@ from lmcourse.errors import CourseError
 def typed_path(text: str) -> Path:
     """Return the path that a user typed.
 
-    Raises:
-        CourseError: the text is empty, which for Python is the current folder, but is more likely an unset variable.
-            Also raised if the path has a control character, such as a line break, or is a link to itself.
+    CourseError is raised if the text is empty, which for Python is the current folder, but is more likely an unset
+    variable, if it has a control character, such as a line break, or if it is a link to itself.
     """
     if not text.strip():
         raise CourseError("a path is empty (is a variable not set?): give a path, or write . for the current folder")

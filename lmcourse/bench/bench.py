@@ -140,10 +140,7 @@ def measure_decoding_step(
 
 
 def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None:
-    """Return the peak of allocated bytes in a training step, including weights, gradients and moments.
-
-    Return None on a device whose memory PyTorch does not count.
-    """
+    """Return the peak of allocated bytes in a training step with its states; None if PyTorch does not count them."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
     def step() -> None:

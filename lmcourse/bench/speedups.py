@@ -75,9 +75,7 @@ class Speedup:
 
 
 def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimization]:
-    """Return the optimizations by name, in the order in which they are tried. On a CPU torch.compile is left out,
-    because it takes 40 s.
-    """
+    """Return the optimizations by name, in the order of trial; without torch.compile on a CPU, where it takes 40 s."""
     steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
         "fused optimizer": lambda setup: replace(setup, fused_optimizer=True),

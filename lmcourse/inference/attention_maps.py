@@ -19,11 +19,9 @@ def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tenso
     """Return the attention weights of each token (row) on each token (column) in every layer and head.
 
     Args:
-        model: a model whose layers have the same number of heads, and no relative position vectors.
+        model: a model whose layers have the same number of heads. With relative position vectors (Shaw et al., 2018),
+            it raises ValueError.
         tokens: the tokens of one text, at most as long as the model's context.
-
-    Raises:
-        ValueError: a layer has relative position vectors (Shaw et al., 2018).
     """
     maps: list[Tensor] = []
     layers = [module for module in model.modules() if isinstance(module, Attention)]

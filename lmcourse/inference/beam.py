@@ -96,7 +96,6 @@ class _Search:
         self.found: list[Hypothesis] = []
 
     def run(self) -> list[Hypothesis]:
-        """Run the search and return the finished texts, best first."""
         for length in range(1, self.max_new_tokens + 1):
             parents, tokens = self.extend(self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1))
             if self.is_done():
@@ -137,8 +136,8 @@ class _Search:
         del self.found[self.beams :]
 
     def is_done(self) -> bool:
-        """Return True if no open beam can become one of the best texts. A beam's probability only falls, and the
-        longest text has the largest penalty.
+        """Return True if no open beam can become one of the best: its probability only falls, and the longest text has
+        the largest penalty.
         """
         if not self.open:
             return True

@@ -72,11 +72,8 @@ class Cache:
     ) -> tuple[Int[Tensor, "b s"], bool]:
         """Prepare a pass. The model calls this once, before its layers.
 
-        Returns:
-            The tokens' positions, and whether they are the same in every row, without padding.
-
-        Raises:
-            ValueError: there are more tokens than the capacity, or the number of texts has changed.
+        Returns the tokens' positions, and whether they are the same in every row, without padding. More tokens than the
+        capacity, or another number of texts, raise ValueError.
         """
         rows, count = tokens.shape
         self._check(rows, count)
@@ -106,11 +103,7 @@ class Cache:
     def append(
         self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
     ) -> tuple[Float[Tensor, "b kv t d"], Float[Tensor, "b kv t d"], Int[Tensor, "b t"]]:
-        """Store a layer's new keys and values.
-
-        Returns:
-            All keys and values that the new tokens may see, and their positions.
-        """
+        """Store a layer's new keys and values; return all that the new tokens may see, and their positions."""
         layout = self._layout_of[layer]
         memory = self._memory[layer] = _widen(self._memory[layer], k, layout.width)
         return layout.write(memory[0], k.detach()), layout.write(memory[1], v.detach()), layout.key_positions
@@ -128,11 +121,9 @@ class Cache:
         self._next = None if self._next is None else self._next[rows]
 
     def to_static(self) -> StaticCache:
-        """Return a `StaticCache` with the same memory, whose tensors keep their shapes. Do not use this cache
-        afterwards.
+        """Return a `StaticCache` with the same memory, whose tensors keep their shapes. Do not use this cache any more.
 
-        Raises:
-            ValueError: the cache has no capacity, so its memory would have to grow; or it has not read a prompt yet.
+        A cache without a capacity, whose memory would have to grow, or without a prompt raises ValueError.
         """
         memory = [pair for pair in self._memory if pair is not None]
         if self.capacity is None or len(memory) < len(self._memory):
@@ -153,8 +144,7 @@ class Cache:
 
 
 def _widen(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Return a layer's memory, enlarged with zeros. An empty slot has weight 0, but 0 times random bytes could be
-    NaN."""
+    """Return a layer's memory, enlarged with zeros: an empty slot has weight 0, but 0 times NaN is NaN."""
     if memory is not None and memory[0].shape[2] >= width:
         return memory
     rows, heads, _, d_head = like.shape

@@ -82,7 +82,7 @@ class GrowingBuffer(CacheLayout):
         self._new = slice(0, 0)
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
-        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass."""
         rows, count = positions.shape
         self._new = slice(self.length, self.length + count)
         self.length += count
@@ -97,7 +97,7 @@ class GrowingBuffer(CacheLayout):
         self.key_positions = self._positions[:, : self.length]
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return the keys or values at `key_positions`."""
+        """Store the keys or values of this pass."""
         memory[:, :, self._new] = new
         return memory[:, :, : self.length]
 
@@ -106,18 +106,14 @@ class RingBuffer(CacheLayout):
     """A ring buffer of the last tokens that a query can see (sliding windows). Padding is not stored.
 
     Args:
-        pattern: the attention pattern of the layer.
+        pattern: the attention pattern of the layer, which must have a limited span.
         capacity: the length of the longest text in tokens, or None.
-
-    Raises:
-        ValueError: the pattern looks back without limit.
     """
 
     ring = True
 
     def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
-        if pattern.span is None:
-            raise ValueError(f"{pattern.kind} attention has no limited window, so it needs all keys")
+        assert pattern.span is not None, "only a limited window has a ring buffer"
         super().__init__(pattern.span if capacity is None else min(pattern.span, capacity))
         self.chunked = pattern.kind == "chunk"
         self._one: int | None = None  # the slot of a single token, the same in every row
@@ -126,7 +122,7 @@ class RingBuffer(CacheLayout):
         self._first = True  # True if nothing was stored before this pass
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
-        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass."""
         self._first = self._positions.numel() == 0
         if self._first:
             self._positions = positions.new_full((positions.shape[0], self.width), PADDING_POSITION)
@@ -148,8 +144,7 @@ class RingBuffer(CacheLayout):
         return torch.arange(rows, device=device).repeat_interleave(kept), column
 
     def _begin_one(self, positions: Int[Tensor, "b 1"], start: int) -> None:
-        """Assign slots in an ordinary decoding step. Only slots that the token sees are returned, so no mask is
-        needed."""
+        """Assign slots in a decoding step. Only slots that the token sees are returned, so no mask is needed."""
         self._one = start % self.width
         self._positions[:, self._one] = positions[:, 0]
         seen = self._one + 1 if self.chunked else min(start + 1, self.width)
@@ -165,7 +160,7 @@ class RingBuffer(CacheLayout):
         self._positions[rows, kept % self.width] = kept
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return the keys or values at `key_positions`."""
+        """Store the keys or values of this pass."""
         if self._one is not None:
             memory[:, :, self._one] = new[:, :, 0]
             return memory[:, :, : self.key_positions.shape[1]]

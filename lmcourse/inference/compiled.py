@@ -27,7 +27,6 @@ class NoCompilerError(RuntimeError):
     """A decoding step could not be compiled."""
 
     def __init__(self) -> None:
-        """Create the error, with a line that says what to do."""
         super().__init__(
             "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
             "Install one, or do without compiling"
@@ -52,12 +51,8 @@ class CompiledStep:
     def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
         """Return a function that maps the next token of every text to the logits of the token after it.
 
-        Args:
-            session: a session of this model with a capacity, which has read the prompts. Do not use it afterwards.
-
-        Raises:
-            ValueError: the session belongs to another model, or has no capacity. The returned function raises
-                NoCompilerError if there is no compiler.
+        The session must be one of this model, with a capacity, and have read the prompts; otherwise ValueError is
+        raised. Do not use it afterwards. The returned function raises NoCompilerError if there is no compiler.
         """
         if session.model is not self.model:
             raise ValueError("this step was compiled for another model: make a CompiledStep for this one")
@@ -119,7 +114,5 @@ def _unguarded(guards: Sequence[Any]) -> list[bool]:
 
 
 def compiled_capacity(tokens: int) -> int:
-    """Return the capacity to compile for, in tokens: a power of two, so that texts of similar lengths share a
-    program.
-    """
+    """Return the capacity to compile for: a power of two, so that texts of similar lengths share a program."""
     return max(MIN_COMPILED_CAPACITY, 1 << (tokens - 1).bit_length())

@@ -90,11 +90,7 @@ def next_logits(
     kv_cache: KVCache,
     memory: EncoderMemory | None,
 ) -> Float[Tensor, "b v"]:
-    """Return the logits of the token after the last column of `tokens`.
-
-    Raises:
-        ValueError: the model is an encoder–decoder, and there is no memory of source texts.
-    """
+    """Return the logits of the token after the last column; an encoder–decoder without memory raises ValueError."""
     if isinstance(model, EncoderDecoder):
         if memory is None:
             raise ValueError("an encoder–decoder reads source texts, but this session has none: pass sources")
@@ -134,12 +130,10 @@ def check_request(
     sources: Sequence[Sequence[int]] | None,
     sampler: Sampler = greedy,
 ) -> None:
-    """Check that the model can continue these prompts.
+    """Raise TypeError or ValueError unless the model can continue these prompts.
 
-    Raises:
-        TypeError: the model, a prompt or the sampler has the wrong type.
-        ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become
-            longer than the model can read.
+    Model, prompts and sampler must have the right types, texts must not be empty or missing, tokens must be in the
+    vocabulary, and no text may become longer than the model can read.
     """
     check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     for name, texts in (("prompts", prompts), ("sources", sources)):

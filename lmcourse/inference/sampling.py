@@ -45,8 +45,7 @@ def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor
 def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"]:
     """Keep the k most likely tokens (Fan et al., 2018): exactly k of them, or all if there are fewer.
 
-    Raises:
-        ValueError: k is below 1.
+    A k below 1 raises ValueError.
     """
     if k < 1:
         raise ValueError(f"top-k keeps at least one token: k must be at least 1, not {k}")

@@ -61,13 +61,9 @@ class StaticCache:
     def begin(
         self, tokens: Int[Tensor, "b 1"], positions: Int[Tensor, "b 1"] | None = None
     ) -> tuple[Int[Tensor, "b 1"], bool]:
-        """Prepare a pass with one token per row.
+        """Prepare a pass with one token per row, without given positions; otherwise ValueError is raised.
 
-        Returns:
-            The tokens' positions, and False: masks are needed, because a step sees unused slots.
-
-        Raises:
-            ValueError: there is more than one token, or positions are given.
+        Returns the tokens' positions, and False: masks are needed, because a step sees unused slots.
         """
         if tokens.shape[1] != 1 or positions is not None:
             raise ValueError("a static cache takes one token at a time, directly after the previous one")
@@ -80,11 +76,7 @@ class StaticCache:
     def append(
         self, layer: int, k: Float[Tensor, "b kv 1 d"], v: Float[Tensor, "b kv 1 d"]
     ) -> tuple[Float[Tensor, "b kv w d"], Float[Tensor, "b kv w d"], Int[Tensor, "b w"]]:
-        """Store a layer's new keys and values.
-
-        Returns:
-            The keys and values in all slots, and their positions: PADDING_POSITION for empty slots.
-        """
+        """Store a layer's new keys and values; return those in all slots, empty ones too, and their positions."""
         layout, (keys, values) = self._layouts[layer], self._memory[layer]
         layout.write(keys, k)
         layout.write(values, v)

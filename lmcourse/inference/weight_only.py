@@ -28,11 +28,7 @@ KERNEL_BLOCK = 32
 
 
 class Bf16Linear(nn.Module):
-    """A linear layer with bf16 weights, 2 bytes each.
-
-    Args:
-        linear: the layer to replace.
-    """
+    """A linear layer with bf16 weights, 2 bytes each, made from the layer to replace."""
 
     weight: Tensor
     bias: Tensor | None
@@ -49,12 +45,9 @@ class Bf16Linear(nn.Module):
 
 
 class Int8Linear(nn.Module):
-    """A linear layer with int8 weights, 1 byte each, and a scale for each output.
+    """A linear layer with int8 weights, 1 byte each, and a scale for each output, made from the layer to replace.
 
     A row of W is scale · w with integers w from −127 to 127, where scale is the largest magnitude of the row ÷ 127.
-
-    Args:
-        linear: the layer to replace.
     """
 
     weight: Tensor
@@ -91,14 +84,7 @@ def narrow_weights(model: Module, format: WeightFormat) -> Module:
     """Return a copy of a model that stores the weights of its linear layers, including the head, in fewer bytes.
 
     The table of token vectors does not change, because a step reads only one row of it for each text. A tied head gets
-    its own matrix. The copy is for inference; it cannot be trained.
-
-    Args:
-        model: the model, which is not changed.
-        format: "bf16" or "int8".
-
-    Raises:
-        ValueError: the format is unknown.
+    its own matrix. The copy is for inference; it cannot be trained. An unknown format raises ValueError.
     """
     check_choice("format", format, WeightFormat)
     # Do not copy the replaced layers, or a large model's weights would be in memory twice.

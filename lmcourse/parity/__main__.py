@@ -16,14 +16,7 @@ from lmcourse.parity.samples import SAMPLES, Sample
 
 
 def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
-    """Return a table of the differences between each converted model and the original, for tiny random models.
-
-    Returns:
-        The table, and True if all rows agree.
-
-    Raises:
-        CourseError: transformers is not installed.
-    """
+    """Return a table of the differences between tiny random models and the originals, and True if all rows agree."""
     version = import_transformers().__version__
     table = Table(title=f"Largest absolute differences from transformers {version}", title_style="")
     table.add_column("model", no_wrap=True)

@@ -57,12 +57,8 @@ Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
 
 @dataclass(frozen=True)
 class Difference:
-    """The first part that differs from the course's version, and its difference.
-
-    Attributes:
-        place: its place in the model, such as "block 2, attention".
-        part: the name of the part.
-        what: a few words on the difference.
+    """The first part that differs from the course's version: its place in the model, such as "block 2, attention", its
+    name, and a few words on the difference.
     """
 
     place: str
@@ -76,22 +72,16 @@ class Difference:
 def first_difference(
     parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Int[Tensor, "b s"]
 ) -> Difference | None:
-    """Return the first sub-layer, from the embedding to the loss, in which a given part differs.
+    """Return the first sub-layer, from the embedding to the loss, in which a given part differs; None if all agree.
 
     Results are compared first. If all results agree, the gradients with respect to all floating-point inputs of a part
-    are compared.
+    are compared. A model without these parts, or a part with an unknown name, raises ValueError.
 
     Args:
         parts: the parts by the names of their exercises, any of `COMPARED`; missing parts are not compared.
         model: a model of the course in the style of LLaMA, such as `load_pretrained().model`: RMSNorm before each
             branch, rotary embeddings, SwiGLU, no biases.
         tokens: the tokens of a text for the model.
-
-    Returns:
-        None if the results and gradients of all parts agree everywhere.
-
-    Raises:
-        ValueError: the model does not have these parts, or a part has an unknown name.
     """
     if unknown := parts.keys() - {*COMPARED}:
         raise ValueError(f"there is no part called {', '.join(sorted(unknown))}; choose from {', '.join(COMPARED)}")

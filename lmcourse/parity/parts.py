@@ -67,11 +67,7 @@ def glu_ffn(
     w_down: Float[Tensor, "d_ff d"],
     kind: str,
 ) -> Float[Tensor, "*batch d"]:
-    """Apply SwiGLU, the only kind of feed-forward layer in these models.
-
-    Raises:
-        ValueError: another kind is requested.
-    """
+    """Apply SwiGLU, the only kind of feed-forward layer in these models; another kind raises ValueError."""
     if kind != "swiglu":
         raise ValueError(f"the course's glu_ffn supports only the kind 'swiglu', not {kind!r}")
     return (F.silu(x @ w_gate) * (x @ w_value)) @ w_down
@@ -85,11 +81,7 @@ def block(
     norm_2: Callable[[Tensor], Tensor],
     parallel: bool,
 ) -> Float[Tensor, "b s d"]:
-    """Apply a serial pre-norm block.
-
-    Raises:
-        ValueError: a parallel block is requested.
-    """
+    """Apply a serial pre-norm block; a parallel one raises ValueError."""
     if parallel:
         raise ValueError("the course's block supports only serial branches")
     x = x + attention(norm_1(x))
@@ -158,11 +150,7 @@ def _block_weights(block: Any) -> dict[str, Tensor]:
 
 
 def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
-    """Return the two layers of a block.
-
-    Raises:
-        ValueError: the block is not serial, or has no gated feed-forward layer.
-    """
+    """Return the two layers of a block; raise ValueError unless it is serial, with gated feed-forward."""
     if not isinstance(block, Block):
         raise ValueError("this model has parallel branches: these parts need serial ones")
     attention, feed_forward = block.attention.layer, block.feed_forward.layer
@@ -172,11 +160,7 @@ def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
 
 
 def norm_scale(norm: Any) -> Tensor:
-    """Return a copy of the scale of an RMSNorm.
-
-    Raises:
-        ValueError: the module is not a norm with a scale.
-    """
+    """Return a copy of the scale of an RMSNorm; raise ValueError if this is no norm with a scale."""
     if not (isinstance(norm, Norm) and norm.weight is not None):
         raise ValueError("these parts need a model with RMSNorm before each branch")
     return _copied(norm.weight)

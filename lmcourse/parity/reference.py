@@ -24,9 +24,6 @@ def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
     """Build the sample's model in `transformers`, in fp32.
 
     Norms and biases are random, too: with their usual 1 and 0, a model that forgets them would give the same results.
-
-    Raises:
-        CourseError: transformers is not installed.
     """
     transformers = import_transformers()
     config = transformers.AutoConfig.for_model(sample.model_type, **sample.settings)
@@ -160,11 +157,7 @@ def our_greedy(model: Model, batch: ParityBatch, count: int) -> list[list[int]]:
 
 
 def import_transformers() -> Any:
-    """Import the package transformers, quiet and offline.
-
-    Raises:
-        CourseError: transformers is not installed.
-    """
+    """Import the package transformers, quiet and offline; raise CourseError if it is not installed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import transformers

@@ -20,8 +20,7 @@ PRETRAINED = ("micro-python-docs",)
 def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
     """Return the folder of a model that ships with the course, in the format of a run for `load_trained_model`.
 
-    Raises:
-        CourseError: no model has this name.
+    An unknown name raises CourseError.
     """
     if name not in PRETRAINED:
         raise CourseError(
@@ -34,11 +33,6 @@ def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
 def load_pretrained(name: str = PRETRAINED[0], *, device: torch.device | None = None) -> TrainedModel:
     """Load a model that ships with the course in evaluation mode, with its tokenizer and the settings of its run.
 
-    Args:
-        name: the name of the model.
-        device: the device for the model; by default the CPU.
-
-    Raises:
-        CourseError: no model has this name, or its files are damaged.
+    The device is the CPU by default. An unknown name, or damaged files, raise CourseError.
     """
     return load_trained_model(pretrained_folder(name), device=device)

@@ -20,10 +20,6 @@ def export_run(run: Path, out: Path) -> None:
     The copy has settings, tokenizer, metrics, the held-out text, and the weights of the checkpoint with the lowest
     validation loss. It gets its name when it is completely on the disk.
 
-    Args:
-        run: the folder of a run of one process.
-        out: the folder of the copy, which must not exist yet.
-
     Raises:
         CourseError: the run does not exist, is damaged, or was written by several processes; or `out` already exists.
     """

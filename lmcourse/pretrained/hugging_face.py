@@ -37,12 +37,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model and its tokenizer from a folder of `transformers`.
+    """A model in evaluation mode, with the dtype of its weights, and its tokenizer, from a folder of `transformers`.
 
-    Attributes:
-        model: the model, in evaluation mode, with the dtype of its weights.
-        tokenizer: the model's tokenizer.
-        stop: the tokens that end a text.
+    `stop` has the tokens that end a text.
     """
 
     model: Transformer
@@ -51,26 +48,21 @@ class PublishedModel:
 
 
 def export_model(trained: TrainedModel, out: Path) -> str:
-    """Write a trained model so that `AutoModelForCausalLM` and `AutoTokenizer` load it.
+    """Write a trained model so that `AutoModelForCausalLM` and `AutoTokenizer` load it; return its family.
 
-    The folder gets its name when it is completely on the disk.
-
-    Args:
-        trained: the trained model of a run.
-        out: the folder, which must not exist yet.
-
-    Returns:
-        The model family of the written folder, such as "llama".
-
-    Raises:
-        CourseError: `out` already exists or cannot be written, or no family can express the model.
+    The folder gets its name when it is completely on the disk. CourseError is raised if it already exists or cannot be
+    written, or if no family can express the model.
     """
     if out.exists():
         raise CourseError(f"{out} already exists: choose another --out")
     try:
         staging = make_staging_folder(out)
         try:
-            _write_model(trained, staging)
+            try:
+                to_hugging_face(trained.model, staging)
+            except CourseError as error:
+                advice = how_to_train_for_export(trained.run, trained.model.config.vocab_size)
+                raise CourseError(f"{error}{advice}") from None
             save_tokenizer(trained.tokenizer, staging / TOKENIZER)
             (staging / TOKENIZER_CONFIG).write_text(json.dumps(_tokenizer_config(trained), indent=2) + "\n")
             family = str(json.loads((staging / CONFIG).read_text())["model_type"])
@@ -80,13 +72,6 @@ def export_model(trained: TrainedModel, out: Path) -> str:
     except OSError as error:
         raise CourseError(f"{out} cannot be written: {error.strerror}") from None
     return family
-
-
-def _write_model(trained: TrainedModel, folder: Path) -> None:
-    try:
-        to_hugging_face(trained.model, folder)
-    except CourseError as error:
-        raise CourseError(f"{error}{how_to_train_for_export(trained.run, trained.model.config.vocab_size)}") from None
 
 
 def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:
@@ -104,15 +89,10 @@ def is_published(folder: Path) -> bool:
 
 
 def load_published_model(folder: Path, *, device: torch.device | None = None) -> PublishedModel:
-    """Load the model and tokenizer from a folder of `transformers`.
+    """Load the model and tokenizer from a folder of `transformers`, written by `export_model` or downloaded.
 
-    Args:
-        folder: a folder with config.json, safetensors and tokenizer.json, written by `export_model` or downloaded from
-            the hub.
-        device: the device for the model; by default the CPU.
-
-    Raises:
-        CourseError: a file is missing or damaged, or the course does not support the model.
+    The folder must have config.json, safetensors and tokenizer.json. If one is missing, damaged or not supported,
+    CourseError is raised. The device is the CPU by default.
     """
     model = from_hugging_face(folder)
     if not isinstance(model, Transformer):
@@ -128,9 +108,6 @@ def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
     """Return the tokens that end a text, from generation_config.json and config.json; there may be none.
 
     If a token is outside the vocabulary, it can never be sampled, and a line on stderr says so, as in transformers.
-
-    Raises:
-        CourseError: a file is damaged, or a value in it is not a token.
     """
     ends: dict[int, None] = {}
     for path in (folder / GENERATION_CONFIG, folder / CONFIG):
@@ -141,12 +118,8 @@ def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
             ends[token] = None
     for token in ends:
         if not 0 <= token < vocab_size:
-            log.warning(
-                "%s: eos_token_id %d is outside the vocabulary of %d tokens, so it never ends a text",
-                folder,
-                token,
-                vocab_size,
-            )
+            outside = f"is outside the vocabulary of {vocab_size} tokens, so it never ends a text"
+            log.warning("%s: eos_token_id %d %s", folder, token, outside)
     return tuple(token for token in ends if 0 <= token < vocab_size)
 
 
