@@ -14,12 +14,7 @@ IGNORE_INDEX = -100
 
 @dataclass(frozen=True)
 class Batch:
-    """Input tokens, and the target for each.
-
-    Attributes:
-        inputs: the input tokens.
-        targets: the next token in the text for every input.
-    """
+    """Input tokens, and for each the next token in the text as its target."""
 
     inputs: Int[Tensor, "b s"]
     targets: Int[Tensor, "b s"]

@@ -75,12 +75,8 @@ def split(corpus: Corpus, held_out: float = 0.1) -> tuple[Corpus, Corpus]:
     The documents with the smallest SHA-256 are held out. This choice is practically random, never changes, and puts all
     copies of a document into the same part. If there is only one document, its end is held out.
 
-    Args:
-        held_out: the fraction of the documents (or of a single document's characters) for validation, between 0 and 1.
-
-    Raises:
-        ValueError: the fraction is not between 0 and 1.
-        CourseError: there is no text.
+    `held_out` is the fraction of the documents (or of a single document's characters), between 0 and 1; otherwise
+    ValueError is raised. A corpus without text raises CourseError.
     """
     if not 0 < held_out < 1:
         raise ValueError(f"held_out must be above 0 and below 1, not {held_out}")

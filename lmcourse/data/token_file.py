@@ -39,14 +39,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Header:
-    """The numbers at the start of a file.
-
-    Attributes:
-        width: bytes per token.
-        count: number of tokens.
-        vocab_size: size of the vocabulary; tokens are 0 to vocab_size − 1.
-        json: length of the tokenizer's JSON in bytes.
-    """
+    """The numbers at the start of a file: bytes per token, tokens, size of the vocabulary, bytes of JSON."""
 
     width: int
     count: int

@@ -60,17 +60,10 @@ class TransformerConfig:
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
             raise ValueError(f"layer {index}: a position bias is shared, so all layers need the same number of heads")
         first = self.layers[0].attention
-        if layer.attention.value_residual and (
-            index == 0 or (first.key_heads, first.head_width(self.d_model)) != (layer.attention.key_heads, width)
-        ):
-            raise ValueError(
-                f"layer {index}: a value residual mixes in the values of layer 0, so "
-                + (
-                    "layer 0 cannot have one"
-                    if index == 0
-                    else "both need the same number of key heads, of the same width"
-                )
-            )
+        same = (first.key_heads, first.head_width(self.d_model)) == (layer.attention.key_heads, width)
+        if layer.attention.value_residual and (index == 0 or not same):
+            why = "both need the same number of key heads, of the same width" if index else "layer 0 cannot have one"
+            raise ValueError(f"layer {index}: a value residual mixes in the values of layer 0, so {why}")
         if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
             raise ValueError(f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use exact ALiBi")
 

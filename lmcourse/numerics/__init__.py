@@ -2,7 +2,6 @@
 
 from lmcourse.numerics.codes import Fields as Fields
 from lmcourse.numerics.codes import Kind as Kind
-from lmcourse.numerics.codes import all_values as all_values
 from lmcourse.numerics.codes import binade as binade
 from lmcourse.numerics.codes import count_between as count_between
 from lmcourse.numerics.codes import decode as decode

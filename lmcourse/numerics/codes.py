@@ -13,9 +13,6 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-import torch
-from torch import Tensor
-
 from lmcourse.numerics.float_formats import FloatFormat
 
 Kind = Literal["zero", "subnormal", "normal", "infinity", "nan"]
@@ -111,14 +108,6 @@ def count_between(low: float, high: float, format: FloatFormat) -> int:
     """Return the number of values between the two roundings of `low` and `high`, without listing them."""
     first, last = _positions(low, high, format)
     return last - first + 1
-
-
-def all_values(format: FloatFormat) -> Tensor:
-    """Return all distinct finite values, ascending, as float64; raise ValueError for formats with over 16 bits."""
-    if format.bits > 16:
-        raise ValueError(f"{format.name} has 2^{format.bits} codes; all_values lists formats of up to 16 bits")
-    values = values_between(-format.max_finite, format.max_finite, format)
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def _kind(magnitude: int, format: FloatFormat) -> Kind:

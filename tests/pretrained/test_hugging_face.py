@@ -13,7 +13,13 @@ import torch
 
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
-from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer, LibraryTokenizer, Tokenizer
+from lmcourse.data.tokenizers import (
+    ByteTokenizer,
+    CharacterTokenizer,
+    LibraryTokenizer,
+    Tokenizer,
+    open_any_tokenizer,
+)
 from lmcourse.errors import CourseError
 from lmcourse.inference.generate import generate
 from lmcourse.models.initialize import initialize
@@ -264,7 +270,7 @@ def test_generation_stops_at_the_models_stop_token(
 @pytest.mark.prove
 def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Path) -> None:
     """Each token alone would decode without its leading space."""
-    tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
+    tokenizer = published(transformers, tmp_path) and open_any_tokenizer(tmp_path / "tokenizer.json")
     tokens = tokenizer.encode("the owl sleeps")
     assert "".join(as_text(tokenizer, tokens)) == "the owl sleeps"
     begin = tokenizer.decode(tokens[:2])

@@ -23,13 +23,9 @@ HEROES = ("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Greta", "Hugo")
 
 @dataclass(frozen=True)
 class Topic:
-    """A place and the words that are used only there.
+    """A place in a paragraph's first sentence, and the words that are used only there.
 
-    Attributes:
-        place: the place in a paragraph's first sentence.
-        nouns: nouns in the singular; the plural adds an s.
-        intransitive_verbs: verbs without an object, in the plural; the singular adds an s.
-        transitive_verbs: verbs with an object, in the plural; the singular adds an s.
+    Nouns are in the singular, the plural adds an s; verbs are in the plural, the singular adds an s.
     """
 
     place: str

@@ -190,23 +190,19 @@ class LibraryTokenizer:
     """A tokenizer.json read by the library `tokenizers`, so that published models can generate text. Special tokens are
     added at the start of a text if the file says so, and left out of decoded text.
 
-    Args:
-        source: the path of the file, or its content.
-
     Attributes:
         content: the content of the tokenizer.json.
         vocab_size: one more than the largest token, including special tokens.
     """
 
-    def __init__(self, source: Path | dict[str, Any]) -> None:
+    def __init__(self, content: dict[str, Any]) -> None:
         from tokenizers import Tokenizer as Library
 
-        self.content = read_json(source) if isinstance(source, Path) else source
+        self.content = content
         try:
-            self._tokenizer = Library.from_str(json.dumps(self.content))
+            self._tokenizer = Library.from_str(json.dumps(content))
         except Exception as error:  # the library raises no narrower exception
-            reason = f"this tokenizer.json cannot be read: {str(error).splitlines()[0]}"
-            raise CourseError(f"{source}: {reason}" if isinstance(source, Path) else reason) from None
+            raise CourseError(f"this tokenizer.json cannot be read: {str(error).splitlines()[0]}") from None
         # The file may ask for truncation or padding, for the model that it was made for.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

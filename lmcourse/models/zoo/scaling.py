@@ -20,24 +20,6 @@ gopher = partial(gpt_like, vocab_size=32_000, context=2048, norm=RMS, embedding=
 """Gopher and Chinchilla, as a function of layers, d_model and heads: GPT-2 with RMSNorm, without learned positions."""
 
 
-def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Make LaMDA: T5's position buckets, GeGLU of width 8 d, and heads that together are twice as wide as the model."""
-    wide = {"gated": True, "activation": "gelu", "bias": False, "width": 8 * d_model}
-    shape = gpt_like(
-        layers,
-        d_model,
-        heads,
-        vocab_size=32_000,
-        context=1,
-        embedding=NO_POSITIONS,
-        feed_forward=wide,
-        d_head=128,
-        bias=False,
-        out_bias=False,
-    )
-    return shape.with_(position_bias=RelativePositionBiasConfig(), context=None)
-
-
 def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """Make a PaLM: parallel branches, multi-query attention, SwiGLU with a width of 4 d, no biases, logits / √d."""
     return llama_like(
@@ -122,6 +104,20 @@ def falcon(
     )
 
 
+LAMDA = gpt_like(
+    64,
+    8192,
+    128,
+    vocab_size=32_000,
+    context=1,
+    embedding=NO_POSITIONS,
+    feed_forward={"gated": True, "activation": "gelu", "bias": False, "width": 8 * 8192},
+    d_head=128,
+    bias=False,
+    out_bias=False,
+).with_(position_bias=RelativePositionBiasConfig(), context=None)
+"""T5's position buckets, GeGLU of width 8 d, and heads that together are twice as wide as the model."""
+
 GPT_J = gpt_like(
     28,
     4096,
@@ -199,7 +195,7 @@ ENTRIES = (
         "lamda-137b",
         2022,
         "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3",
-        lamda(64, 8192, 128),
+        LAMDA,
         137_000_000_000,
         "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
         "The vocab_size is given as 32K.",

@@ -88,6 +88,11 @@ def eps(key: str, default: Any = REQUIRED) -> ConfigEntry:
 LLAMA_SIZES: tuple[ConfigEntry, ...] = (*sizes(), KV_HEADS, D_HEAD, D_FF, CONTEXT, ATTENTION_DROPOUT)
 LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (*LLAMA_SIZES, activation("hidden_act", "silu"))
 """Settings shared by Llama and its many descendants."""
+EVEN_SIZES: tuple[ConfigEntry, ...] = (*sizes(), KV_HEADS, EVEN_HEADS, D_FF, CONTEXT, ATTENTION_DROPOUT)
+"""The same sizes for families whose heads divide the width."""
+
+BIASED = {"norm": "layer", "norm_bias": True, "gated": False, "ff_bias": True}
+ALL_BIASES = {**BIASED, "bias": True, "out_bias": True}
 
 LLAMA_ATTENTION: WeightTable = {
     "embedding.tokens": "model.embed_tokens",
@@ -126,3 +131,10 @@ def parallel_switch(branches: str) -> ConfigEntry:
         return branches if parallel else "serial"
 
     return config_key("use_parallel_residual", "branches", "serial", read, lambda b, flat: b != "serial")
+
+
+def qk_norm_switch(key: str, over: str, default: str | None = None) -> ConfigEntry:
+    """Entry for a switch that turns on norms for queries and keys."""
+    return config_key(
+        key, "qk_norm", default, lambda used, known: over if used else None, lambda kept, flat: bool(kept)
+    )

@@ -15,8 +15,10 @@ from lmcourse.models.interop.config_schema import (
     ignored_keys,
 )
 from lmcourse.models.interop.families.common import (
+    ALL_BIASES,
     ALL_HEADS,
     ATTENTION_DROPOUT,
+    BIASED,
     CONTEXT,
     D_FF,
     EVEN_HEADS,
@@ -49,7 +51,6 @@ GPT_SETTINGS = (
     *DROPOUTS,
     eps("layer_norm_epsilon", 1e-5),
 )
-BIASED = {"norm": "layer", "norm_bias": True, "gated": False, "ff_bias": True}
 
 GPT_NAMES = {
     "hidden_size": "n_embd",
@@ -86,7 +87,7 @@ GPT2 = Family(
     tied_copies={"lm_head.weight": "transformer.wte.weight"},
     old_settings=GPT_NAMES,
     dropped_pattern=r".*\.attn\.(masked_)?bias",
-    constants={**BIASED, "bias": True, "out_bias": True},
+    constants=ALL_BIASES,
 )
 
 GPTJ = Family(
@@ -257,17 +258,7 @@ BLOOM = Family(
     base_model_prefix="transformer.",
     tied_copies=BLOOM_COPIES,
     old_settings={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
-    constants={
-        "norm": "layer",
-        "norm_bias": True,
-        "embedding_norm": True,
-        "position_bias": AlibiConfig(),
-        "activation": "gelu_tanh",
-        "gated": False,
-        "bias": True,
-        "out_bias": True,
-        "ff_bias": True,
-    },
+    constants={**ALL_BIASES, "embedding_norm": True, "position_bias": AlibiConfig(), "activation": "gelu_tanh"},
 )
 
 

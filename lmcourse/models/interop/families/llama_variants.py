@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from lmcourse.models.interop.config_schema import ConfigEntry, FieldValues, config_key, derived_field, fixed_key
 from lmcourse.models.interop.families.common import (
+    ALL_BIASES,
     ATTENTION_BIAS,
-    ATTENTION_DROPOUT,
-    CONTEXT,
-    D_FF,
-    EVEN_HEADS,
-    KV_HEADS,
+    EVEN_SIZES,
     LLAMA_ATTENTION,
     LLAMA_MLP,
     LLAMA_SETTINGS,
@@ -21,8 +18,8 @@ from lmcourse.models.interop.families.common import (
     activation,
     eps,
     parallel_switch,
+    qk_norm_switch,
     same_as,
-    sizes,
     tied,
     unless_all,
 )
@@ -105,14 +102,6 @@ GEMMA3 = Family(
 
 ONE_NORM = {"blocks.*.norm": "model.layers.*.input_layernorm"}
 
-
-def qk_norm_of_heads(key: str) -> ConfigEntry:
-    """Entry for a switch that turns on norms for queries and keys, with a scale for each head."""
-    return config_key(
-        key, "qk_norm", None, lambda used, known: "heads" if used else None, lambda over, flat: bool(over)
-    )
-
-
 COHERE_SETTINGS = (
     *LLAMA_SETTINGS,
     *ATTENTION_BIAS,
@@ -124,7 +113,7 @@ COHERE_SETTINGS = (
 COHERE = Family(
     "cohere",
     "CohereForCausalLM",
-    (*COHERE_SETTINGS, rope_entry("interleaved"), qk_norm_of_heads("use_qk_norm")),
+    (*COHERE_SETTINGS, rope_entry("interleaved"), qk_norm_switch("use_qk_norm", "heads")),
     {
         **LLAMA_ATTENTION,
         **LLAMA_MLP,
@@ -158,19 +147,14 @@ STABLELM = Family(
     "stablelm",
     "StableLmForCausalLM",
     (
-        *sizes(),
-        KV_HEADS,
-        EVEN_HEADS,
-        D_FF,
-        CONTEXT,
+        *EVEN_SIZES,
         activation("hidden_act", "silu"),
-        ATTENTION_DROPOUT,
         fixed_key("hidden_dropout", 0.0),
         eps("layer_norm_eps", 1e-5),
         rope_entry(fraction=0.25),
         tied(False),
         config_key("use_qkv_bias", "bias", False),
-        qk_norm_of_heads("qk_layernorm"),
+        qk_norm_switch("qk_layernorm", "heads"),
         parallel_switch("parallel"),
     ),
     {
@@ -206,13 +190,8 @@ PHI = Family(
     "phi",
     "PhiForCausalLM",
     (
-        *sizes(),
-        KV_HEADS,
-        EVEN_HEADS,
-        D_FF,
-        CONTEXT,
+        *EVEN_SIZES,
         activation("hidden_act", "gelu_tanh", tanh="gelu_new"),
-        ATTENTION_DROPOUT,
         config_key("resid_pdrop", "dropout", 0.0),
         config_key("embd_pdrop", "embedding_dropout", 0.0),
         eps("layer_norm_eps", 1e-5),
@@ -228,29 +207,15 @@ PHI = Family(
         "blocks.*.feed_forward.down": "model.layers.*.mlp.fc2",
         "norm": "model.final_layernorm",
     },
-    constants={
-        "norm": "layer",
-        "norm_bias": True,
-        "branches": "parallel",
-        "gated": False,
-        "bias": True,
-        "out_bias": True,
-        "ff_bias": True,
-        "head_bias": True,
-    },
+    constants={**ALL_BIASES, "branches": "parallel", "head_bias": True},
 )
 
 STARCODER2 = Family(
     "starcoder2",
     "Starcoder2ForCausalLM",
     (
-        *sizes(),
-        KV_HEADS,
-        EVEN_HEADS,
-        D_FF,
-        CONTEXT,
+        *EVEN_SIZES,
         activation("hidden_act", "gelu_tanh"),
-        ATTENTION_DROPOUT,
         config_key("residual_dropout", "dropout", 0.0),
         config_key("embedding_dropout", "embedding_dropout", 0.0),
         eps("norm_epsilon", 1e-5),
@@ -285,13 +250,8 @@ NANOCHAT = Family(
     "nanochat",
     "NanoChatForCausalLM",
     (
-        *sizes(),
-        KV_HEADS,
-        EVEN_HEADS,
-        D_FF,
-        CONTEXT,
+        *EVEN_SIZES,
         activation("hidden_act", "relu2"),
-        ATTENTION_DROPOUT,
         *ATTENTION_BIAS,
         eps("rms_norm_eps", 1e-6),
         rope_entry(),
