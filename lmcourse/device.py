@@ -143,20 +143,11 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def device_memory(device: torch.device) -> int:
-    """Return the bytes of memory for tensors on a device; Apple GPUs and CPUs use the machine's memory."""
-    import torch
-
-    if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    return main_memory()
-
-
 def main_memory() -> int:
     """Return the bytes of main memory that this process may use."""
     import psutil
 
-    there = psutil.virtual_memory().total
+    there = int(psutil.virtual_memory().total)
     return min(there, _memory_limit(CGROUP_LIMIT) or there)
 
 

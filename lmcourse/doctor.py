@@ -40,13 +40,9 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check of the installation.
+    """The result of one check of the installation: the finding, or the problem and how to solve it.
 
-    Attributes:
-        label: the checked part.
-        status: "ok", "failed", or "optional" if a part is missing that the course does not require.
-        value: the finding or the problem.
-        advice: how to solve the problem; otherwise empty.
+    "optional" parts are missing, but the course does not require them.
     """
 
     label: str

@@ -39,14 +39,7 @@ class ExerciseProgress:
 
 @dataclass(frozen=True)
 class NotebookProgress:
-    """Progress in one of the learner's notebooks.
-
-    Attributes:
-        chapter: the chapter of the notebook.
-        path: the file of the notebook.
-        exercises: the progress in its exercises, in the order of the cells.
-        problem: one line that says why it cannot be read; otherwise empty.
-    """
+    """Progress in one of the learner's notebooks, in the order of its cells; `problem` says why it cannot be read."""
 
     chapter: Chapter
     path: Path

@@ -241,9 +241,7 @@ DRIVER_NAMES = {
 """Names that drivers print, without the prefix "NVIDIA" (in older drivers "Tesla")."""
 
 MEMORY_RATIO_RANGE = (0.88, 1.02)
-"""Range of the memory that a driver reports, as a fraction of the advertised memory: error correction uses up to an
-eighth of GDDR.
-"""
+"""Memory that a driver reports, as a fraction of the advertised memory: error correction uses up to an eighth."""
 
 MIN_POWER_RATIO = 0.99
 MIG_MARKER = " MIG "

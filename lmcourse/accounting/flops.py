@@ -236,9 +236,6 @@ OUTSIDE_BLOCKS = ("embedding projection", "cross-attention k, v", "head projecti
 """Parts that are computed outside the blocks. The keys of a source text are computed before the decoder's blocks
 run."""
 
-NEWTON_SCHULZ_ITERATIONS = 5
-"""Number of iterations in each step of Muon, as in Jordan et al. (2024)."""
-
 
 @dataclass(frozen=True)
 class TrainingFlops:
@@ -296,7 +293,7 @@ def training_flops(
     return TrainingFlops(forward, forward * 2, forward.only(*again[recompute]))
 
 
-def muon_flops(config: TransformerConfig, iterations: int = NEWTON_SCHULZ_ITERATIONS) -> int:
+def muon_flops(config: TransformerConfig, iterations: int = 5) -> int:
     """Return the FLOPs of Muon's matrix products for an update of all blocks; the number of tokens does not matter.
 
     Making an m × n matrix nearly orthogonal takes 4 m² n + 2 m³ per iteration, where m is the shorter side: X Xᵀ takes

@@ -43,12 +43,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """FLOPs of a group of operators, and the bytes that the group moves.
-
-    Attributes:
-        flops: number of FLOPs.
-        moved: number of bytes that are read or written.
-    """
+    """FLOPs of a group of operators, and the number of bytes that it reads or writes."""
 
     flops: int
     moved: int

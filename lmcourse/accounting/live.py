@@ -31,12 +31,7 @@ def memory_events(step: Callable[[], object]) -> list[int]:
 
 @dataclass(frozen=True)
 class LiveBytes:
-    """Bytes that a function allocated.
-
-    Attributes:
-        peak: the largest number of bytes in use at once, without the arguments.
-        allocated: the sum over all allocated storages.
-    """
+    """Bytes that a function allocated: the most in use at once, without the arguments, and the sum of all."""
 
     peak: int
     allocated: int

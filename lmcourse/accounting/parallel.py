@@ -168,13 +168,7 @@ SCHEDULES = ("gpipe", "1f1b")
 
 @dataclass(frozen=True)
 class PipelineTask:
-    """A forward or backward pass of one micro-batch through one stage.
-
-    Attributes:
-        stage: the stage that runs it, counted from 0.
-        name: "F0" for the forward pass of the first micro-batch, "B0" for its backward pass.
-        start, end: times since the first pass began.
-    """
+    """A forward ("F0") or backward pass ("B0") of one micro-batch through one stage, with its times."""
 
     stage: int
     name: str

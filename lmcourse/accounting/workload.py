@@ -82,12 +82,7 @@ class ModelCost:
 
 @dataclass(frozen=True)
 class RooflineTiming:
-    """The shortest possible time of a forward pass on an accelerator, by the roofline.
-
-    Attributes:
-        seconds: seconds by group of operators.
-        limits: the limit of each group: arithmetic or memory.
-    """
+    """The shortest possible seconds of a forward pass by the roofline, and what limits them, by group of operators."""
 
     seconds: Breakdown[float]
     limits: dict[str, Limit]

@@ -260,7 +260,12 @@ def bench(
     training = measure_training_step(network, tokens, known, precision, watch)
     peak = measure_peak(network, tokens)
     decoding = measure_decoding_step(network, tokens, known, precision, watch, steps)
+    try:
+        share = mfu(training.flops, training.measured.median, known, precision)
+    except ValueError as error:
+        raise CourseError(str(error)) from None
     known_accelerator, notes = present_gpu(where) if where.type == "cuda" else (None, ())
+    listed = known_accelerator.peaks if known_accelerator else {}
     return Bench(
         machine=known,
         known_accelerator=known_accelerator,
@@ -275,19 +280,10 @@ def bench(
         saved_counted=saved,
         peak_predicted=peak_predicted,
         peak_measured=peak,
-        mfu=_mfu(training, known, precision),
+        mfu=share,
         bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
-        peak_shares={}
-        if known_accelerator is None
-        else {n: known.peaks[n] / known_accelerator.peaks[n] for n in known.peaks if n in known_accelerator.peaks},
+        peak_shares={name: peak / listed[name] for name, peak in known.peaks.items() if name in listed},
     )
-
-
-def _mfu(work: StepMeasurement, machine: Accelerator, precision: Format) -> float:
-    try:
-        return mfu(work.flops, work.measured.median, machine, precision)
-    except ValueError as error:
-        raise CourseError(str(error)) from None
 
 
 def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerConfig:

@@ -9,7 +9,7 @@ for long texts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -74,7 +74,8 @@ class _Program:
     """
 
     def __init__(self) -> None:
-        self._run = torch.compile(_own(next_logits), dynamic=False, options={"guard_filter_fn": _unguarded})
+        unguarded = {"guard_filter_fn": lambda guards: [False] * len(guards)}
+        self._run = torch.compile(_own(next_logits), dynamic=False, options=unguarded)
         self._compiled = False
 
     @torch.inference_mode()
@@ -106,11 +107,6 @@ def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     The compiler stores programs by code object: if several models shared one, only the first would be compiled.
     """
     return FunctionType(function.__code__.replace(), function.__globals__, function.__name__)
-
-
-def _unguarded(guards: Sequence[Any]) -> list[bool]:
-    """Switch all guards off, so that a call does not check torch's assumptions again."""
-    return [False] * len(guards)
 
 
 def compiled_capacity(tokens: int) -> int:

@@ -23,7 +23,7 @@ def generate(
     sources: Sequence[Sequence[int]] | None = None,
     compiled: CompiledStep | None = None,
 ) -> list[list[int]]:
-    """Continue every prompt.
+    """Continue every prompt; return the new tokens of each text, without the prompt.
 
     Args:
         model: a decoder, or an encoder–decoder. It is in evaluation mode during generation.
@@ -34,9 +34,6 @@ def generate(
         generator: the random number generator, for reproducible results.
         sources: for an encoder–decoder, the source texts.
         compiled: the model's compiled decoding step, if it is worth compiling (see `compiled`).
-
-    Returns:
-        The new tokens of each text, without the prompt.
 
     Raises:
         TypeError: the model, the prompts or the sampler have the wrong type.

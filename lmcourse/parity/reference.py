@@ -87,13 +87,8 @@ than the effect of any mistake."""
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences between our model and the reference.
-
-    Attributes:
-        parameters: number of parameters.
-        logits, gradients: the largest absolute difference.
-        largest_logit: the largest logit, for comparison.
-        tokens_equal: whether greedy decoding gives the same tokens; our model uses its cache.
+    """The largest absolute differences between our model and the reference, and whether greedy decoding, ours with its
+    cache, gives the same tokens. The number of parameters and the largest logit are for comparison.
     """
 
     parameters: int

@@ -16,13 +16,8 @@ VOCAB_SIZE = 97
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample configuration of one family.
-
-    Attributes:
-        name: the name of the sample: the family's name and its special feature.
-        model_type: the name of the family.
-        settings: the settings that differ from the family's defaults.
-        attention: the implementation in `transformers` that serves as reference.
+    """A sample of a family: its own name and the family's, the settings that differ from the family's defaults, and the
+    implementation of attention in `transformers` that serves as reference.
     """
 
     name: str

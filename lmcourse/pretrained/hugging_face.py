@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -64,7 +63,13 @@ def export_model(trained: TrainedModel, out: Path) -> str:
                 advice = how_to_train_for_export(trained.run, trained.model.config.vocab_size)
                 raise CourseError(f"{error}{advice}") from None
             save_tokenizer(trained.tokenizer, staging / TOKENIZER)
-            (staging / TOKENIZER_CONFIG).write_text(json.dumps(_tokenizer_config(trained), indent=2) + "\n")
+            config = {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_max_length": trained.run.training.seq_len,
+                # Otherwise decoding would remove the space before a full stop and so change the text.
+                "clean_up_tokenization_spaces": False,
+            }
+            (staging / TOKENIZER_CONFIG).write_text(json.dumps(config, indent=2) + "\n")
             family = str(json.loads((staging / CONFIG).read_text())["model_type"])
             staging.replace(out)
         finally:
@@ -72,15 +77,6 @@ def export_model(trained: TrainedModel, out: Path) -> str:
     except OSError as error:
         raise CourseError(f"{out} cannot be written: {error.strerror}") from None
     return family
-
-
-def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": trained.run.training.seq_len,
-        # Otherwise decoding would remove the space before a full stop and so change the text.
-        "clean_up_tokenization_spaces": False,
-    }
 
 
 def is_published(folder: Path) -> bool:

@@ -107,7 +107,7 @@ class ProgressBar:
             expand=True,
             disable=not self._live,
         )
-        self._task = self._progress.add_task("", total=steps_to_do(config), line="")
+        self._task = self._progress.add_task("", total=config.most_steps, line="")
         self._handler = _LogAboveBar(self.console)
         self._progress_line, self._clock, self._seconds = ProgressLine(), clock, seconds
         self._record: Record | None = None
@@ -136,13 +136,6 @@ class ProgressBar:
         self._printed = record["step"], self._clock()
         (task,) = self._progress.tasks
         self.console.print(f"step {progress_text(task)}: {task.fields['line']}", highlight=False, soft_wrap=True)
-
-
-def steps_to_do(config: TrainingConfig) -> int:
-    """Return the number of steps of a run, if no time limit ends it earlier."""
-    if config.max_tokens is None:
-        return config.steps
-    return min(config.steps, config.max_tokens // config.tokens_per_step)
 
 
 def progress_text(task: Task) -> str:

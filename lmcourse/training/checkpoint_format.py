@@ -127,13 +127,12 @@ def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], di
     """
     complete = _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)})
     (staging / MANIFEST).write_text(json.dumps(complete, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    for file in (*digests, MANIFEST):
-        _sync(staging / file)
-    _sync_folder(staging)
+    for name in (*digests, MANIFEST, "."):
+        _sync(staging / name)
     if path.exists():
         shutil.rmtree(path)
     staging.replace(path)
-    _sync_folder(path.parent)
+    _sync(path.parent)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -353,16 +352,11 @@ def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file's contents are on the disk."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk. Windows has no such call."""
-    if os.name == "posix":
-        folder = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    """Wait until a file's contents, or the names in a folder, are on the disk. Windows has no such call for folders."""
+    if path.is_dir() and os.name != "posix":
+        return
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -42,7 +42,8 @@ class MetricsFile:
     def write(self, record: Record) -> None:
         """Add the record of a step on rank 0. JSON has no infinite numbers and no NaN: null replaces them."""
         if self._file is not None:
-            plain = {name: None if _is_strange(value) else value for name, value in record.items()}
+            strange = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
+            plain = {**record, **dict.fromkeys(strange)}
             self._file.write(json.dumps(plain, allow_nan=False).encode() + b"\n")
             self._file.flush()
 
@@ -118,10 +119,6 @@ def _record(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and type(record.get("step")) is int else None
 
 
-def _is_strange(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
 def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
     """Return the mean of the values around each value: as many before as after it, fewer at both ends.
 
@@ -131,9 +128,6 @@ def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
         values: one value per step of a run.
         steps: number of values to average, at least 1. With 1 nothing changes; an even number is rounded up to the next
             odd number.
-
-    Raises:
-        ValueError: `steps` is below 1.
     """
     if steps < 1:
         raise ValueError(f"a mean needs at least 1 step, not {steps}")

@@ -31,10 +31,6 @@ class MixedPrecision:
     number before the backward pass, and gradients are divided by it before the update. If a gradient overflows, the
     update is skipped and the number is halved.
 
-    Args:
-        precision: the format of matrix products.
-        device: the device of the model.
-
     Attributes:
         scaler: multiplies the loss and divides the gradients; does nothing unless the precision is "fp16".
     """

@@ -52,9 +52,6 @@ class TrainingState:
         seconds: duration of all steps, including evaluations and checkpoints.
         best_loss, best_step: the lowest validation loss, in nats per token, and the step after which it was measured.
         optimizer, precision, loader, spikes: the parts that have their own state.
-
-    Raises:
-        ValueError: the text is shorter than one window.
     """
 
     def __init__(

@@ -18,12 +18,7 @@ from lmcourse.training.precision import MixedPrecision
 
 @dataclass(frozen=True)
 class StepResult:
-    """Loss and gradient norm of one step.
-
-    Attributes:
-        loss: the minimised loss in nats per token, including the z-loss.
-        gradient_norm: norm of all gradients together, before clipping.
-    """
+    """Loss of one step in nats per token, with the z-loss, and the norm of all gradients before clipping."""
 
     loss: float
     gradient_norm: float

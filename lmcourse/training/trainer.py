@@ -92,13 +92,10 @@ class Trainer:
         self._saved: int | None = None
 
     def resume(self) -> int:
-        """Resume from the newest undamaged checkpoint, or from the start if there is none; later metrics are removed.
+        """Resume from the newest undamaged checkpoint, or from the start if there is none, and return its step.
 
-        Returns:
-            The step of that checkpoint.
-
-        Raises:
-            CourseError: all checkpoints are damaged, or they belong to another model or text, or have another format.
+        Later metrics are removed. CourseError is raised if all checkpoints are damaged, or if they belong to another
+        model or text, or have another format.
         """
         latest = self.checkpoints.latest()
         if latest is not None:
@@ -109,10 +106,9 @@ class Trainer:
         return self.state.step
 
     def run(self) -> StopReason:
-        """Train until the steps are done or a budget is used up; end with an evaluation and a checkpoint.
+        """Train until the steps are done or a budget is used up, and return which it is.
 
-        Returns:
-            The reason why the run ended.
+        A run ends with an evaluation and a checkpoint.
 
         Raises:
             CourseError: the folder already has a run; or a loss was not finite, or fp16 kept overflowing. In the last

@@ -144,6 +144,11 @@ class TrainingConfig:
         """Tokens that one update learns from."""
         return self.grad_accum_steps * self.batch * self.seq_len
 
+    @property
+    def most_steps(self) -> int:
+        """The number of steps, if no time limit ends the run earlier."""
+        return self.steps if self.max_tokens is None else min(self.steps, self.max_tokens // self.tokens_per_step)
+
     def make_schedule(self) -> Schedule:
         """Return the factor of `learning_rate` at every step, from step 0.
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.control import strip_control_codes
 
-from lmcourse.training.callbacks import MEAN_STEPS, ProgressBar, steps_to_do
+from lmcourse.training.callbacks import MEAN_STEPS, ProgressBar
 from lmcourse.training.training_config import TrainingConfig
 from tests.training import runs
 
@@ -130,7 +130,7 @@ def test_the_time_left_counts_from_where_a_run_continues(file: Console) -> None:
 
 @pytest.mark.parametrize(("tokens", "steps"), [(None, 2000), (320, 10), (350, 10), (10**9, 2000)])
 def test_a_budget_of_tokens_ends_the_bar(tokens: int | None, steps: int) -> None:
-    assert steps_to_do(TrainingConfig(steps=2000, batch=2, seq_len=16, max_tokens=tokens)) == steps
+    assert TrainingConfig(steps=2000, batch=2, seq_len=16, max_tokens=tokens).most_steps == steps
 
 
 @pytest.mark.usefixtures("one_thread")

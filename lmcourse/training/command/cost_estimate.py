@@ -13,17 +13,17 @@ import torch
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import muon_flops, training_flops
+from lmcourse.accounting.machine import title_and_memory
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.device import best_device, device_memory
+from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
 from lmcourse.training.mfu_meter import Peak, find_peak
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig
 
@@ -101,10 +101,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
     corpus_tokens = parts.training.count()
     check_lengths(run, corpus_tokens, None if parts.validation is None else parts.validation.count())
     config = run.model_config(parts.tokenizer.vocab_size)
-    steps = training.steps
-    if training.max_tokens is not None:
-        steps = min(steps, training.max_tokens // training.tokens_per_step)
-    device = best_device()
+    steps, device = training.most_steps, best_device()
     mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
     devices = training.parallel.world_size if device.type == "cuda" else 1
     try:
@@ -121,7 +118,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         memory=memory,
         devices=devices,
         needed=memory.total * (training.parallel.world_size // devices),
-        room=device_memory(device),
+        room=title_and_memory(device)[1],
         peak=peak,
         mfu=mfu,
         seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),
@@ -143,19 +140,14 @@ def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
 
 
 def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
+    # Further copies of the model (data_parallel) do not change the memory of a device.
+    parallel, shared = training.parallel, training.parallel.fsdp
     return training_memory(
         config,
         training.batch // training.parallel.dp_size,
         training.seq_len,
         find_recipe(RECIPES[training.optimizer, training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
-        layout=_layout(training.parallel),
+        layout=Layout(shared, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if shared > 1 else 0),
         z_loss=training.z_loss > 0,
-    )
-
-
-def _layout(parallel: Parallelism) -> Layout:
-    """Return how devices divide one copy of the model; further copies do not change the memory of a device."""
-    return Layout(
-        parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
     )

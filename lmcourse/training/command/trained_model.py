@@ -20,7 +20,7 @@ from lmcourse.training.checkpoint_format import (
 )
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.run_folder import SETTINGS_FILE, load_run
+from lmcourse.training.command.run_folder import CHECKPOINTS, METRICS, SETTINGS_FILE, load_run
 from lmcourse.training.command.training_data import open_tokenizer
 from lmcourse.training.metrics import read_metrics
 
@@ -78,19 +78,19 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
         )
     if not (path / SETTINGS_FILE).is_file():
         raise CourseError(f"{path} is neither a run nor a checkpoint: it has no {SETTINGS_FILE} and no {MANIFEST}")
-    checkpoints = CheckpointManager(path / "checkpoints", keep=1)
+    checkpoints = CheckpointManager(path / CHECKPOINTS, keep=1)
     best = None if last else _best(path, checkpoints)
     if best is not None:
         return path, best
     latest = checkpoints.latest()
     if latest is None:
-        raise CourseError(f"{path / 'checkpoints'} has no checkpoint: train for longer, or restore that folder")
+        raise CourseError(f"{checkpoints.folder} has no checkpoint: train for longer, or restore that folder")
     return path, latest[0]
 
 
 def _instead(folder: Path) -> str:
     """Return the end of an error message about a damaged checkpoint: it names the newest undamaged one."""
-    checkpoints = CheckpointManager(folder / "checkpoints", keep=1)
+    checkpoints = CheckpointManager(folder / CHECKPOINTS, keep=1)
     for step in reversed(checkpoints.steps()):
         with suppress(CourseError):
             read_manifest(checkpoints.path_of(step))
@@ -101,7 +101,7 @@ def _instead(folder: Path) -> str:
 def _best(folder: Path, checkpoints: CheckpointManager) -> Path | None:
     """Return the existing checkpoint with the lowest validation loss; None if no loss was evaluated."""
     try:
-        records = read_metrics(folder / "metrics.jsonl")
+        records = read_metrics(folder / METRICS)
     except OSError:
         return None
     steps = set(checkpoints.steps())

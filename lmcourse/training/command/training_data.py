@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Generic, TypeVar
 
 from lmcourse.data.corpora import Corpus, find_corpus, split
 from lmcourse.data.grammar import story_grammar
@@ -44,26 +45,20 @@ REPORT_SECONDS = 2.0
 """Seconds between two progress lines while a tokenizer is trained."""
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Training and validation tokens of a run; `validation` is None if nothing is held out."""
-
-    tokenizer: Tokenizer
-    training: Tokens
-    validation: Tokens | None
+Text = TypeVar("Text")
 
 
 @dataclass(frozen=True)
-class TokenizedCorpus:
-    """A corpus as the tokens of a tokenizer, one document at a time; every iteration of a part starts a new pass."""
+class TrainingData(Generic[Text]):
+    """The tokenizer of a run, and its two texts as tokens; `validation` is None if nothing is held out."""
 
     tokenizer: Tokenizer
-    training: TokenizedDocuments
-    validation: TokenizedDocuments | None
+    training: Text
+    validation: Text | None
 
 
 class TokenizedDocuments(Iterable[list[int]]):
-    """The tokens of each document of a corpus, up to a maximum total number."""
+    """The tokens of each document of a corpus, up to a maximum total number; every iteration is a new pass."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, most: int | None = None) -> None:
         self._corpus, self._tokenizer, self._most = corpus, tokenizer, most
@@ -87,7 +82,7 @@ class TokenizedDocuments(Iterable[list[int]]):
         return sum(map(len, self))
 
 
-def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
+def tokenize_corpus(run: RunConfig) -> TrainingData[TokenizedDocuments]:
     """Find a run's corpus, hold out a fraction of it, and make the tokenizer; raise CourseError if there is no text."""
     whole = find_corpus(run.corpus)
     if next(_documents(whole), None) is None:
@@ -96,7 +91,7 @@ def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
     # Characters that occur only in the held-out part need tokens, too, or that part could not be encoded.
     tokenizer = _make_tokenizer(run, whole if run.tokenizer == "characters" else training)
     held_out = None if validation is None else TokenizedDocuments(validation, tokenizer, run.validation_tokens)
-    return TokenizedCorpus(tokenizer, TokenizedDocuments(training, tokenizer), held_out)
+    return TrainingData(tokenizer, TokenizedDocuments(training, tokenizer), held_out)
 
 
 def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
@@ -157,20 +152,18 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
     return digests
 
 
-def open_data(run: RunConfig, folder: Path) -> TrainingData:
+def open_data(run: RunConfig, folder: Path) -> TrainingData[Tokens]:
     """Open the data written by `prepare_data`; raise CourseError if a file is missing, damaged or changed."""
     for name, written in read_digests(folder).items():
-        if name in (TOKENIZER, TRAINING, VALIDATION) and _digest(folder / name) != written:
-            raise CourseError(f"{folder / name} is damaged or was changed: restore it, or train in another --out")
+        path = folder / name
+        try:
+            changed = name in (TOKENIZER, TRAINING, VALIDATION) and digest(path) != written
+        except OSError as error:
+            raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+        if changed:
+            raise CourseError(f"{path} is damaged or was changed: restore it, or train in another --out")
     validation = TokenFile(folder / VALIDATION) if run.held_out else None
     return TrainingData(open_tokenizer(folder), TokenFile(folder / TRAINING), validation)
-
-
-def _digest(path: Path) -> str:
-    try:
-        return digest(path)
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def check_lengths(run: RunConfig, training: int, validation: int | None) -> None:

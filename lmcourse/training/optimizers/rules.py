@@ -160,9 +160,6 @@ class AdaGrad(BaseOptimizer):
         lr: η, the learning rate.
         eps: ε, which avoids 0/0.
         weight_decay: λ; part of the gradient, as in SGD.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     def __init__(self, params: ParamsT, lr: float = 1e-2, *, eps: float = 1e-10, weight_decay: float = 0.0) -> None:
@@ -197,9 +194,6 @@ class Adam(BaseOptimizer):
         betas: β₁ and β₂, from 0 to below 1.
         eps: ε, which avoids 0/0.
         weight_decay: λ; part of the gradient and so of both means. This is rarely what you want: see `AdamW`.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     def __init__(

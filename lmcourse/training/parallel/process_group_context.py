@@ -55,15 +55,7 @@ class ShardedMuon(Muon):
 class ProcessGroupContext(DistributedContext):
     """One process of an initialised process group (see `process_group`).
 
-    Args:
-        parallel: the sizes of the parallel dimensions.
-        device: the device of this process.
-
-    Attributes:
-        mesh: the device mesh of all processes.
-
-    Raises:
-        CourseError: there is no process group, or it has the wrong number of processes.
+    If it has the wrong number of processes, CourseError is raised. `mesh` is the device mesh of all processes.
     """
 
     muon = ShardedMuon
