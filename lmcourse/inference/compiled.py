@@ -74,7 +74,7 @@ class _Program:
     """
 
     def __init__(self) -> None:
-        unguarded = {"guard_filter_fn": lambda guards: [False] * len(guards)}
+        unguarded: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards)}
         self._run = torch.compile(_own(next_logits), dynamic=False, options=unguarded)
         self._compiled = False
 
