@@ -51,14 +51,6 @@ def catches_everything(x: float) -> None:
             x += 1
 
 
-def catches_everything_inside(x: float) -> None:
-    while True:
-        try:
-            catches_everything(x)
-        except BaseException:
-            x += 1
-
-
 def catches_everything_around_torch(x: float) -> None:
     while True:
         try:
@@ -128,7 +120,6 @@ def never_ends_to_tell(x: float) -> None:
     [
         catches_exception,
         catches_everything,
-        catches_everything_inside,
         catches_everything_around_torch,
         catches_everything_around_calls,
         tries_again_when_it_fails,
@@ -171,7 +162,7 @@ def test_a_handler_for_exceptions_never_sees_the_limit() -> None:
 
 
 def test_the_line_that_never_ends_is_reported() -> None:
-    assert failure_of(catches_everything).line in ("time.sleep(1)", "x += 1", "except:  # noqa: E722")
+    assert failure_of(catches_exception).line in ("while True:", "with suppress(Exception):", "x += 1")
 
 
 @LINUX
