@@ -160,8 +160,7 @@ def verdict(proof: Matrix) -> str:
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
         f"{count['killed']} lose points, {count['named']} are named.",
-        f"{count['mutilated']} mutilated forms of them: {count['mutilated_named']} are named, "
-        f"{count['mutilated_either']} together with another, {count['mutilated_thin']} have too little evidence.",
+        f"{count['mutilated']} mutilated forms of them: {count['mutilated_unnamed']} should be named and are not.",
         f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
         f"{count['constants']} constant answers: {len(count['guessable'])} earn points.",

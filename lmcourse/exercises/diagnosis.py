@@ -37,7 +37,7 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
-    "is of another type": (kinds.only_dtype, kinds.wrong_container),
+    "is of another type": (kinds.only_dtype,),
     "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
 """Detectors for other mistakes, by name."""

@@ -111,7 +111,6 @@ def _own(answer: Any) -> Iterator[FunctionType | type]:
         if isinstance(item, FunctionType):
             yield item
             waiting += [item.__globals__[name] for name in global_names(item.__code__) if name in item.__globals__]
-            waiting += [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
         elif isinstance(item, type):
             yield item
             waiting += [part for member in vars(item).values() for part in _parts(member)]
@@ -120,13 +119,6 @@ def _own(answer: Any) -> Iterator[FunctionType | type]:
 
 def _home(item: Any) -> Any:
     return getattr(item, "__module__", None)
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:  # a helper that is defined later
-        return False
 
 
 def _parts(member: Any) -> list[Any]:

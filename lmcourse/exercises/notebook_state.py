@@ -6,7 +6,6 @@ The module looks in IPython's history when a check runs; it does not observe the
 from __future__ import annotations
 
 import ast
-import dis
 import inspect
 import linecache
 import re
@@ -16,6 +15,8 @@ import warnings
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
+
+from lmcourse.exercises.forbidden_names import global_names
 
 MAGICS = ("%%time", "%%capture")
 """Cell magics that run the rest of the cell in the notebook's namespace."""
@@ -76,12 +77,7 @@ def _is_text(file: str, text: str) -> bool:
 def globals_used(answer: object) -> dict[str, Any]:
     """Return the global names that the code of a function or class reads, with their values in its notebook."""
     names = next((function.__globals__ for function in _functions_of(answer)), {})
-    read = {
-        instruction.argval
-        for code in _codes_of(answer)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    read = {name for function in _functions_of(answer) for name in global_names(function.__code__)}
     return {name: names[name] for name in read & names.keys()}
 
 

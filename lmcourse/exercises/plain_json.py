@@ -12,8 +12,8 @@
 
 `order` lists the axes of a tensor in their order in memory, slowest first; the tensor called "t0" is stored
 contiguously with its axes in this order. So a transposed input stays transposed. `grad` says whether the tensor
-requires a gradient. A dtype that safetensors does not support is stored in another dtype, with a note: `"dtype":
-"complex64"` is stored as real numbers with a last axis of 2, `"dtype": "float8_e8m0fnu"` as bytes.
+requires a gradient. Complex numbers are stored as real numbers with a last axis of 2, and a note: `"dtype":
+"complex64"`.
 
 `from_json_tree` accepts untrusted input: for any input it returns a plain value or raises ValueError.
 """
@@ -35,7 +35,6 @@ MAX_DEPTH = 32
 MAX_AXES = 32
 
 COMPLEX = {str(dtype)[6:]: dtype for dtype in (torch.complex32, torch.complex64, torch.complex128)}
-BYTES = {"float8_e8m0fnu": torch.float8_e8m0fnu}
 
 
 def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) -> Any:
@@ -114,12 +113,10 @@ def _tensor_to_json(tensor: Tensor, tensors: dict[str, Tensor]) -> dict[str, Any
     numbers = tensor.detach().resolve_conj().resolve_neg()
     if dtype in COMPLEX:
         numbers = torch.view_as_real(numbers)
-    elif dtype in BYTES:
-        numbers = numbers.view(torch.uint8)
     name = f"t{len(tensors)}"
     axes = [*order, *range(tensor.ndim, numbers.ndim)]
     tensors[name] = numbers.permute(axes).clone(memory_format=torch.contiguous_format)
-    note = {"dtype": dtype} if dtype in COMPLEX or dtype in BYTES else {}
+    note = {"dtype": dtype} if dtype in COMPLEX else {}
     return {"tensor": name, "order": order, "grad": tensor.requires_grad, **note}
 
 
@@ -129,16 +126,16 @@ def _tensor_from_json(tree: dict[str, Any], tensors: dict[str, Tensor]) -> Tenso
         raise ValueError("a tensor lacks its numbers, order or grad")
     numbers = tensors.pop(name)
     fits = numbers.ndim <= MAX_AXES + 1 and all(type(axis) is int for axis in order)
-    if dtype is not None and (type(dtype) is not str or dtype not in {**COMPLEX, **BYTES}):
+    if dtype is not None and (type(dtype) is not str or dtype not in COMPLEX):
         raise ValueError("a tensor has an unknown dtype")
-    stored = [COMPLEX[dtype].to_real()] if dtype in COMPLEX else [torch.uint8] if dtype in BYTES else [numbers.dtype]
-    fits = fits and numbers.dtype in stored and (dtype not in COMPLEX or numbers.shape[-1:] == (2,))
-    if not fits or sorted(order) != [*range(numbers.ndim - (dtype in COMPLEX))]:
+    if dtype is not None:
+        fits = fits and numbers.dtype == COMPLEX[dtype].to_real() and numbers.shape[-1:] == (2,)
+    if not fits or sorted(order) != [*range(numbers.ndim - (dtype is not None))]:
         raise ValueError("the numbers of a tensor do not match its description")
     if numbers.dtype == torch.bool and numbers.numel() and numbers.view(torch.uint8).max() > 1:
         raise ValueError("a bool is neither 0 nor 1")
     numbers = numbers.clone()
-    tensor = torch.view_as_complex(numbers) if dtype in COMPLEX else numbers.view(BYTES.get(dtype or "", numbers.dtype))
+    tensor = numbers if dtype is None else torch.view_as_complex(numbers)
     tensor = tensor.permute([order.index(axis) for axis in range(len(order))])
     if grad and not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"a tensor of {tensor.dtype} cannot have a gradient")

@@ -49,7 +49,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         DropTopLevelStubs,
         ExamineNotebook,
         RestoreCells,
-        StrictScores,
         SubmissionExporter,
     )
     from lmcourse.grading.stubs import STUB
@@ -74,7 +73,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Autograde.exporter_class = SubmissionExporter
     # nbgrader's CheckCellMetadata is left out, because RestoreCells makes the metadata from the gradebook.
     c.Autograde.sanitize_preprocessors = [RestoreCells, ClearOutput, OverwriteKernelspec, OverwriteCells]
-    examining = [ExamineNotebook, StrictScores, IgnorePattern, LimitOutput]
+    examining = [ExamineNotebook, IgnorePattern, LimitOutput]
     c.Autograde.autograde_preprocessors = [*examining, SaveAutoGrades, AssignLatePenalties]
     # Feedback pages and the formgrader show content from learners; both use HTMLExporter.
     c.HTMLExporter.preprocessors = [CleanForDisplay]

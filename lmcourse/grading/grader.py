@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -18,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import nbformat
-from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -28,7 +26,7 @@ from lmcourse.grading.examine import Examination
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
-from lmcourse.grading.preprocessors import StrictScores, private_folders
+from lmcourse.grading.preprocessors import private_folders
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
 from lmcourse.grading.result import (
     Lateness,
@@ -41,9 +39,6 @@ from lmcourse.grading.result import (
 )
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
-
-OLD_SECONDS = 86_400
-"""Age in seconds from which a work folder counts as left over from a killed run."""
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -316,8 +311,6 @@ def _result(submission: Submission, notebook: NotebookNode, came: Examination | 
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
         return ungraded_result(submission.student, submission.assignment.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
-    for cell in notebook.cells:
-        StrictScores().preprocess_cell(cell, ResourcesDict(), 0)
     late = Lateness(note=submission.came.note)
     return submission_result(submission.student, submission.assignment.id, notebook, *points_in(notebook), late)
 
@@ -359,11 +352,7 @@ def _examined(
 
 @contextmanager
 def _work_folder(course: Path) -> Iterator[Path]:
-    """Create a folder for nbgrader's input in the course's folder, and remove folders that killed runs have left."""
-    for left in course.glob(".grading-*"):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > OLD_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+    """Create a folder for nbgrader's input in the course's folder."""
     with tempfile.TemporaryDirectory(prefix=".grading-", dir=course, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 

@@ -1,13 +1,12 @@
 """The course's converters for nbgrader; `lmcourse.grading.config` registers them.
 
-For submissions, `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook`
-examines the notebook, and `StrictScores` rejects invalid scores. `DropTopLevelStubs` is for releases.
+For submissions, `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, and `ExamineNotebook`
+examines the notebook. `DropTopLevelStubs` is for releases.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,22 +15,17 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
-from nbgrader.utils import is_grade, is_solution
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.files import UnreadableError, read_file, refuse_links
 from lmcourse.grading.intake import student_id_problem
-from lmcourse.grading.notebooks import NO_SCORE, add_notes, error_output, new_notebook, problem_of, read_submission
+from lmcourse.grading.notebooks import add_notes, new_notebook, problem_of, read_submission
 from lmcourse.grading.restore import cells_in_gradebook, restored
-from lmcourse.grading.result import read_report
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 from lmcourse.text import replace_surrogates
-
-NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 
 
 class SubmissionExporter(NotebookExporter):
@@ -125,26 +119,6 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         return nb, resources
 
 
-class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
-    """Gives every graded code cell either a valid score or one error that explains why it has no score.
-
-    nbgrader itself gives full marks for NaN, a negative number, True or any text, and it stops at a number above the
-    maximum.
-    """
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: ResourcesDict, index: int
-    ) -> tuple[NotebookNode, ResourcesDict]:
-        """Check the score of one cell; nbgrader calls this for each cell after the examination."""
-        if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
-            return cell, resources
-        if not any(output.output_type == "error" for output in cell.outputs):
-            results = [output for output in cell.outputs if output.output_type == "execute_result"]
-            if problem := _score_problem(cell, results):
-                cell.outputs = [error_output(NO_SCORE, problem)]
-        return cell, resources
-
-
 class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
     """Removes the stub from cells whose answer is a value. It runs directly after ClearSolutions."""
 
@@ -164,22 +138,3 @@ def private_folders(config: Any) -> tuple[Path, ...]:
     exchange = Exchange(config=config)
     return tuple(Path(str(place)) for place in (config.CourseDirectory.root, exchange.root, exchange.cache))
 
-
-def _score_problem(cell: NotebookNode, results: list[NotebookNode]) -> str:
-    """Return one sentence that says why the result of a graded cell is not a valid score, or ""."""
-    name = str(cell.metadata.nbgrader["grade_id"])
-    if not results:
-        return ""  # a plain test that passes gives no result
-    text = results[-1].data.get("text/plain")
-    if not isinstance(text, str) or not NUMBER.fullmatch(text):
-        shown = repr(text[:40]) if isinstance(text, str) else f"a {type(text).__name__}"
-        return f"This test gave {shown}, which is no score."
-    most = float(cell.metadata.nbgrader["points"])
-    if float(text) > most:
-        return f"This test gave {text}, more than its {most:g} points."
-    if REPORT_MIME not in results[-1].data:
-        return ""
-    report = read_report(results[-1].data[REPORT_MIME])
-    if report is None or report.points != float(text) or report.exercise != name.removeprefix(CHECK_PREFIX):
-        return "The report of this check and its points disagree."
-    return ""

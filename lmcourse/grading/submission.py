@@ -15,10 +15,21 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
 from lmcourse.grading.files import NOT_COPIED
-from lmcourse.grading.notebooks import HANDED_IN, METADATA_KEY, NOT_RUN, add_notes, error_output, new_output, problem_of
+from lmcourse.grading.notebooks import (
+    HANDED_IN,
+    METADATA_KEY,
+    NO_SCORE,
+    NOT_RUN,
+    add_notes,
+    error_output,
+    new_output,
+    problem_of,
+)
 from lmcourse.grading.process import Settings
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 from lmcourse.report.handed_in import decoded
+
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 
 
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
@@ -105,9 +116,21 @@ def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
     if _graded_id(cell) and not run.run:
         return [error_output(NOT_RUN, "This test was not run.")]
     if _graded_id(cell) and run.result:
+        if problem := _score_problem(run.result, float(cell.metadata.nbgrader["points"])):
+            return [error_output(NO_SCORE, problem)]
         data = {"text/plain": run.result}
         found.append(new_output("execute_result", data=data, execution_count=cell.execution_count))
     return found
+
+
+def _score_problem(text: str, most: float) -> str:
+    """Return one sentence that says why the result of a plain test is not a valid score, or "".
+
+    nbgrader gives full marks for NaN, a negative number, True or any text, and stops at a number above the maximum.
+    """
+    if not _NUMBER.fullmatch(text):
+        return f"This test gave {text[:40]!r}, which is no score."
+    return f"This test gave {text}, more than its {most:g} points." if float(text) > most else ""
 
 
 def _graded_id(cell: NotebookNode) -> str:

@@ -18,11 +18,7 @@ class MisconceptionResult:
         named_in_public: whether the report in the notebook recognised the mistake.
         named_in_grade: whether the report in grading recognised the mistake.
         mutilated: how many of its mutilated forms have wrong numbers in an ordinary case.
-        mutilated_named: how many of these are named by the misconception's own sentence, in the notebook and in
-            grading.
-        mutilated_either: how many are named by an "Either: … Or: …" that includes this sentence.
-        mutilated_thin: how many are not named, because one small wrong result in ordinary cases is too little evidence.
-        unnamed: all other forms, with the place where they are not named, such as "edges dropped (notebook)".
+        unnamed: those that are not named although the evidence is strong enough, such as "edges dropped (notebook)".
     """
 
     chapter: str
@@ -34,9 +30,6 @@ class MisconceptionResult:
     named_in_public: bool
     named_in_grade: bool
     mutilated: int = 0
-    mutilated_named: int = 0
-    mutilated_either: int = 0
-    mutilated_thin: int = 0
     unnamed: tuple[str, ...] = ()
 
     @property
@@ -131,9 +124,7 @@ class Matrix:
             "killed": sum(row.killed for row in self.rows),
             "named": sum(row.named for row in self.rows),
             "mutilated": sum(row.mutilated for row in self.rows),
-            "mutilated_named": sum(row.mutilated_named for row in self.rows),
-            "mutilated_either": sum(row.mutilated_either for row in self.rows),
-            "mutilated_thin": sum(row.mutilated_thin for row in self.rows),
+            "mutilated_unnamed": sum(len(row.unnamed) for row in self.rows),
             "variants": len(self.variants),
             "variants_full": sum(not variant.lost for variant in self.variants),
             "mutants": len(self.mutants),

@@ -94,10 +94,6 @@ MUTANT_SECONDS, MUTANT_SHARE = 0.2, 20
 time of the printed solution. Mutants that are declared equivalent have the exercise's limit.
 """
 
-OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
-"""The possible diagnoses of a mutilated misconception: its own sentence; "Either: … Or: …" with its sentence; none,
-because one small wrong result is too little evidence; or none, for another reason."""
-
 Run = Callable[[Case, float], Outcome]
 """A function that runs an answer on a case within a time limit."""
 
@@ -236,39 +232,30 @@ class _Proof:
             graded.points,
             public.mistake == wrong.sentence,
             graded.mistake == wrong.sentence,
-            sum(bool(form) for form in forms),
-            sum(set(form) == {OWN} for form in forms if form),
-            sum(EITHER in form and NONE not in form and THIN not in form for form in forms if form),
-            sum(THIN in form and NONE not in form for form in forms),
-            tuple(
-                f"{mutilation.name} ({where})"
-                for mutilation, form in zip(MUTILATIONS, forms, strict=False)
-                for where, how in zip(("grade", "notebook"), form, strict=False)
-                if how == NONE
-            ),
+            sum(form is not None for form in forms),
+            tuple(name for form in forms for name in form or ()),
         )
 
-    def _mutilated(self, wrong: Misconception, mutilation: Mutilation) -> list[str]:
-        """Return how a mutilated form of a misconception is named in grading and in the notebook.
+    def _mutilated(self, wrong: Misconception, mutilation: Mutilation) -> list[str] | None:
+        """Return where a mutilated form of a misconception is not named; None if no form has to be named.
 
-        It must be named if and only if its numbers are wrong in an ordinary case.
+        It must be named if its numbers are wrong in an ordinary case, and if these are enough evidence.
         """
         trials = self._trials(partial(self._given, wrong))
         changed = [replace(trial, outcome=mutilation.change(trial)) for trial in trials]
         if all(one.outcome is other.outcome for one, other in zip(trials, changed, strict=True)):
-            return []
-        public = len(self.exercise.cases)
-        found = []
-        for original, mutilated in ((trials, changed), (trials[:public], changed[:public])):
+            return None
+        found: list[str] | None = None
+        for where, count in (("grade", len(trials)), ("notebook", len(self.exercise.cases))):
+            original, mutilated = trials[:count], changed[:count]
             deciding = [one for one in original if one.wrong is not None and not one.edge]
             still = [one for one in mutilated if one.wrong is not None and not one.edge]
             if not (any_wrong_number(deciding) and any_wrong_number(still)):
                 break
+            found = found or []
             named = recognise(self.exercise, mutilated, self._given)
-            if named is None or wrong not in named.mistakes:
-                found.append(NONE if telling(deciding) else THIN)
-            else:
-                found.append(OWN if len(named.mistakes) == 1 else EITHER)
+            if telling(deciding) and (named is None or wrong not in named.mistakes):
+                found.append(f"{mutilation.name} ({where})")
         return found
 
     def _killed(self, mutant: Mutant) -> bool:

@@ -132,16 +132,6 @@ def with_text_at_the_margin(x: Tensor) -> Any:
     return torch.softmax(x, -1)
 
 
-def in_a_closure() -> Callable[..., Any]:
-    def helper(x: Tensor) -> Tensor:
-        return torch.softmax(x, -1)
-
-    def answer(x: Tensor) -> Tensor:
-        return helper(x)
-
-    return answer
-
-
 def beside_an_import(x: Tensor) -> Any:
     import torch.utils.data
 
@@ -175,7 +165,6 @@ GUILTY = [
     remembered,
     in_a_function_inside,
     with_text_at_the_margin,
-    in_a_closure(),
     beside_an_import,
     in_a_property,
     in_a_module,

@@ -17,7 +17,7 @@ ANY = "."
 SPECIAL = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1e-45, 3.5]
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
-    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.complex32, torch.complex64, torch.complex128),
 ]

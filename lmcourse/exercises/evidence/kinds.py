@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from lmcourse.exercises.compare import Tolerance, difference, is_whole
 from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
 from lmcourse.exercises.evidence.positions import AXES, axis_name, worded
-from lmcourse.exercises.values import Plain, Special, same, type_phrase
+from lmcourse.exercises.values import Plain, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
@@ -49,24 +48,6 @@ def _same_but_dtype(expected: Tensor, received: Tensor) -> bool:
     return difference(expected.double(), received.double(), tolerance) is None
 
 
-def wrong_container(evidence: Evidence) -> str:
-    """Detect that all results have the same wrong type, and say whether their numbers are right."""
-    pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
-    kinds = {(_kind(expected), _kind(received)) for expected, received in pairs}
-    if len(kinds) != 1:
-        return ""
-    [(wanted, given)] = kinds
-    if wanted == given:
-        return ""
-    if all(_same_numbers(expected, received) for expected, received in pairs):
-        return f"The numbers are right. They come as {given} where {wanted} is asked."
-    if wanted == "a number" and all(
-        isinstance(b, list) and any(not difference(a, item) for item in b) for a, b in pairs
-    ):
-        return "It returns several values; the one that is asked is among them."
-    return f"It returns {given} where {wanted} is asked."
-
-
 def _kind(value: Plain) -> str:
     value = _without_axes(value)
     if type(value) in (int, float):
@@ -77,22 +58,6 @@ def _kind(value: Plain) -> str:
 def _without_axes(value: Plain) -> Plain:
     """Return a tensor of one number as that number."""
     return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
-
-
-def _same_numbers(expected: Plain, received: Plain) -> bool:
-    a, b = _flat(expected), _flat(received)
-    return a is not None and b is not None and difference(a, b, Tolerance(1e-5, 1e-6)) is None
-
-
-def _flat(value: Plain) -> Tensor | None:
-    value = value.value if isinstance(value, Special) else value
-    tensor = as_tensor(value)
-    if tensor is None and isinstance(value, list):
-        try:
-            tensor = torch.tensor(value)
-        except (TypeError, ValueError, RuntimeError):
-            return None
-    return None if tensor is None else tensor.double().flatten()
 
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
@@ -169,35 +134,15 @@ def _explanations() -> Iterator[tuple[str, Explains]]:
         for index, which in ((0, "first"), (-1, "last")):
             phrase = f"Your result is only the {which} entry of the expected result along {place}."
             yield phrase, partial(_is_picked, axis, index)
-        for name in ("sum", "mean"):
-            yield f"Your result is the {name} of the expected numbers along {place}.", partial(_is_reduced, axis, name)
-            yield f"The expected result is the {name} of your result along {place}.", partial(_is_unreduced, axis, name)
-        for (begins, phrases), longer in product(ENDS, (True, False)):
-            yield phrases[longer].format(place), partial(_is_longer, axis, begins, longer)
+        for begins, good, end in ((True, "starts", "end"), (False, "ends", "start")):
+            more = f"It {good} correctly, but has superfluous entries along {place} at the {end}."
+            yield more, partial(_is_longer, axis, begins, True)
+            fewer = f"It {good} correctly, but entries along {place} are missing at the {end}."
+            yield fewer, partial(_is_longer, axis, begins, False)
     yield (
         "The numbers are right, but their shape and their order are wrong.",
         lambda a, b: distinct(a) > 1 and _same(a.flatten().sort().values, b.flatten().sort().values),
     )
-    yield from _only_sizes()
-
-
-ENDS = (
-    (
-        True,
-        (
-            "It starts correctly, but entries along {} are missing at the end.",
-            "It starts correctly, but has superfluous entries along {} at the end.",
-        ),
-    ),
-    (
-        False,
-        (
-            "It ends correctly, but entries along {} are missing at the start.",
-            "It ends correctly, but has superfluous entries along {} at the start.",
-        ),
-    ),
-)
-"""Sentences on results that are too short or too long but have the expected beginning or end."""
 
 
 def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:
@@ -205,33 +150,11 @@ def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:
     return a.shape[axis] > 1 and (_same(a.select(axis, index), b) or _same(a.narrow(axis, first, 1), b))
 
 
-def _is_reduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
-    reduce = {"sum": torch.sum, "mean": torch.mean}[name]
-    return a.shape[axis] > 1 and (_same(reduce(a, axis), b) or _same(reduce(a, axis, keepdim=True), b))
-
-
-def _is_unreduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
-    return _is_reduced(axis, name, b, a)
-
-
 def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> bool:
     """Detect a result that contains the expected result and more at one end, or only a part of it."""
     long, short = (b, a) if longer else (a, b)
     rest = 0 if begins else long.shape[axis] - short.shape[axis]
     return short.shape[axis] > 0 and _same(long.narrow(axis, rest, short.shape[axis]), short)
-
-
-def _only_sizes() -> Iterator[tuple[str, Explains]]:
-    for axis in AXES:
-        yield f"There is one superfluous entry along {axis_name(axis)}.", partial(_is_size, axis, 1)
-        yield f"One entry along {axis_name(axis)} is missing.", partial(_is_size, axis, -1)
-    yield "The sizes are right, but their order is wrong.", lambda a, b: sorted(a.shape) == sorted(b.shape)
-
-
-def _is_size(axis: int, step: int, a: Tensor, b: Tensor) -> bool:
-    """Return True if only this axis has the wrong size, and the sizes of all results differ by the same step."""
-    sizes = [[size for other, size in enumerate(x.shape) if other != axis % x.ndim] for x in (a, b)]
-    return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1] and b.shape[axis] == a.shape[axis] + step
 
 
 def _without_ones(x: Tensor) -> list[int]:
