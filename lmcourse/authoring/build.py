@@ -92,8 +92,6 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
     """Build the notebooks of these chapters whose source has changed.
 
     Args:
-        chapters: the chapters to build.
-        root: the course folder.
         force: whether to build notebooks that are up to date, and to replace student copies that contain work.
 
     Raises:

@@ -35,7 +35,6 @@ def execute(notebook: NotebookNode, source: Source) -> None:
 
     Args:
         notebook: the document made from `source`; it runs in the folder of its source.
-        source: the source, for line numbers in messages about failing cells.
 
     Raises:
         CourseError: a cell raised an error, did not end, wrote to stderr, or printed text that differs from run to run.
@@ -90,12 +89,7 @@ def _run(notebook: NotebookNode, source: Source) -> None:
 
 
 def _environment(profile: Path) -> dict[str, str]:
-    """Return the kernel's environment: files next to the notebook do not replace packages, and start-up files do not
-    run.
-
-    Args:
-        profile: an empty folder to use instead of `~/.ipython`.
-    """
+    """Return the kernel's environment, without start-up files and without modules next to the notebook."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
     # An empty entry of PYTHONPATH means "the current folder", which is the notebook's.
     path = [str(Path(entry).resolve()) for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry]
@@ -122,7 +116,6 @@ def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[
 
 
 def _texts(output: Any) -> Iterator[str]:
-    """Yield the texts of an output."""
     yield output.get("text", "")
     yield from output.get("traceback", [])
     yield from (content for kind, content in output.get("data", {}).items() if kind.startswith("text/"))

@@ -45,7 +45,6 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
     notebook.
 
     Args:
-        root: the course folder.
         names: the requested notebooks, as numbers, names or folders; by default all.
 
     Raises:

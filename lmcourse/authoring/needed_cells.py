@@ -82,7 +82,6 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
     A cell is needed only for later answers, because each answer is judged as soon as its own cell has run.
 
     Args:
-        cells: the code cells of a notebook, in order.
         answers: the names that the answers define.
     """
     variables = {name for cell in cells for name in cell.variables if not (cell.graded and name in answers)}
@@ -105,7 +104,6 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
 
 
 def _touched(cell: Code, variables: set[str]) -> frozenset[str]:
-    """Return the names that a cell may define or change."""
     used = cell.loaded if cell.loaded & CHANGING_NAMES else cell.loaded & variables
     return cell.bound | cell.changed | used
 

@@ -111,7 +111,6 @@ def _markers(cell: SourceCell) -> Mistakes:
 
 
 def _task(cell: SourceCell) -> Mistakes:
-    """Report manually graded questions that lack required parts."""
     points = str(cell.options.get("points", ""))
     rubric = any(region.kind == RUBRIC for region in cell.marked[0])
     if not cell.task:
@@ -129,7 +128,6 @@ def _task(cell: SourceCell) -> Mistakes:
 
 
 def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
-    """Report exercises that do not exist."""
     return [
         (cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}")
         for name in (cell.exercise, cell.check)
@@ -175,7 +173,6 @@ def check_text(exercise: Exercise) -> str:
 
 
 def _duplicates(source: Source) -> Mistakes:
-    """Report exercises or checks with more than one cell."""
     found = []
     for role in ("exercise", "check", "task"):
         names = [cell.options.get(role) for cell in source.cells]
@@ -227,40 +224,27 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
 HEADING = re.compile(r"^### Exercise \d+ · .+?\((\d+ points? · \d+ min · ●+(?: · differentiable)?)\)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Heading:
-    """An exercise's heading: its line in the file, and the points, minutes and difficulty that it gives."""
-
-    line: int
-    summary: str
-
-
 def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mistake]:
     """Report headings whose points, minutes or difficulty differ from the exercise below them."""
     found: list[Mistake] = []
-    above: list[Heading] = []
+    above: list[Mistake] = []  # the headings since the last exercise: their lines and summaries
     for cell in source.cells:
-        above += _headings(cell)
-        if not cell.exercise or cell.exercise not in exercises:
-            continue
-        summary = exercises[cell.exercise].summary
-        found += _orphans(above[:-1])
-        if above and above[-1].summary != summary:
-            said = f"the heading says ({above[-1].summary}), the exercise ({summary})"
-            found.append((above[-1].line, f"points that disagree: {said}"))
-        above = []
+        if cell.kind == "markdown":
+            headings = HEADING.finditer(cell.text)
+            above += [(cell.line_of(cell.text.count("\n", 0, match.start())), match[1]) for match in headings]
+        if cell.exercise in exercises:
+            found += _orphans(above[:-1])
+            summary = exercises[cell.exercise].summary
+            for line, written in above[-1:]:
+                if written != summary:
+                    said = f"the heading says ({written}), the exercise ({summary})"
+                    found.append((line, f"points that disagree: {said}"))
+            above = []
     return found + _orphans(above)
 
 
-def _headings(cell: SourceCell) -> list[Heading]:
-    return [
-        Heading(cell.line_of(cell.text.count("\n", 0, match.start())), match[1])
-        for match in (HEADING.finditer(cell.text) if cell.kind == "markdown" else ())
-    ]
-
-
-def _orphans(headings: Sequence[Heading]) -> list[Mistake]:
-    return [(heading.line, "the heading of an exercise without its cell") for heading in headings]
+def _orphans(headings: Sequence[Mistake]) -> list[Mistake]:
+    return [(line, "the heading of an exercise without its cell") for line, _ in headings]
 
 
 def with_totals(source: Source, exercises: Sequence[Exercise]) -> Source:

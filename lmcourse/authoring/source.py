@@ -99,8 +99,6 @@ class SourceCell:
 
     Attributes:
         kind: "markdown" or "code", or another text from the brackets.
-        text: the content of the cell.
-        options: the options on its marker line.
         line: the number of the marker line in the file, from 1.
     """
 
@@ -202,7 +200,6 @@ def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Mistake]]:
 
 
 def _options(text: str, line: int) -> tuple[dict[str, Any], list[Mistake]]:
-    """Return the options of a marker line."""
     options: dict[str, Any] = {}
     wrong: list[Mistake] = []
     for name, value in OPTION.findall(text):

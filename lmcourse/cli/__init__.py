@@ -50,11 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_folder() -> None:
-    """Check that the current folder exists.
-
-    Raises:
-        CourseError: the folder was deleted.
-    """
+    """Raise CourseError if the current folder was deleted."""
     try:
         Path.cwd()
     except FileNotFoundError:

@@ -121,7 +121,6 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to dictionaries and numbers for JSON."""
     if isinstance(value, Breakdown):
         return {**value.parts, "total": value.total}
     if is_dataclass(value):

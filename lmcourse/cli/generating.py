@@ -40,8 +40,6 @@ class GeneratedText:
 
     Attributes:
         prompt, text: the beginning, and the text that the model added.
-        tokens: number of generated tokens.
-        seconds: the time for these tokens.
         seed: the random seed; the same seed gives the same text.
         checkpoint, step: the checkpoint of the model and its step; the step of a published model is None.
     """
@@ -138,11 +136,7 @@ def _listed(tokens: Iterable[int], written: list[int]) -> Iterator[int]:
 
 
 def _tokens(writer: Writer, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
-    """Return an iterator of the model's tokens, which generates them on demand.
-
-    Raises:
-        CourseError: this model does not support the prompt or a flag.
-    """
+    """Return an iterator of the model's tokens, which generates them on demand."""
     try:
         read = writer.tokenizer.encode(prompt)
         sampling = Sampling(options.temperature, options.top_k, options.top_p, options.min_p)
@@ -155,7 +149,6 @@ def _tokens(writer: Writer, prompt: str, options: Namespace, generator: torch.Ge
 
 
 def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
-    """Return the number of tokens to generate after a prompt of this length."""
     context = writer.model.config.context
     if wanted is not None:
         return wanted

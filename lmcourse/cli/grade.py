@@ -185,7 +185,6 @@ def _show_people(people: Sequence[Person], grades: Mapping[str, str], notes: Seq
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on a terminal; do nothing for other outputs."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

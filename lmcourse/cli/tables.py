@@ -209,12 +209,7 @@ def new_table(*left: str, right: Sequence[str] = ()) -> Table:
 
 
 def _fold(table: Table, max_width: int) -> None:
-    """Wrap long texts in the first column, so that the other columns keep their positions.
-
-    Args:
-        table: the table.
-        max_width: largest width of the column in characters; 0 for no limit.
-    """
+    """Wrap the first column at this width (0: no limit), so that the other columns keep their positions."""
     table.columns[0].no_wrap = False
     table.columns[0].overflow = "fold"
     table.columns[0].max_width = max_width or None

@@ -57,8 +57,6 @@ class Row:
     """The result of collecting one exercise.
 
     Attributes:
-        notebook: the number of its notebook.
-        exercise: the name of the exercise.
         state: "passes", "wrong" or "missing"; empty if its notebook was not read.
         package: the origin of the package's function: "yours", "course" (the course's version), or "" for none.
         reason: one line that says why it is not the learner's.
@@ -101,8 +99,6 @@ def collect(
         chapters: the chapters whose notebooks are read; by default all.
         lend: whether the course's answer replaces a missing or wrong answer that the model needs. If not, wrong answers
             are included unchanged, and missing ones raise an error when they are called.
-        force: whether to overwrite files that were changed by hand.
-        options: the options for grading notebooks.
 
     Raises:
         CourseError: the package's name is invalid, the notebooks cannot be graded on this machine, or files were
@@ -173,7 +169,6 @@ def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None
     """Check that no file in a folder was changed by hand after an earlier call wrote it.
 
     Args:
-        out: the folder, which need not exist.
         files: the new contents by path; a file that already has its new contents counts as unchanged.
 
     Raises:
@@ -195,11 +190,6 @@ def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -
     """Write all files into a folder, or none of them, and return the names of the files that changed.
 
     Files from an earlier call that are no longer needed are removed.
-
-    Args:
-        files: the contents by path inside the folder.
-        out: the folder, which need not exist.
-        force: whether to overwrite files that were changed by hand.
 
     Raises:
         CourseError: a file was changed by hand, or the folder is not writable. In both cases no file is written.

@@ -34,11 +34,8 @@ class Part:
     """A function of the package.
 
     Attributes:
-        exercise: the name of its exercise.
-        origin: its origin; empty if it is left out.
         reason: one line that says why it is the course's version, or left out.
         statements: the function, with the imports and helpers that it needs.
-        uses: the other exercises that it calls.
     """
 
     exercise: str
@@ -53,8 +50,6 @@ class Collection:
     """The functions of the package, by notebook.
 
     Args:
-        answers: the learner's judged answers.
-        own: the learner's notebooks.
         printed: the notebooks with the course's answers.
         lend: whether the course's answer replaces a missing or wrong answer; if not, a wrong answer is included
             unchanged.

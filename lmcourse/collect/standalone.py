@@ -25,7 +25,6 @@ class Statement:
 
     Attributes:
         text: its text, with the comment lines directly above it.
-        names: the names that it defines.
         needs: the global names that it reads when it runs or is called.
         kind: "import", "definition", or "other" for a statement that computes something.
         runs: whether the names that it needs must be defined before it, as for an assignment.
@@ -100,9 +99,7 @@ def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ())
     A name has its last definition in the answer's cell or earlier cells, as in a check.
 
     Args:
-        cells: the notebook's code, cell by cell.
         at: the index of the answer's cell.
-        name: the name that the answer defines.
         others: names whose definitions are not included, such as other exercises.
 
     Returns:

@@ -18,9 +18,6 @@ class Case:
     """A test case: a name for readers, and one call or a short script of calls.
 
     Attributes:
-        name: the subject of the case, such as "a subnormal". Hidden cases with the same name form a group, such as "bad
-            input".
-        args: the positional inputs.
         kwargs: the named inputs; for a script, the names that it may use.
         script: for an answer that is a class: lines of Python, which use the class under its own name. The result is
             the list of the values of all lines that are expressions.

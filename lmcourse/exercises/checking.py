@@ -34,7 +34,6 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
     """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
 
     Args:
-        answer: your function or class; its name is the name of the exercise.
         hidden: whether to judge the hidden cases, too, as in grading.
         values: for an exercise whose answer is a value, its name and your value.
 
@@ -95,9 +94,7 @@ def check_exercise(
     """Check an answer to an exercise; the answer may have any name.
 
     Args:
-        exercise: the exercise.
         answer: a function or class; for a value, a function without arguments that returns it.
-        hidden: whether to judge the hidden cases, too.
         enforce: whether the exercise's rules apply. They must not apply to the course's own wrong answers, which are in
             the forbidden package.
 
@@ -131,13 +128,7 @@ def _expected(exercise: Exercise, case: Case) -> Outcome:
 def try_cases(
     cases: Iterable[tuple[Case, bool]], trial: Callable[[Case, bool, float], Trial], seconds: float
 ) -> list[Trial]:
-    """Run an answer and the reference on every case.
-
-    Args:
-        cases: the cases, each with True if it is hidden.
-        trial: runs both on one case, within a time limit.
-        seconds: the time limit of the first case.
-    """
+    """Run an answer and the reference on every case, the first within this time limit; the flags mark hidden cases."""
     trials: list[Trial] = []
     for case, hidden in cases:
         trials.append(trial(case, hidden, seconds))

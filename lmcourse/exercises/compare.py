@@ -55,10 +55,7 @@ def difference(
     a list, but a NumPy array may not replace a tensor.
 
     Args:
-        expected: the reference's value.
-        received: the learner's value.
         tolerance: the tolerance for numbers; by default as small as their dtype allows.
-        reveal: whether the line may show the expected value.
         labels: names for the items of lists.
     """
     if isinstance(expected, Tensor):

@@ -47,12 +47,7 @@ OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
-    """If an answer uses a forbidden name, return a sentence on the first one; otherwise "".
-
-    Args:
-        in_source: the forbidden names in the source of the answer.
-        used: the forbidden operations that the answer used when it ran.
-    """
+    """If an answer uses a forbidden name, in its source or when it runs, return a sentence on it; otherwise ""."""
     for found, how in ((in_source, "refers to"), (used, "uses")):
         for use in found[:1]:
             name = use.name.lstrip(".")
@@ -69,7 +64,6 @@ def diagnose(
     """Return a sentence on an observation about the failing cases, or "".
 
     Args:
-        exercise: the exercise that the answer belongs to.
         trials: the trials that the sentence is about: the public ones or, if only hidden ones fail, all.
         failing: those of them that failed.
         others: the names of other cases that fail, too: hidden cases, which the sentence does not describe.
@@ -116,7 +110,6 @@ def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
 
 
 def _shadowed(failing: Sequence[Trial]) -> str:
-    """Return a sentence on an answer that uses a name which the notebook has redefined, or ""."""
     causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
     return next(filter(None, causes), "")
 
@@ -191,7 +184,6 @@ def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
 
 
 def _kind(trial: Trial) -> str:
-    """Return the way in which a case fails."""
     if misused(trial.exercise, trial.expected, trial.outcome):
         return "misuses an input"
     if trial.expected.failure:

@@ -34,7 +34,6 @@ class Misconception:
     Attributes:
         name: a few words for tables, such as "unscaled".
         sentence: the diagnosis for a learner whose results match exactly.
-        answer: the wrong answer itself.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Exercise:
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
         points: the largest number of points that it can earn.
-        minutes: the time that a reader needs.
         difficulty: 1, 2 or 3.
         reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
             function without arguments that computes it.
@@ -70,12 +68,10 @@ class Exercise:
         hidden_cases: a function from a random generator to the cases that grading adds: other shapes, dtypes, edges,
             bad input. Cases with the same name form a group. Learners see them only in grading, but they are not
             secret.
-        hints: the hints, from a nudge to nearly the answer.
         forbid: dotted names that the answer must not use (see `forbidden_names`).
         may_use_package: whether the answer may use code of earlier notebooks from `lmcourse`. Otherwise the package is
             forbidden; its exercises and chapters, and libraries of whole models, are always forbidden.
         tolerance: the tolerance for numbers; by default as small as their dtype allows.
-        seconds: the time limit of one case.
         value: whether the answer is a number, not code. A report then never shows the expected number.
         uses: the earlier exercises of its notebook whose functions an answer should call. If the learner's version of
             one is wrong, this answer is judged again with the printed solution in its place.

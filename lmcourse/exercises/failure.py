@@ -31,9 +31,7 @@ class Failure:
 
     Attributes:
         kinds: the names of the exception's classes that `except` would match, most specific first.
-        message: its text.
         line: the learner's line that raised it, if there is one, such as "return x / y".
-        number: the number of this line in its cell.
         cause: a sentence on a cause outside the function, if there is one.
     """
 

@@ -40,7 +40,6 @@ class CapturedOutput:
     """Text and warnings that the code produced in addition to its result.
 
     Attributes:
-        output: the text written to stdout and stderr.
         warned: the warnings, one line each; filled in at the end.
     """
 

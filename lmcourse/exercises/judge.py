@@ -30,7 +30,6 @@ def judge(
     """Return the report on an answer.
 
     Args:
-        exercise: the exercise that the answer belongs to.
         trials: its cases with their outcomes, public cases first.
         hidden: whether the hidden cases are among the trials, as in a grade.
         forbidden: the forbidden names in the answer's source; the outcomes have the forbidden operations used at run
@@ -60,7 +59,6 @@ def judge(
 
 
 def _result(exercise: Exercise, trial: Trial) -> CaseResult:
-    """Return the result of one case for the report."""
     wrong = trial.wrong
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
     message = (wrong or "").removeprefix(f"`{call}`: ")  # if a script has only one line, the line is the call

@@ -68,8 +68,7 @@ MIN_SHARE = 0.002
 """Fraction of a processor below which code counts as waiting, not as computing."""
 
 PATIENT_INTERRUPTS, INSISTENT_SECONDS = 2, 5e-5
-"""Number of interrupts that code may catch and go on, and seconds between all further ones. These come so often that one
-soon hits a line outside of every `try:`."""
+"""Number of interrupts that code may catch; seconds between further ones, which soon hit a line outside every `try:`."""
 
 
 class TimeLimitExceeded(BaseException):
@@ -139,7 +138,6 @@ def _times() -> tuple[float, float]:
 
 
 def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame, its caller, and so on."""
     while frame is not None:
         yield frame
         frame = frame.f_back

@@ -35,10 +35,6 @@ class Outcome:
     """The result of running one case: value or failure, output, warnings, changed inputs, forbidden uses.
 
     Attributes:
-        value: the result if there is no failure.
-        failure: the exception if there was one.
-        printed: the text that the code wrote to stdout and stderr.
-        warned: the warnings that it caused.
         changed: the inputs that it changed in place, by the names of the answer's parameters or by position. In a
             script, values made by its lines also count as inputs.
         shared: the inputs that are the result, contain it, or share memory with it.
@@ -72,7 +68,6 @@ def run_case(
         answer: a learner's function or class.
         case: the case; the answer gets a copy of its inputs.
         name: the answer's name in the script of a case; by default its own name.
-        seconds: the time limit.
         forbid: the rules of the exercise (see `rules`). For a class, only its source is checked.
     """
     inputs = Inputs(case)

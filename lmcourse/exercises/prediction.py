@@ -20,10 +20,8 @@ class Prediction:
 
     Attributes:
         name: the name for `predict` in a notebook.
-        question: the text of the question.
         options: the possible answers, in the author's order.
         answer: the right answer.
-        because: the explanation, in one or two sentences.
     """
 
     name: str

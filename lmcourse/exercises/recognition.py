@@ -42,7 +42,6 @@ class Recognised:
     """The known mistakes that explain an answer, and the failing cases that they do not explain.
 
     Attributes:
-        mistakes: one mistake, or two that explain the answer equally well.
         unexplained: the names of the failing cases in which the answer's result differs from the mistake's.
     """
 
@@ -68,7 +67,6 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
     """Return the known mistake that explains an answer, two that explain it equally well, or None.
 
     Args:
-        exercise: the exercise that the answer belongs to.
         trials: its cases with their outcomes; at least one fails.
         given: returns the outcome of a known mistake in a case.
     """
@@ -228,7 +226,6 @@ def _same_result(a: Outcome, b: Outcome) -> bool:
 
 
 def _wrong_numbers(trial: Trial) -> int:
-    """Return how many numbers of a result differ from the expected numbers at the same places."""
     expected, received = trial.expected.value, trial.outcome.value
     if isinstance(expected, Tensor) and isinstance(received, Tensor) and expected.shape == received.shape:
         return int(_differ(expected, received, trial.exercise.tolerance).sum())
@@ -237,7 +234,6 @@ def _wrong_numbers(trial: Trial) -> int:
 
 
 def _numbers(value: Plain) -> Iterator[Plain]:
-    """Yield the numbers and words of a result."""
     if isinstance(value, Tensor):
         yield from value.flatten().tolist()
     elif isinstance(value, list | dict):

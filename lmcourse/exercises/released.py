@@ -64,7 +64,6 @@ def write_released(exercises: Sequence[Exercise], digest: str) -> str:
     """Return the text of `exercises.json`.
 
     Args:
-        exercises: the exercises of the notebook.
         digest: a hash of the inputs, which tells the build whether the file is up to date.
 
     Raises:

@@ -128,29 +128,20 @@ def scatter(tensor: Tensor) -> Tensor:
     """Return the same numbers as a view of a larger buffer: with an offset, and no axis of stride 1.
 
     The first axis has the smallest stride, so no two axes can be joined by `view`. The rest of the buffer is filled
-    with NaN or a large odd number. A tensor with one number gets only the offset.
+    with NaN or a large number. A tensor with one number gets only the offset.
     """
     strides, step = [], 2
     for length in tensor.shape:
         strides.append(step)
         step = step * max(length, 1) + 1
+    can_be_nan = tensor.is_floating_point() or tensor.is_complex()
+    filling = 0xFF if can_be_nan else 1 if tensor.dtype == torch.bool else 0x7F
     buffer = torch.empty(step + 3, dtype=tensor.dtype, device=tensor.device)
     with torch.no_grad():
-        buffer.view(torch.uint8).fill_(0x7F) if _is_narrow(tensor.dtype) else buffer.fill_(_poison(tensor.dtype))
+        buffer.view(torch.uint8).fill_(filling)
         view = buffer.as_strided(tensor.shape, strides, 3)
         view.copy_(tensor)
     return view.detach().requires_grad_(tensor.requires_grad)
-
-
-def _is_narrow(dtype: torch.dtype) -> bool:
-    """Return True for one-byte formats, some of which torch cannot fill with a number."""
-    return dtype.itemsize == 1 and dtype != torch.bool
-
-
-def _poison(dtype: torch.dtype) -> float:
-    if dtype == torch.bool:
-        return True
-    return float("nan") if dtype.is_floating_point or dtype.is_complex else torch.iinfo(dtype).max
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,6 @@ class Cell:
     Attributes:
         number: its number among the code cells, from 1.
         text: its Python code, line for line; empty if the cell is not Python.
-        problem: one line that says why the cell is not Python.
-        answer: the exercise that the cell answers, or "".
         graded: the nbgrader id if the cell is a plain nbgrader test, or "".
     """
 

@@ -32,7 +32,6 @@ class ExerciseRow:
     """The results of a class in one exercise.
 
     Attributes:
-        name: the id of the exercise.
         counts: the number of learners by status (`STATUSES`).
         share: the mean fraction of its points; a missing answer counts as 0.
     """
@@ -56,13 +55,10 @@ class Section:
     """The part of the report on one assignment.
 
     Attributes:
-        title: the title of the assignment on the page.
         results: the results of its submissions, sorted by student.
         graded: the results whose exercises could be judged. Only they count for scores, exercises and mistakes.
-        max_score: the largest possible number of points.
         quartiles: the scores below which a quarter, half and three quarters of the class are, if there are graded
             results.
-        exercises: the results of the class in each exercise, in the notebook's order.
         mistakes: the known mistakes, most frequent first.
         unknown: the number of answers that lose points for other reasons.
     """
@@ -97,7 +93,6 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     """Write `report.html` and `students.csv`.
 
     Args:
-        results: the results of submissions for one or more assignments.
         folder: the folder for the files; it is created if necessary. An older report in it is replaced; other files
             stay.
 

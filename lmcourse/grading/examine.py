@@ -57,10 +57,8 @@ class Submitted:
         answers: for each cell with an answer, by its number from 1, the name of the exercise.
         graded: the nbgrader ids of plain tests, by cell number; these tests run without changes, in addition to the
             answers.
-        printed: the text of the printed solution of each exercise.
         provided: the texts of the course's own cells. Their imports always run.
         skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
-        data: the assignment's data files, which are available in the working folder.
         file: the file that the learner handed in inside the notebook, for the exercise that reads it.
     """
 
@@ -89,8 +87,6 @@ class Examination:
     """The result of examining a submission.
 
     Attributes:
-        reports: the reports by exercise.
-        cells: the results of its code cells, in order.
         broke_off: one sentence for each cell or request that was stopped or left out.
         failed_cell: a sentence on the first failed cell that the learner wrote or changed and that is not an answer, or
             "".

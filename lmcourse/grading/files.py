@@ -155,8 +155,7 @@ class Unpacked:
 def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
     """Unpack the zips among some paths into temporary folders.
 
-    Only notebooks are unpacked; other files are created with their names, but empty. Raises `CourseError` for a zip that
-    is damaged or empty.
+    Only notebooks are unpacked; other files are created empty. Raises `CourseError` for a zip that is damaged or empty.
     """
     with tempfile.TemporaryDirectory(prefix="lmcourse-unpacked-", ignore_cleanup_errors=True) as folder:
         places: list[Path] = []

@@ -80,10 +80,7 @@ def record(
 
     Args:
         paths: folders of `student/assignment/notebook.ipynb`, or downloads.
-        course: the root of the course, with its `nbgrader_config.py`.
-        options: the options of the grading run.
         db: the address of the gradebook; by default the address in nbgrader's configuration.
-        force: whether to grade recorded submissions again.
         again: the name of an exercise to grade again for the whole class, because its check has changed. All other
             marks stay.
 

@@ -28,11 +28,10 @@ NOT_RUN = "NotRun"  # name of the error in a cell that was not run
 MAX_VALUES = 2_000_000
 MAX_CELLS = 2_000  # largest number of cells; the notebooks of the course have about 100
 MAX_SOURCE_CHARS = 300_000  # largest number of characters in all cells; the notebooks of the course have up to 50,000
-FORMAT_VERSIONS = (2, 3, 4)  # versions of nbformat; before 4, cells were in worksheets
+FORMAT_VERSION = 4  # of nbformat
 IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # allowed formats of pictures, which cannot contain scripts
 
 _SHORTEN_IT = "Remove what the answers do not need, and hand it in again."
-_TOO_MANY_CELLS = f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 
@@ -102,7 +101,7 @@ def read_submission(path: Path) -> NotebookNode:
 def size_problem(notebook: NotebookNode) -> str:
     """Return the end of a sentence about the size limit that a notebook exceeds, or ""."""
     if len(notebook.cells) > MAX_CELLS:
-        return _TOO_MANY_CELLS
+        return f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
         return f"has more than {MAX_SOURCE_CHARS:,} characters in its cells. {_SHORTEN_IT}"
     return ""
@@ -132,15 +131,11 @@ def _parsed(data: bytes) -> Any:
 
 def _notebook(data: Any) -> NotebookNode:
     version = data["nbformat"]
-    if version not in FORMAT_VERSIONS:
+    if version != FORMAT_VERSION:
         number = escaped_name(str(version)) if isinstance(version, int) else "unknown"
         advice = "which this course does not read. Save it as format 4 and hand it in again."
         raise UnreadableError(f"has notebook format {number}, {advice}")
-    sheets = [data] if version == max(FORMAT_VERSIONS) else data["worksheets"]
-    cells = [cell for sheet in sheets for cell in sheet["cells"]]
-    if len(cells) > MAX_CELLS:  # checked here, too, before the cells are created
-        raise UnreadableError(_TOO_MANY_CELLS)
-    made = [_cell(cell) for cell in cells]
+    made = [_cell(cell) for cell in data["cells"]]
     seen: set[str] = set()
     for cell in made:
         if cell["id"] in seen:  # the cell was copied together with its id
@@ -151,7 +146,7 @@ def _notebook(data: Any) -> NotebookNode:
 
 def _cell(cell: Any) -> NotebookNode:
     kind = cell["cell_type"]
-    source = cell["source"] if "source" in cell else cell["input"]  # "input" was the key before format 4
+    source = cell["source"]
     if not _is_text(source):
         raise ValueError("a cell has no text")
     text = replace_surrogates("".join(source))
@@ -166,7 +161,7 @@ def _cell(cell: Any) -> NotebookNode:
         return new_code_cell(text, **parts)
     if pictures := attached_pictures(cell.get("attachments")):
         parts["attachments"] = pictures
-    return (new_markdown_cell if kind in ("markdown", "heading") else new_raw_cell)(text, **parts)
+    return (new_markdown_cell if kind == "markdown" else new_raw_cell)(text, **parts)
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:

@@ -147,7 +147,6 @@ class _Page:
 
 
 def _size(about: Any) -> dict[str, Any]:
-    """Return a picture's size and alt text."""
     wanted = {"width": int, "height": int, "alt": str} if isinstance(about, dict) else {}
     return {name: about[name] for name, kind in wanted.items() if isinstance(about.get(name), kind)}
 
@@ -245,7 +244,6 @@ def secure_formgrader() -> None:
 
 
 def _render(handler: Any, name: str, **values: Any) -> str:
-    """Render a page of formgrader with escaped values."""
     page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**escaped(values))
     return page
 

@@ -137,4 +137,3 @@ def private_folders(config: Any) -> tuple[Path, ...]:
 
     exchange = Exchange(config=config)
     return tuple(Path(str(place)) for place in (config.CourseDirectory.root, exchange.root, exchange.cache))
-

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.sandbox import MEMORY, Isolation, Sandbox, environment, memory_used
+from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used, sandboxed
 from lmcourse.grading.wire import Channel, ProtocolError
 from lmcourse.units import GIB
 
@@ -32,10 +32,7 @@ class Settings:
     """Settings for examining submissions.
 
     Attributes:
-        isolation: how submissions are isolated from the machine.
         private: folders that submissions must not see.
-        cell_seconds: the time limit of one cell.
-        total_seconds: the time limit of a whole submission.
     """
 
     isolation: Isolation = "bubblewrap"
@@ -53,8 +50,6 @@ class SubmissionProcess:
     """A process that runs cells, and runs answers on cases, until it is closed.
 
     Args:
-        data: the assignment's data files.
-        settings: the isolation and time limits.
         end: the time at which the process must have ended, in seconds of `monotonic`.
 
     Raises:
@@ -123,7 +118,7 @@ class SubmissionProcess:
         program = [sys.executable, "-P", "-s", "-c", PROGRAM]
         options: dict[str, Any] = {}
         if settings.isolation == "bubblewrap":
-            program = Sandbox(tuple(data), settings.private).command(program)
+            program = sandboxed(program, data, settings.private)
         else:
             self._home = tempfile.TemporaryDirectory(prefix="lmcourse-notebook-", ignore_cleanup_errors=True)
             for path in data:

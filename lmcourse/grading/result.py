@@ -50,15 +50,11 @@ class SubmissionResult:
         student: the name of the student's folder; "me" for a learner's own notebook.
         assignment: the id of the assignment, such as "01-floating-point"; empty if the notebook was not recognised.
         score, max_score: earned points, after any penalty, and possible points.
-        exercises: earned and possible points by exercise.
-        reason: why points were lost, or that every check passed.
-        reports: the existing reports by exercise.
         answers: the text of each answered cell, by exercise.
         failed: whether the grader failed, so that the points have no meaning.
         unread: whether there was no notebook, or it could not be read.
         broke_off: why there is no notebook, or which cells were stopped; otherwise empty.
         edited: the exercises whose checks the learner edited; the original checks were put back.
-        late: the lateness of the submission.
     """
 
     student: str
@@ -195,7 +191,6 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:
-    """Return a sentence for each exercise or test that lost points."""
     found = {}
     for cell in graded.cells:
         marks = cell.metadata.get("nbgrader", {})

@@ -16,7 +16,6 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -67,29 +66,21 @@ PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
 """Warning for users who choose the isolation "process"."""
 
 
-@dataclass(frozen=True)
-class Sandbox:
-    """A sandbox for the submissions of one assignment.
+def sandboxed(program: Sequence[str], data: Iterable[Path] = (), private: Iterable[Path] = ()) -> list[str]:
+    """Return the command that runs a program inside a sandbox, without a shell.
 
-    Attributes:
+    Args:
         data: the assignment's data files and folders, which are read-only in the working folder.
         private: folders that submissions must not see: the course, and nbgrader's exchange.
+
+    Raises:
+        CourseError: there is no bubblewrap, or the course is in a folder that submissions must read.
     """
-
-    data: tuple[Path, ...] = ()
-    private: tuple[Path, ...] = ()
-
-    def command(self, program: Sequence[str]) -> list[str]:
-        """Return the command that runs a program inside the sandbox, without a shell.
-
-        Raises:
-            CourseError: there is no bubblewrap, or the course is in a folder that submissions must read.
-        """
-        root = os.geteuid() == 0
-        uid = str(secrets.choice(USER_IDS))
-        become = ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"] if root else []
-        limits = ["prlimit", *RLIMITS, *become]
-        return [*_bubblewrap(root), *_mounts(self.data, self.private), "--", *limits, *program]
+    root = os.geteuid() == 0
+    uid = str(secrets.choice(USER_IDS))
+    become = ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"] if root else []
+    limits = ["prlimit", *RLIMITS, *become]
+    return [*_bubblewrap(root), *_mounts(data, private), "--", *limits, *program]
 
 
 def choose_isolation(name: str | None = None) -> Isolation:
@@ -119,7 +110,7 @@ def isolation_problem() -> str:
         return "bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap."
     try:
         probe = subprocess.run(
-            Sandbox().command([sys.executable, "-c", "import lmcourse"]),
+            sandboxed([sys.executable, "-c", "import lmcourse"]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_SECONDS,

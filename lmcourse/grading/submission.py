@@ -134,7 +134,6 @@ def _score_problem(text: str, most: float) -> str:
 
 
 def _graded_id(cell: NotebookNode) -> str:
-    """Return the nbgrader id of an automatically graded cell; "" for any other cell."""
     marks = cell.metadata.get("nbgrader", {})
     return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
 

@@ -91,7 +91,6 @@ class Channel:
     """One end of a connection. Every method raises OSError if the other end is closed, and TimeoutError if it is late.
 
     Args:
-        connection: the socket.
         tick: a function to call every TICK_SECONDS, no matter how often the other end sends or reads.
     """
 

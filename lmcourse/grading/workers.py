@@ -38,10 +38,8 @@ class GradingOptions:
     """Options of a grading run.
 
     Attributes:
-        isolation: "bubblewrap", which is the default, or "process".
         workers: the number of submissions to examine at once on this machine; by default one per processor.
         scheduler: the address of a Dask cluster to use instead of this machine.
-        cell_seconds, total_seconds: the time limits of one cell and of a notebook.
         on_progress: a function that is called after each submission with the number done and the number of all.
     """
 
@@ -66,8 +64,6 @@ class Job:
 
     Attributes:
         source: the course's own notebook.
-        names: the exercises to examine.
-        settings: the settings for examining.
         version: the version of the course's code; the worker must have the same.
     """
 
@@ -161,12 +157,7 @@ def _start_worker() -> None:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """Return the workers of a Dask cluster as an executor. Each machine of the cluster needs this course and
-    bubblewrap.
-
-    Raises:
-        CourseError: Dask is not installed, no scheduler answers at the address, or there are no workers.
-    """
+    """Return the workers of a Dask cluster as an executor. Each machine needs this course and bubblewrap."""
     try:
         from distributed import Client
     except ImportError as error:

@@ -28,8 +28,6 @@ class AnswerCell:
     """The cell for the answer to an exercise.
 
     Attributes:
-        exercise: the exercise.
-        solution: the printed solution.
         stub: the text that a student receives.
         names: the names that imports and printed answers in earlier cells define.
     """

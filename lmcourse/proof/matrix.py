@@ -11,12 +11,6 @@ class MisconceptionResult:
     """The result of submitting one known wrong answer.
 
     Attributes:
-        chapter, exercise, misconception: the names of its chapter, its exercise and itself.
-        max_points: the points of the exercise.
-        public_points: the points that it earned in the notebook.
-        graded_points: the points that it earned in grading, with the hidden cases.
-        named_in_public: whether the report in the notebook recognised the mistake.
-        named_in_grade: whether the report in grading recognised the mistake.
         mutilated: how many of its mutilated forms have wrong numbers in an ordinary case.
         unnamed: those that are not named although the evidence is strong enough, such as "edges dropped (notebook)".
     """
@@ -49,7 +43,6 @@ class VariantResult:
     """The result of submitting a right answer in another style.
 
     Attributes:
-        exercise, variant: the names of its exercise and itself.
         lost: why it loses points, or "".
     """
 
@@ -63,9 +56,6 @@ class MutantResult:
     """The result of submitting a mutant of a printed solution.
 
     Attributes:
-        exercise: what it answers.
-        change: the statement before and after.
-        killed: whether the mutant fails a case.
         equivalent: why the mutant is a right answer, if its exercise declares it so.
     """
 
@@ -80,10 +70,6 @@ class Matrix:
     """The results of all submitted answers.
 
     Attributes:
-        exercises: the number of exercises.
-        rows: the results of all misconceptions.
-        variants: the results of all right variants.
-        mutants: the results of all mutants.
         not_full: exercises whose printed solution does not earn all points.
         not_zero: exercises whose untouched stub earns points.
         untrue: mutants that are declared equivalent but do not exist or fail a case, such as "ulp: x → y".

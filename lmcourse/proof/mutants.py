@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -228,7 +229,6 @@ class Mutant:
 
     Attributes:
         change: the statement before and after, such as "if x < 0: → if x <= 0:".
-        text: the text of the whole answer.
     """
 
     change: str
@@ -237,11 +237,16 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of a node in the tree: its parent, its field, and its statement."""
+    """A node with its statement and its place: `holder` is a list, or the fields of a node."""
 
     node: ast.AST
-    put: Callable[[ast.AST], None]
+    holder: Any
+    key: Any
     statement: ast.stmt
+
+    def put(self, node: ast.AST) -> None:
+        """Put a node into this place of the tree."""
+        self.holder[self.key] = node
 
 
 def mutants(text: str) -> list[Mutant]:
@@ -274,38 +279,24 @@ def _first_line(statement: ast.stmt) -> str:
 
 def _places(tree: ast.Module) -> Iterator[_Place]:
     for number, statement in enumerate(tree.body):
-        yield from _below(statement, _put_item(tree.body, number), statement)
+        yield from _below(_Place(statement, tree.body, number, statement))
 
 
-def _below(node: ast.AST, put: Callable[[ast.AST], None], statement: ast.stmt) -> Iterator[_Place]:
-    """Yield a node and all nodes below it that take part in the computation."""
-    if isinstance(node, ast.stmt):
-        statement = node
-    yield _Place(node, put, statement)
+def _below(place: _Place) -> Iterator[_Place]:
+    """Yield a place and all places below it that take part in the computation."""
+    node = place.node
+    statement = node if isinstance(node, ast.stmt) else place.statement
+    yield replace(place, statement=statement)
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases") or isinstance(node, ast.Raise | ast.JoinedStr):
             continue
         if isinstance(value, ast.AST):
-            yield from _below(value, _put_field(node, field), statement)
+            yield from _below(_Place(value, vars(node), field, statement))
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 if isinstance(item, ast.AST) and not _is_docstring(item):
-                    yield from _below(item, _put_item(value, number), statement)
+                    yield from _below(_Place(item, value, number, statement))
 
 
 def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _put_item(items: list[ast.stmt] | list[ast.AST], number: int) -> Callable[[ast.AST], None]:
-    def put(node: ast.AST) -> None:
-        items[number] = node  # type: ignore[call-overload]
-
-    return put
-
-
-def _put_field(parent: ast.AST, field: str) -> Callable[[ast.AST], None]:
-    def put(node: ast.AST) -> None:
-        setattr(parent, field, node)
-
-    return put

@@ -259,7 +259,6 @@ class _Proof:
         return found
 
     def _killed(self, mutant: Mutant) -> bool:
-        """Return True if a mutant fails a case."""
         try:
             answer = self.cell.run(mutant.text)
         except Exception:
@@ -277,7 +276,6 @@ class _Proof:
 
     @cached_property
     def _mutant_seconds(self) -> list[float]:
-        """The time limit of a mutant on each case."""
         answer, found = self.cell.run(self.cell.solution), []
         for case, _ in self.cases:
             begin = process_time()
@@ -287,12 +285,7 @@ class _Proof:
         return found
 
     def _reports(self, run: Run, forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
-        """Return two reports on an answer: of the notebook's check, and of grading.
-
-        Args:
-            run: the function that runs the answer.
-            forbidden: the forbidden names in its source.
-        """
+        """Return two reports on an answer: of the notebook's check, and of grading."""
         trials = self._trials(run)
         return (
             judge(self.exercise, trials[: len(self.exercise.public)], forbidden=forbidden, given=self._given),
@@ -313,7 +306,6 @@ class _Proof:
         return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
 
     def _expected(self, case: Case) -> Outcome:
-        """Return the outcome of the reference on a case."""
         return self._once("", case, partial(self._run, self.exercise.reference, case, REFERENCE_SECONDS))
 
     def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:

@@ -17,7 +17,6 @@ from lmcourse.exercises.evidence import Evidence, exceptions, features, kinds, p
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import to_plain
 from tests.exercises.toy import doubling
 
 ROWS = torch.tensor([[1.5, 2.25, 4.0], [5.0, 7.5, 9.25], [10.0, 11.0, 13.5]], dtype=torch.float64)

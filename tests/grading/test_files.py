@@ -120,15 +120,11 @@ def test_cells_keep_only_ids_marks_and_pictures(tmp_path: Path) -> None:
         assert texts(written(tmp_path, changed(where, value))) == TEXTS
 
 
-def test_encodings_and_old_formats_are_read(tmp_path: Path) -> None:
+def test_encodings_are_read(tmp_path: Path) -> None:
     text = json.dumps(json.loads(changed(("cells", 1, "source"), "# naïve 😀")), ensure_ascii=False)
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"):
         assert texts(written(tmp_path, text.encode(encoding)))[1] == "# naïve 😀"
     assert texts(written(tmp_path, changed(("cells", 1, "source"), "a\ud800")))[1] == "a?"
-    cells = [{"cell_type": "code", "input": ["1 +", " 1"]}, {"cell_type": "heading", "level": 1, "source": "Title"}]
-    for version in (2, 3):
-        old = {"nbformat": version, "metadata": {}, "worksheets": [{"cells": cells}, {"cells": cells[:1]}]}
-        assert texts(written(tmp_path, json.dumps(old).encode())) == ["1 + 1", "Title", "1 + 1"]
 
 
 def cells_of(*sources: str) -> bytes:
@@ -286,9 +282,7 @@ def test_zip_is_unpacked_to_a_temporary_folder(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_harmful_members_of_a_zip_are_left_out(
-    tmp_path: Path, entry: str, data: bytes, told: str
-) -> None:
+def test_harmful_members_of_a_zip_are_left_out(tmp_path: Path, entry: str, data: bytes, told: str) -> None:
     with unpacked([zipped(tmp_path, ("good.ipynb", SOUND), (entry, data))]) as found:
         around = found.paths[0].parent
         assert [path.read_bytes() for path in around.rglob("*") if not path.is_dir()] == [SOUND]

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.sandbox import PACKAGE, Sandbox, choose_isolation
+from lmcourse.grading.sandbox import PACKAGE, choose_isolation, sandboxed
 from tests.grading.conftest import needs_bubblewrap
 from tests.grading.learners import REPOSITORY
 
@@ -34,10 +35,10 @@ def trying(act):
 """
 
 
-def inside(code: str, sandbox: Sandbox | None = None) -> Any:
+def inside(code: str, data: Sequence[Path] = (), private: Sequence[Path] = ()) -> Any:
     """Run Python code in the sandbox and return its variable `result`."""
     program = f"{PREAMBLE}\n{textwrap.dedent(code)}\nprint(json.dumps(result))"
-    command = (sandbox or Sandbox()).command([sys.executable, "-c", program])
+    command = sandboxed([sys.executable, "-c", program], data, private)
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
@@ -79,18 +80,18 @@ def test_assignment_data_is_read_only(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("three small words")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "more.txt").write_text("more")
-    sandbox = Sandbox(data=(tmp_path / "words.txt", tmp_path / "folder"))
+    data = (tmp_path / "words.txt", tmp_path / "folder")
     code = """
     result = [Path("words.txt").read_text(), Path("folder/more.txt").read_text(),
               trying(lambda: Path("words.txt").write_text("x")), trying(lambda: Path("folder/new").touch())]
     """
-    assert inside(code, sandbox) == ["three small words", "more", "OSError", "OSError"]
+    assert inside(code, data) == ["three small words", "more", "OSError", "OSError"]
 
 
 def test_a_link_is_rejected_as_assignment_data(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(CourseError, match="it is a link"):
-        Sandbox(data=(tmp_path / "link",)).command([sys.executable])
+        sandboxed([sys.executable], data=(tmp_path / "link",))
 
 
 def test_private_folder_in_a_visible_folder_is_hidden() -> None:
@@ -98,12 +99,12 @@ def test_private_folder_in_a_visible_folder_is_hidden() -> None:
     private.mkdir(exist_ok=True)
     try:
         (private / "exchange.txt").write_text(SECRET)
-        assert inside(f"result = os.listdir({str(private)!r})", Sandbox(private=(private,))) == []
+        assert inside(f"result = os.listdir({str(private)!r})", private=(private,)) == []
     finally:
         (private / "exchange.txt").unlink()
         private.rmdir()
     with pytest.raises(CourseError, match=f"{PACKAGE.name} must be hidden from submissions"):
-        Sandbox(private=(PACKAGE,)).command([sys.executable])
+        sandboxed([sys.executable], private=(PACKAGE,))
 
 
 def test_the_sandbox_has_no_network() -> None:

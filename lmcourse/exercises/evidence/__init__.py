@@ -73,9 +73,7 @@ class Evidence:
     """The results of an answer on the public cases of an exercise.
 
     Attributes:
-        exercise: the exercise that the answer belongs to.
         failing: the cases to explain, at least one.
-        passing: the cases that pass.
     """
 
     exercise: Exercise

@@ -56,7 +56,6 @@ def _kind(value: Plain) -> str:
 
 
 def _without_axes(value: Plain) -> Plain:
-    """Return a tensor of one number as that number."""
     return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 

@@ -173,11 +173,6 @@ CONSTANTS = {
 }
 """Factors that have a name, such as π."""
 
-UNLIKELY_BY_CHANCE = 1e-3
-"""Relative distance from fractions of small integers. A ratio that is further away, such as 1.024 or ln 2, is not a
-coincidence.
-"""
-
 
 def constant_factor(evidence: Evidence) -> str:
     """Detect that each wrong number is the expected number times the same factor."""
@@ -187,7 +182,7 @@ def constant_factor(evidence: Evidence) -> str:
     factor = float(ratios.median())
     expected, _ = evidence.entries()
     name = _name(factor)
-    if abs(factor - 1) < 0.01 or (distinct(expected.abs()) < 2 and not (name and _unlikely(factor))):
+    if abs(factor - 1) < 0.01 or (distinct(expected.abs()) < 2 and not name):
         return ""
     return f"Every number that differs is {_short(factor)} times the expected one{f' ({name})' if name else ''}."
 
@@ -211,15 +206,6 @@ def _name(factor: float) -> str:
             if math.isclose(factor, known, rel_tol=1e-5):
                 return phrase
     return ""
-
-
-def _unlikely(factor: float) -> bool:
-    """Return True if a factor is far from all fractions of small integers, so that one number is enough evidence."""
-    return all(
-        not math.isclose(abs(factor), top / bottom, rel_tol=UNLIKELY_BY_CHANCE)
-        for top in range(1, 17)
-        for bottom in range(1, 17)
-    )
 
 
 def one_factor_per_case(evidence: Evidence) -> str:
