@@ -114,11 +114,7 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
 
 
 def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
-    """Return a line for each committed notebook that differs from its source; outputs are not compared.
-
-    Raises:
-        CourseError: the sources have mistakes.
-    """
+    """Return a line for each committed notebook that differs from its source; outputs are not compared."""
     return [
         f"{path.relative_to(root)} {what}: run `lmcourse build {draft.chapter.number}`"
         for draft in _drafts(chapters, root)

@@ -25,7 +25,6 @@ SKIPPED = {"grading": "skip"}
 """Metadata under the key "lmcourse" of cells that grading skips."""
 
 HIDE_INPUT_TAG = "hide-input"
-"""The tag of cells whose code is collapsed when the notebook opens."""
 
 WITHOUT_THE_PACKAGE = """\
 try:

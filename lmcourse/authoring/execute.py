@@ -20,7 +20,6 @@ from lmcourse.errors import CourseError
 from lmcourse.widgets.live import WIDGET_MIME
 
 CELL_TIMEOUT_SECONDS = 120
-"""The time limit of one cell in seconds."""
 
 KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_level=ERROR"]
 """Options of the kernel: do not search the current folder for modules, and do not print warnings."""

@@ -18,7 +18,6 @@ from types import CodeType
 from lmcourse.exercises.forbidden_names import global_names
 
 SETUP = "start"
-"""The function that starts a notebook."""
 
 DYNAMIC_NAMES = {"eval", "exec", "globals", "locals", "vars", "__import__"}
 """Functions with which code can use names that it does not mention."""
@@ -66,7 +65,8 @@ class Code:
         """The names that the cell binds, except imports, functions and classes."""
         definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         named = {node.name for node in self.tree.body if isinstance(node, definitions)}
-        assigned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and _is_bound(node)}
+        names = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        assigned = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
         return self.bound - ((self.imported | named) - assigned)
 
     @property
@@ -106,10 +106,6 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
 def _touched(cell: Code, variables: set[str]) -> frozenset[str]:
     used = cell.loaded if cell.loaded & CHANGING_NAMES else cell.loaded & variables
     return cell.bound | cell.changed | used
-
-
-def _is_bound(name: ast.Name) -> bool:
-    return not isinstance(name.ctx, ast.Load)
 
 
 def _stored(code: CodeType, *, outermost: bool) -> Iterator[str]:

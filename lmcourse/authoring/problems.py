@@ -17,7 +17,6 @@ from lmcourse.exercises.exercise import Exercise, plural
 from lmcourse.exercises.registry import exercises_of
 
 Exercises = Mapping[str, Exercise]
-"""The exercises of a chapter by name, in order."""
 
 Mistakes = list[Mistake]
 
@@ -35,11 +34,7 @@ class Problem:
 
 
 def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
-    """Read the sources of these chapters, and update the totals in their first cells.
-
-    Raises:
-        CourseError: the sources have mistakes; all are listed.
-    """
+    """Read these sources and update the totals in their first cells; raise CourseError with all mistakes."""
     sources: dict[Chapter, Source] = {}
     problems: list[Problem] = []
     for chapter in chapters:

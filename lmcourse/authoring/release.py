@@ -17,15 +17,10 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "hidden=True")
-"""Marks that a student copy must not contain."""
 
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
-    """Return the student copy of a solution notebook.
-
-    Raises:
-        CourseError: nbgrader rejects the notebook, or a solution or hidden test is left in the copy.
-    """
+    """Return the student copy of a solution notebook; raise CourseError if nbgrader refuses or a solution is left."""
     student = _generate(notebook, chapter)
     student.metadata["lmcourse"]["cells"] = fingerprint(student)
     text = dumps(student)

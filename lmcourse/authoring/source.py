@@ -151,11 +151,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a source file.
-
-    Raises:
-        OSError, UnicodeDecodeError: the file cannot be read.
-    """
+    """Read a source file; raise OSError or UnicodeDecodeError if it cannot be read."""
     lines = path.read_text(encoding="utf-8").split("\n")
     marks = [number for number, line in enumerate(lines) if MARKER.fullmatch(line)]
     unreadable = list(_code_above(lines[: marks[0] if marks else len(lines)]))

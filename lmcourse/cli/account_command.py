@@ -71,11 +71,7 @@ class Budget:
 
 
 def make_budget(options: Namespace) -> Budget:
-    """Compute the costs for the options of a command line.
-
-    Raises:
-        CourseError: a name is unknown, or numbers contradict each other.
-    """
+    """Compute the costs; raise CourseError if a name is unknown, or numbers contradict each other."""
     entry = find_model(options.model)
     if not isinstance(entry.config, TransformerConfig):
         raise CourseError(f"{entry.name} is an encoder–decoder, which `account` does not support: use a decoder.")

@@ -69,11 +69,7 @@ class Writer:
 
 
 def open_model(path: Path, *, last: bool, device: torch.device) -> Writer:
-    """Load the model of a run, a checkpoint or a folder of `transformers`, or a model that ships with the course.
-
-    Raises:
-        CourseError: there is no such model, or it is damaged.
-    """
+    """Load a run, a checkpoint, a folder of `transformers`, or a model that ships with the course."""
     folder = pretrained_folder(str(path)) if str(path) in PRETRAINED else path
     if is_published(folder):
         found = load_published_model(folder, device=device)
@@ -83,11 +79,7 @@ def open_model(path: Path, *, last: bool, device: torch.device) -> Writer:
 
 
 def write(options: Namespace) -> GeneratedText:
-    """Continue a prompt; without --json, print the text piece by piece and then the speed.
-
-    Raises:
-        CourseError: the model does not exist or cannot continue this prompt with these flags, or memory is full.
-    """
+    """Continue a prompt; without --json, print the text piece by piece and then the speed."""
     with telling_no_memory("fewer --tokens, a shorter prompt or a smaller model need less"):
         try:
             return _write(options)

@@ -22,7 +22,6 @@ MAX_DETAILED = 5
 """Largest number of submissions that are shown exercise by exercise; if there are more, each gets one line."""
 
 MAX_NAMED = 10
-"""Largest number of learners in the line about submissions that could not be graded."""
 
 
 def add_grade(parser: ArgumentParser) -> None:

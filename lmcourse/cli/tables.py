@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
 MAX_NAME_CHARS = 60
-"""Largest number of characters of the name of a person or a file."""
 
 MAX_STUDENT_WIDTH = 24
-"""Largest width in characters of the column with students' names."""
 
 
 def show(*parts: RenderableType) -> None:

@@ -119,11 +119,7 @@ def collect(
 
 
 def check_name(name: str) -> None:
-    """Check that a package can have this name.
-
-    Raises:
-        CourseError: Python could not import the package, or would find another package with its name.
-    """
+    """Raise CourseError if Python could not import a package of this name, or would find another one."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise CourseError(f"a package cannot be called {name!r}: give --out a name of letters, digits and _")
     if name in sys.stdlib_module_names or name in ("lmcourse", "torch", "einops", "jaxtyping", "safetensors"):
@@ -189,10 +185,8 @@ def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None
 def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -> list[str]:
     """Write all files into a folder, or none of them, and return the names of the files that changed.
 
-    Files from an earlier call that are no longer needed are removed.
-
-    Raises:
-        CourseError: a file was changed by hand, or the folder is not writable. In both cases no file is written.
+    Files that an earlier call wrote and that are no longer needed are removed. Raises CourseError if a file was changed
+    by hand, or if the folder is not writable.
     """
     if not force:
         check_unchanged(out, files)

@@ -26,7 +26,6 @@ PARTS = {
 """The functions of the model, with the numbers of their notebooks."""
 
 Origin = Literal["yours", "course", ""]
-"""The origin of a function: the learner ("yours"), the course ("course"), or "" if it is left out."""
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,7 @@ def _notebook(cells: Sequence[tuple[str, str | None]]) -> Notebook:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Read a saved notebook.
-
-    Raises:
-        CourseError: the notebook cannot be read.
-    """
+    """Read a saved notebook; raise CourseError if it cannot be read."""
     try:
         cells = [cell for cell in read_submission(path).cells if cell.cell_type == "code"]
     except UnreadableError as error:
@@ -60,11 +56,7 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Notebook]:
-    """Return the notebooks with the course's own answers, from their sources.
-
-    Raises:
-        CourseError: the course's folder has no `solutions/`, or the sources have mistakes.
-    """
+    """Return the notebooks with the course's own answers; raise CourseError if their sources are missing or wrong."""
     # imported here because `load_parts`, which notebooks import, does not need it
     from lmcourse.authoring.problems import read_sources
 
@@ -84,10 +76,7 @@ def judge(
 ) -> list[Answer]:
     """Judge all answers in these notebooks that are functions or classes, as `lmcourse grade` does.
 
-    Unchanged notebooks are not run.
-
-    Raises:
-        CourseError: notebooks cannot be graded on this machine, or the grader failed for a notebook.
+    Unchanged notebooks are not run. Raises CourseError if notebooks cannot be graded on this machine.
     """
     from lmcourse.grading.grader import grade  # imported here because it imports nbgrader
 

@@ -14,11 +14,7 @@ from lmcourse.parity.parts import decoder_weights
 
 
 def package_config(config: TransformerConfig) -> dict[str, Any]:
-    """Return the sizes of a model for `Config` in the package.
-
-    Raises:
-        ValueError: the package's model, a LLaMA without variations, cannot express this model.
-    """
+    """Return the sizes of a model for the package's `Config`; raise ValueError if it is not a plain LLaMA."""
     first = config.layers[0]
     attention, feed_forward = first.attention, first.feed_forward
     if config.final_norm is None or attention.rotary is None or config.context is None:

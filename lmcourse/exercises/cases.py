@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from torch import Tensor
 
@@ -38,7 +38,7 @@ class Case:
     gradients: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.expressions()  # raises an error if the script is not Python, so that its author sees it
+        self.expressions  # noqa: B018 - raises an error if the script is not Python, so that its author sees it
 
     def call(self, answer: str) -> str:
         """Return the case as code, such as `ulp(1.0, 'bf16')`."""
@@ -58,9 +58,11 @@ class Case:
         """True if the case is marked as an edge case, or an input is empty, infinite or NaN."""
         return self.edge or any(map(_is_empty_or_not_finite, (*self.args, *self.kwargs.values())))
 
+    @cached_property
     def expressions(self) -> tuple[str, ...]:
         """The lines of a script whose values form the result."""
-        return _expressions(self.script or "")
+        lines = ast.parse(self.script or "").body
+        return tuple(ast.unparse(statement) for statement in lines if isinstance(statement, ast.Expr))
 
 
 def _is_empty_or_not_finite(value: Plain) -> bool:
@@ -76,12 +78,6 @@ def _holds_not_finite(value: Plain) -> bool:
     if isinstance(value, list | tuple | dict):
         return any(map(_holds_not_finite, value.values() if isinstance(value, dict) else value))
     return isinstance(value, float) and not math.isfinite(value)
-
-
-@lru_cache(maxsize=1024)
-def _expressions(lines: str) -> tuple[str, ...]:
-    """Return the lines that are expressions; the result is cached, because each check needs it."""
-    return tuple(ast.unparse(statement) for statement in ast.parse(lines).body if isinstance(statement, ast.Expr))
 
 
 def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:

@@ -11,10 +11,10 @@ from typing import Any
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.notebook_state import failed_version, globals_used
-from lmcourse.exercises.outcome import REFERENCE_SECONDS as REFERENCE_SECONDS
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import find_exercise, notebook_of
 from lmcourse.exercises.released import ReleasedExercise
@@ -27,7 +27,6 @@ SECONDS_AFTER_TIMEOUT = 1.0
 is slow in one case can still pass the others."""
 
 SECONDS_FOR_CALLS = 4.0
-"""Seconds for the checks of all answers that a failing answer calls."""
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
@@ -122,7 +121,7 @@ def check_exercise(
 def _expected(exercise: Exercise, case: Case) -> Outcome:
     if isinstance(exercise, ReleasedExercise):
         return exercise.expected_outcome(case)
-    return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
+    return expectations(exercise).expected(case)
 
 
 def try_cases(

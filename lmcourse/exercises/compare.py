@@ -38,7 +38,6 @@ CONVERSIONS = {
     (list, "a NumPy array"): ": `.tolist()` converts it",
     (list, "a tensor"): ": `.tolist()` converts it",
 }
-"""Advice for results that one call would convert, by expected and received kind."""
 
 
 def difference(

@@ -40,7 +40,6 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "is of another type": (kinds.only_dtype,),
     "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
-"""Detectors for other mistakes, by name."""
 
 OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
 """Detectors with sentences about all public cases; they are used only if all failing cases fail in the same way."""
@@ -71,7 +70,7 @@ def diagnose(
     if not failing:
         return ""
     if exercise.value:
-        return nothing_yet(failing[0]) or value_slip(failing[0])
+        return value_slip(failing[0])
     if sentence := only_derived(failing):
         return sentence
     trials, failing = ([trial for trial in part if not trial.case.gradients] for part in (trials, failing))
@@ -92,7 +91,6 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
         "calls are nested deeper than Python allows (about 1,000).",
     ),
 )
-"""The ways in which a case ends without a result, with a sentence for each."""
 
 NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
 
@@ -172,7 +170,6 @@ SIMPLE_RATIOS = {
     **{1 / 8: "an eighth of", 1 / 4: "a quarter of", 1 / 3: "a third of", 1 / 2: "half"},
     **{2.0: "twice", 3.0: "3 times", 4.0: "4 times", 8.0: "8 times"},
 }
-"""Ratios of a wrong number to the expected one that are worth a remark, in words."""
 
 
 def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
@@ -205,18 +202,13 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
     (lambda ratio: abs(ratio - 1) < 5e-3, "Close: it is off by less than half a percent."),
 )
-"""Tests for the ratio of the given value to the right value, with a sentence for each."""
-
-
-def nothing_yet(trial: Trial) -> str:
-    """Return a sentence if no value has been entered yet; otherwise ""."""
-    gave_none = trial.outcome.failure is None and trial.outcome.value is None
-    return "Nothing here yet: replace None." if gave_none else ""
 
 
 def value_slip(trial: Trial) -> str:
-    """Return a sentence on a slip that explains the ratio of the given value to the right value, or ""."""
+    """Return a sentence on a missing value, or on a slip that explains its ratio to the right value, or ""."""
     expected, received = trial.expected.value, trial.outcome.value
+    if received is None and trial.outcome.failure is None:
+        return "Nothing here yet: replace None."
     if type(expected) not in (int, float) or type(received) not in (int, float):
         return ""
     try:

@@ -16,13 +16,11 @@ from lmcourse.exercises.values import type_phrase
 from lmcourse.text import one_line
 
 MAX_MESSAGE_CHARS = 300
-"""Largest number of shown characters of a message or a line."""
 
 NOT_PLAIN = "NotPlainError"
 """Kind of a failure without an exception: the result is an object, not plain data."""
 
 MODULE_ALIASES = ("torch", "math", "np", "F")
-"""Names under which notebooks import modules."""
 
 
 @dataclass(frozen=True)

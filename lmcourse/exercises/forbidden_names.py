@@ -44,7 +44,6 @@ NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _
 """Forbidden names for exercises that ask for an optimizer, because each of torch's optimizers can imitate others."""
 
 MAX_LINE_CHARS = 80
-"""Largest number of characters of a line that a report quotes."""
 
 LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 """Python's bytecode instructions that look up a global name. The module `dis` can also find them, but it takes ten

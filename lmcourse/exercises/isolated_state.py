@@ -7,17 +7,14 @@ import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 
 import torch
 
 from lmcourse.text import one_line
 
 MAX_PRINTED_CHARS = 10_000
-"""Largest number of characters that are kept of an answer's printed text."""
 
 MAX_WARNING_CHARS = 200
-"""Largest number of characters that are kept of one warning."""
 
 
 class BoundedBuffer(io.StringIO):
@@ -35,45 +32,33 @@ class BoundedBuffer(io.StringIO):
         return len(text)
 
 
-@dataclass
-class CapturedOutput:
-    """Text and warnings that the code produced in addition to its result.
-
-    Attributes:
-        warned: the warnings, one line each; filled in at the end.
-    """
-
-    output: BoundedBuffer
-    warned: tuple[str, ...] = ()
-
-
 @contextmanager
-def isolated_state() -> Iterator[CapturedOutput]:
+def isolated_state() -> Iterator[tuple[BoundedBuffer, list[warnings.WarningMessage]]]:
     """Capture output and warnings, set fixed random seeds, and undo changes of torch's modes. So a repeated check gives
     the same result, and a check does not change the notebook's state.
     """
-    captured = CapturedOutput(BoundedBuffer())
+    output = BoundedBuffer()
     random_state, grad, dtype = random.getstate(), torch.is_grad_enabled(), torch.get_default_dtype()
     with (
         warnings.catch_warnings(record=True) as warned,
-        redirect_stdout(captured.output),
-        redirect_stderr(captured.output),
+        redirect_stdout(output),
+        redirect_stderr(output),
         torch.random.fork_rng(devices=[]),
     ):
         warnings.simplefilter("default")
         random.seed(0)
         torch.default_generator.manual_seed(0)
         try:
-            yield captured
+            yield output, warned
         finally:
             random.setstate(random_state)
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)
-    captured.warned = tuple(f"{item.category.__name__}: {_text(item.message)}" for item in warned)
 
 
-def _text(message: object) -> str:
+def warning_line(warned: warnings.WarningMessage) -> str:
+    """Return a warning as one line."""
     try:
-        return one_line(str(message), MAX_WARNING_CHARS)
+        return f"{warned.category.__name__}: {one_line(str(warned.message), MAX_WARNING_CHARS)}"
     except Exception:  # printing a warning of the learner's own class may fail
-        return ""
+        return f"{warned.category.__name__}: "

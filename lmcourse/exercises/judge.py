@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmcourse.exercises.cases import Case
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
-from lmcourse.exercises.exercise import Exercise, Misconception
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.forbidden_names import Use
-from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.recognition import Given, recognise
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
@@ -40,7 +40,7 @@ def judge(
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     earned = score(trials, [result.passed for result in results], groups_of(trials))
-    named = recognise(exercise, trials, given or _running(exercise)) if failing and not broken else None
+    named = recognise(exercise, trials, given or expectations(exercise).given) if failing and not broken else None
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else earned.points,
@@ -81,19 +81,6 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     if outcome.failure:
         return outcome.failure.kind == "NotImplementedError"
     return exercise.value and outcome.value is None
-
-
-def _running(exercise: Exercise) -> Given:
-    """Return a function that runs a known mistake on a case and caches the outcome."""
-    outcomes: dict[tuple[int, int], Outcome] = {}
-
-    def given(wrong: Misconception, case: Case) -> Outcome:
-        key = (id(wrong), id(case))
-        if key not in outcomes:
-            outcomes[key] = run_case(wrong.answer, case, name=exercise.name, seconds=exercise.seconds)
-        return outcomes[key]
-
-    return given
 
 
 def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:

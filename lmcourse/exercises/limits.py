@@ -23,7 +23,6 @@ from types import FrameType
 import torch
 
 SCRIPT = "<script>"
-"""The file name for a case's script."""
 
 
 def _folders() -> tuple[str, ...]:
@@ -68,7 +67,7 @@ MIN_SHARE = 0.002
 """Fraction of a processor below which code counts as waiting, not as computing."""
 
 PATIENT_INTERRUPTS, INSISTENT_SECONDS = 2, 5e-5
-"""Number of interrupts that code may catch; seconds between further ones, which soon hit a line outside every `try:`."""
+"""Number of interrupts that code may catch; seconds between further ones, which soon hit a line outside any `try:`."""
 
 
 class TimeLimitExceeded(BaseException):

@@ -19,7 +19,7 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import NOT_PLAIN, Failure, failure_of
 from lmcourse.exercises.forbidden_names import Use
-from lmcourse.exercises.isolated_state import isolated_state
+from lmcourse.exercises.isolated_state import isolated_state, warning_line
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import modes_end, watched
 from lmcourse.exercises.tracked import NOTE, Inputs, compiled, tensors_in
@@ -79,7 +79,7 @@ def run_case(
     failure: Failure | None = None
     # The time limit must be innermost: it may interrupt anywhere inside, and the contexts around it must still be
     # undone.
-    with modes_end() if is_watched else nullcontext(), isolated_state() as captured, memory_limit():
+    with modes_end() if is_watched else nullcontext(), isolated_state() as (output, warned), memory_limit():
         try:
             with time_limit(seconds):
                 value, shared, failure = _run(judged, case, inputs, name or getattr(answer, "__name__", ""))
@@ -89,8 +89,8 @@ def run_case(
     return Outcome(
         None if failure else value,
         failure,
-        captured.output.getvalue(),
-        captured.warned,
+        output.getvalue(),
+        tuple(map(warning_line, warned)),
         inputs.changed(answer),
         tuple(seen.values()),
         shared,
@@ -124,8 +124,11 @@ def _run(
 def _run_script(
     case: Case, answer: Callable[..., Any], name: str, inputs: Inputs
 ) -> tuple[list[Plain], tuple[str, ...]]:
-    """Run a script of calls on a class; return the values of its expression lines, and the inputs in them."""
-    names: dict[str, Any] = {"print": _silent, **inputs.kwargs, name: answer, NOTE: inputs.made}
+    """Run a script of calls on a class; return the values of its expression lines, and the inputs in them.
+
+    `print` does nothing, because a report quotes only the answer's output.
+    """
+    names: dict[str, Any] = {"print": lambda *_, **__: None, **inputs.kwargs, name: answer, NOTE: inputs.made}
     values: list[object] = []
     results: list[Plain] = []
     shared: dict[str, None] = {}
@@ -141,10 +144,6 @@ def _run_script(
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
     return _gradients(values, inputs.floats()) if case.gradients else results, tuple(shared)
-
-
-def _silent(*_: object, **__: object) -> None:
-    """Replace `print` in a script, because a report quotes only the answer's output, and a script is not part of it."""
 
 
 def _plain_or_type(value: object) -> Plain:

@@ -30,7 +30,6 @@ from lmcourse.exercises.values import MAX_VALUE_CHARS, Plain, Special, type_phra
 from lmcourse.text import one_line
 
 MAX_DEPTH = 32
-"""Largest depth of nested lists and dicts."""
 
 MAX_AXES = 32
 

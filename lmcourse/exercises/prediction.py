@@ -41,11 +41,7 @@ class Prediction:
 
 
 def predict(name: str) -> Choice:
-    """Ask for a prediction: `predict("sum_of_hundredths")`.
-
-    Raises:
-        CourseError: no prediction has this name.
-    """
+    """Ask for a prediction, as in `predict("sum_of_hundredths")`; raise CourseError if none has this name."""
     from lmcourse.widgets import Choice  # imported here because graders load all predictions but need no widgets
 
     prediction = find_prediction(name)
@@ -53,11 +49,7 @@ def predict(name: str) -> Choice:
 
 
 def find_prediction(name: str) -> Prediction:
-    """Return the prediction with this name.
-
-    Raises:
-        CourseError: no prediction has this name.
-    """
+    """Return the prediction with this name; raise CourseError if none has it."""
     for chapter in course.CHAPTERS:
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:
             if prediction.name == name:

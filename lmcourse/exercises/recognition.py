@@ -25,10 +25,8 @@ from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import Plain
 
 Given = Callable[[Misconception, Case], Outcome]
-"""A function that returns the outcome of a known mistake in a case."""
 
 MAX_NAMED = 2
-"""Largest number of mistakes that are named together if they explain an answer equally well."""
 
 RICH = 3
 """Number of wrong numbers in one result that are enough evidence for a mistake."""

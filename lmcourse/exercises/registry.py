@@ -94,11 +94,7 @@ def _line_of(error: BaseException, file: Path) -> int:
 
 @cache
 def all_exercises() -> dict[str, Exercise]:
-    """Return all exercises of the course, by name.
-
-    Raises:
-        CourseError: two exercises have the same name.
-    """
+    """Return all exercises of the course, by name; raise CourseError if two have the same name."""
     found: dict[str, Exercise] = {}
     for chapter in course.CHAPTERS:
         for exercise in exercises_of(chapter):
@@ -117,10 +113,7 @@ def notebook_of(exercise: Exercise) -> tuple[Exercise, ...]:
 def exercises_here() -> Mapping[str, Exercise]:
     """Return the exercises of a teacher's own notebook, by name, if the working folder belongs to such a notebook.
 
-    A learner's folder has them in `exercises.json`, a teacher's folder in `exercises.py`.
-
-    Raises:
-        CourseError: the file cannot be read.
+    A learner's folder has them in `exercises.json`, a teacher's in `exercises.py`; raises CourseError if it is damaged.
     """
     try:
         folder = Path.cwd()
@@ -143,11 +136,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def find_exercise(name: str) -> Exercise:
-    """Return the exercise with this name, from the working folder or the course.
-
-    Raises:
-        CourseError: no exercise has this name; the message suggests a similar name.
-    """
+    """Return the exercise with this name, from the working folder or the course; raise CourseError if none has it."""
     known = exercises_here()
     if name in known:
         return known[name]

@@ -103,11 +103,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def read_released(path: Path) -> tuple[ReleasedExercise, ...]:
-    """Read `exercises.json`.
-
-    Raises:
-        CourseError: the file is damaged.
-    """
+    """Read `exercises.json`; raise CourseError if it is damaged."""
     try:
         state = path.stat()
         return _read(path, state.st_mtime_ns, state.st_size)

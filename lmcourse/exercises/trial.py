@@ -68,7 +68,7 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
     if exercise.view and isinstance(right, str) and isinstance(received, str):
         return None if right == received else f"expected “{right}”, yours: “{received}”"
-    return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())
+    return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions)
 
 
 def misused(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str:

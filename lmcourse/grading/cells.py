@@ -20,7 +20,6 @@ from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.text import one_line
 
 MAX_CELL_CHARS = 200_000
-"""Largest number of characters of a cell that is run."""
 
 MAX_SHORTHAND_CHARS = 1_000
 """Largest number of characters of a line that begins like `,f x` or ends like `x?`: IPython's time for it grows with
@@ -32,7 +31,6 @@ TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other cell."""
 
 PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
-"""Exceptions that parsing an invalid text may raise."""
 
 # IPython reads a cell again for each magic line in it: 600 lines of `!ls` take 10 s. 50 lines are enough.
 inputtransformer2.TRANSFORM_LOOP_LIMIT = 50

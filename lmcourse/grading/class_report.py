@@ -21,10 +21,8 @@ MAX_NAME_CHARS = 48
 """Largest number of characters of a name on the page. The table has the full name."""
 
 MAX_SENTENCE_CHARS = 400
-"""Largest number of characters of a sentence that a learner may have written."""
 
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
-"""The possible states of an answer: all points, some points, no points, or an unchanged cell."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import torch
 
 from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.judge import judge
@@ -23,7 +24,6 @@ from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
-from lmcourse.grading.expectations import expectations
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.grading.wire import (
@@ -101,8 +101,7 @@ class Examination:
 def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     """Return the reports on these exercises of a submission, as `check(f, hidden=True)` would give them.
 
-    Raises:
-        CourseError: no process can be started on this machine, or the course's own answer fails on it.
+    Raises CourseError if no process can be started on this machine, or if the course's own answer fails on it.
     """
     end = monotonic() + settings.total_seconds
     losses = iter(range(1, MAX_LOST))
@@ -305,7 +304,7 @@ class _Run:
             Trial(exercise, case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, given=expected.given)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden)
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]

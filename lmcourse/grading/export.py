@@ -19,11 +19,7 @@ class TermTable(ExportPlugin):  # type: ignore[misc]
     """
 
     def export(self, gradebook: Any) -> None:
-        """Write the table to `self.to`, or `grades.csv`.
-
-        Raises:
-            SystemExit: the file cannot be written.
-        """
+        """Write the table to `self.to`, or `grades.csv`; raise SystemExit if it cannot be written."""
         chosen, students = (set(map(str, each)) for each in (self.assignment, self.student))
         assignments = sorted((one for one in gradebook.assignments if not chosen or one.name in chosen), key=_name)
         header = ["student_id", "last_name", "first_name", *map(_name, assignments), "total", "max_score"]

@@ -14,7 +14,6 @@ SIMILARITY_CUTOFF = 0.75
 """Similarity, from 0 to 1, above which a name counts as a misspelling of another name."""
 
 MAX_LINE_CHARS = 60
-"""Largest number of characters quoted from a line of a cell."""
 
 
 def not_defined(name: str) -> Failure:

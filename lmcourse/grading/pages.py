@@ -39,10 +39,8 @@ from lmcourse.grading.result import read_report
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 MAX_OUTPUTS = 200
-"""Largest number of shown outputs per cell."""
 
 MAX_OUTPUT_CHARS = 200_000
-"""Largest number of characters of output on one page, without pictures."""
 
 MAX_PIECE_CHARS = 6_000
 """Largest number of characters of one piece of HTML or Markdown, because rendering time can grow with the square. The

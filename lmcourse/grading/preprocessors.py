@@ -53,11 +53,7 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file. The contents of the file never raise an error.
-
-        Raises:
-            CourseError: the name of the student's folder is not a valid student id.
-        """
+        """Convert any file; raise CourseError if the name of the student's folder is not a valid student id."""
         path, resources = Path(filename), ResourcesDict() if resources is None else resources
         resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
         if problem := student_id_problem(resources["nbgrader"]["student"]):
@@ -95,11 +91,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
     examined = AnyTrait(help="Result of the notebook, if it has been examined.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Examine the notebook and fill its cells in place.
-
-        Raises:
-            CourseError: the notebook cannot be examined on this machine, for a reason outside the notebook.
-        """
+        """Examine the notebook and fill its cells; raise CourseError if this machine cannot examine it."""
         about, folders = resources["nbgrader"], self.config.CourseDirectory
         source_folder = folders.get("source_directory") or "source"
         source = Path(folders.root, source_folder, about["assignment"], f"{about['notebook']}.ipynb")

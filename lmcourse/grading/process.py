@@ -24,7 +24,6 @@ from lmcourse.units import GIB
 PROGRAM = "from lmcourse.grading.child import main; main()"
 
 START_SECONDS = 120.0
-"""Seconds for the process to import torch and respond."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class SubmissionProcess:
             self._process = self._start(there, data, settings)
         self._channel = Channel(here, self._watch_memory)
         try:
-            self._receive(min(START_SECONDS, end - monotonic()))
+            self._exchange(min(START_SECONDS, end - monotonic()))
         except LostError as error:
             if monotonic() >= end:
                 raise
@@ -75,16 +74,7 @@ class SubmissionProcess:
 
     def ask(self, do: str, within: float, /, **request: Any) -> Any:
         """Send a request and return the answer, which is always a plain value."""
-        limit = min(within, self._end - monotonic())
-        try:
-            if limit <= 0:
-                raise TimeoutError
-            self._channel.send({"do": do, **request}, limit)
-        except TimeoutError:
-            raise self._lost(f"was still running after {within:g} s") from None
-        except OSError:
-            raise self._lost("ended Python: an exit, a crash, or no memory left") from None
-        return self._receive(limit)
+        return self._exchange(min(within, self._end - monotonic()), {"do": do, **request})
 
     def close(self) -> None:
         """Kill the process and all processes that it has started. You may call this again."""
@@ -96,11 +86,15 @@ class SubmissionProcess:
         if self._home:
             self._home.cleanup()
 
-    def _receive(self, seconds: float) -> Any:
+    def _exchange(self, seconds: float, request: Any = None) -> Any:
         try:
+            if seconds <= 0:
+                raise TimeoutError
+            if request:
+                self._channel.send(request, seconds)
             return self._channel.receive(seconds)
         except TimeoutError:
-            raise self._lost(f"was still running after {seconds:.0f} s") from None
+            raise self._lost(f"was still running after {max(seconds, 0):.0f} s") from None
         except ProtocolError as error:
             raise self._lost(f"sent an invalid answer ({error})") from error
         except OSError:

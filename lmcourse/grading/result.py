@@ -12,7 +12,6 @@ from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_in_sentence
 
 MAX_EXPLAINED = 3
-"""Largest number of exercises that a reason explains; the feedback page explains all of them."""
 
 NOT_ANSWERED = "not answered."
 

@@ -41,7 +41,6 @@ SYSTEM_PATHS = (
 folders in /usr, such as nbgrader's exchange in /usr/local/share, are left out."""
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
-"""The parts of a Python installation in its folder."""
 
 USER_IDS = range(61184, 65520)
 """User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id."""
@@ -51,7 +50,6 @@ MEMORY = 5120 * MIB
 check in the notebook plus torch's own memory."""
 
 SCRATCH = 128 * MIB
-"""Largest size in bytes of the working folder, and of /dev/shm."""
 
 RLIMITS = ("--core=0", "--cpu=900", f"--data={MEMORY}", f"--fsize={64 * MIB}", "--nofile=256", "--nproc=64")
 """Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries."""
@@ -63,7 +61,6 @@ NOT_PROTECTED = (
     "solutions among them, see your environment, use the network and leave processes behind."
 )
 PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
-"""Warning for users who choose the isolation "process"."""
 
 
 def sandboxed(program: Sequence[str], data: Iterable[Path] = (), private: Iterable[Path] = ()) -> list[str]:
@@ -84,11 +81,7 @@ def sandboxed(program: Sequence[str], data: Iterable[Path] = (), private: Iterab
 
 
 def choose_isolation(name: str | None = None) -> Isolation:
-    """Return the kind of isolation for submissions: "bubblewrap", which is the default, or "process".
-
-    Raises:
-        CourseError: bubblewrap does not work on this machine, or the kind of isolation is unknown.
-    """
+    """Return "bubblewrap", the default, or "process"; raise CourseError if it is unknown or does not work here."""
     if name == "process":
         return "process"
     if name not in (None, "bubblewrap"):
@@ -230,11 +223,7 @@ def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
 
 
 def _python_folders() -> list[Path]:
-    """Return the folders of this Python: its environment, the environment's interpreter, and our package.
-
-    Raises:
-        CourseError: the course is inside a folder that submissions must read.
-    """
+    """Return the folders of this Python: its environment, the environment's interpreter, and our package."""
     # An environment may refer to its interpreter through a link, so the sandbox needs the link and its target.
     prefixes = [Path(prefix) for prefix in (sys.prefix, sys.base_prefix)]
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])

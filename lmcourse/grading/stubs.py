@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 STUB = "# Your code here\nraise NotImplementedError"
-"""The text that replaces a solution inside a function or a method."""
 
 
 def drop_at_top_level(text: str) -> str:

@@ -35,8 +35,7 @@ _NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
     """Examine a submission after its course cells were put back; `source` is the course's own notebook.
 
-    Raises:
-        CourseError: the notebook cannot be examined on this machine, for a reason outside the notebook.
+    Raises CourseError if it cannot be examined on this machine, for a reason outside the notebook.
     """
     return examine(submitted(nb, source), exercises_in(nb, source), settings)
 

@@ -44,10 +44,8 @@ MAX_EMPTY_AXIS = 2**16
 """Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list."""
 
 MAX_LINES = 100
-"""Largest number of warnings, or of names, in one outcome."""
 
 TICK_SECONDS = 0.5
-"""Seconds between two calls of `tick` by a channel."""
 
 
 class ProtocolError(ValueError):

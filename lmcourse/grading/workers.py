@@ -28,7 +28,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CONNECT_SECONDS = 15
-"""Seconds to wait for Dask's scheduler."""
 
 _one_at_a_time = Lock()
 
@@ -75,11 +74,7 @@ class Job:
 
 
 def examine_job(job: Job) -> Examination:
-    """Examine a submission; this runs in a worker.
-
-    Raises:
-        CourseError: the submission cannot be examined on this machine, or the course has another version there.
-    """
+    """Examine a submission; raise CourseError if this machine cannot, or has another version of the course."""
     if job.version != course_version():
         raise CourseError(
             f"The course on {gethostname()} has version {course_version()}: install version {job.version} there."

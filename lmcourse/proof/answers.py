@@ -19,6 +19,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Answer, Exercise, Variant
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.cells import course_imports
 
 _numbers = itertools.count(1)
 
@@ -38,12 +39,9 @@ class AnswerCell:
     names: Mapping[str, Any]
 
     def run(self, text: str) -> Callable[..., Any]:
-        """Run a text in place of this cell, and return the answer that it defines.
+        """Run a text in place of this cell, and return the answer that it defines, or raise the text's exception.
 
         A value is returned as a function without arguments, as `check_exercise` expects it.
-
-        Raises:
-            Exception: any exception of the text.
         """
         names = {**self.names}
         exec(_compiled(text, f"<{self.exercise.name} {next(_numbers)}>"), names)
@@ -52,20 +50,12 @@ class AnswerCell:
 
 
 def answer_cells(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, list[AnswerCell]]:
-    """Return the answer cells of these chapters, in order.
-
-    Raises:
-        CourseError: the sources have mistakes.
-    """
+    """Return the answer cells of these chapters, in order; raise CourseError if the sources have mistakes."""
     return {chapter: _cells(chapter, source) for chapter, source in read_sources(chapters, root).items()}
 
 
 def only(name: str, cells: dict[Chapter, list[AnswerCell]]) -> dict[Chapter, list[AnswerCell]]:
-    """Return the cell for the answer to one exercise.
-
-    Raises:
-        CourseError: none of these chapters has the exercise.
-    """
+    """Return the cell for the answer to one exercise; raise CourseError if none of these chapters has it."""
     found = {chapter: [cell for cell in of if cell.exercise.name == name] for chapter, of in cells.items()}
     if not any(found.values()):
         raise CourseError(f"There is no exercise called {name!r} in {', '.join(chapter.id for chapter in cells)}.")
@@ -80,7 +70,7 @@ def _cells(chapter: Chapter, source: Source) -> list[AnswerCell]:
         if cell.kind != "code":
             continue
         if cell.exercise is None:
-            exec(imports(cell.text), names)
+            exec(course_imports([cell.text]), names)
             continue
         found.append(AnswerCell(exercises[cell.exercise], cell.text, student_text(cell.text), {**names}))
         exec(_compiled(cell.text, f"<solution of {cell.exercise}>"), names)
@@ -91,12 +81,6 @@ def _compiled(text: str, name: str) -> CodeType:
     """Compile code so that `inspect` finds its source, as in a notebook; the rules of an exercise need the source."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     return compile(text, name, "exec", dont_inherit=True)
-
-
-def imports(text: str) -> str:
-    """Return the import statements of a cell."""
-    kinds = (ast.Import, ast.ImportFrom)
-    return "\n".join(ast.unparse(statement) for statement in ast.parse(text).body if isinstance(statement, kinds))
 
 
 def variant_text(exercise: Exercise, variant: Variant) -> str:

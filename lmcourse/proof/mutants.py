@@ -45,7 +45,6 @@ time limit can stop them.
 """
 
 NOT_SYMMETRIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult)
-"""Operators whose two sides are swapped in mutants."""
 
 FUNCTIONS = {
     "min": "max",
@@ -220,7 +219,6 @@ OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., 
     (ast.Call, _call),
     (ast.Expr, _statement),
 )
-"""The mutations of each kind of node."""
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import Any
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
+from lmcourse.exercises.checking import try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
-from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
 from lmcourse.exercises.recognition import agree, any_wrong_number, recognise, telling
 from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict

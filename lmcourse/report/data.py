@@ -23,13 +23,11 @@ MAX_FAILING_SHOWN = 3
 """Largest number of failing cases that a report shows with their calls; it only counts further ones."""
 
 MAX_LIST_CHARS = 160
-"""Largest number of characters in a list of names; omitted names are counted."""
 
 HIDDEN = "hidden: "
 """The beginning of a row for the hidden cases with the same name."""
 
 OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
-"""Fields that the JSON of a report omits if they are empty."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +172,7 @@ class ReportData:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the report from the result of `to_json`.
-
-        Raises:
-            TypeError, KeyError: the data is not a report.
-        """
+        """Return the report from the result of `to_json`; raise TypeError or KeyError for other data."""
         cases = tuple(CaseResult(**case) for case in data["cases"])
         lists = {name: tuple(part) for name, part in data.items() if isinstance(part, list)}
         return cls(**{**data, **lists, "cases": cases})

@@ -11,18 +11,13 @@ from pathlib import Path
 from typing import Any
 
 FILE_MIME = "application/vnd.lmcourse.file"
-"""The MIME type of such an output."""
 
 MAX_FILE_BYTES = 512 * 1024
 """Largest size of a file in bytes; larger files are neither handed in nor read."""
 
 
 def hand_in(file: Path) -> None:
-    """Put a file into the notebook as an output of the current cell.
-
-    Raises:
-        ValueError: the file is larger than `MAX_FILE_BYTES`.
-    """
+    """Put a file into the notebook as an output of the current cell; raise ValueError if it is too large."""
     from IPython.display import display  # imported here because grading only reads files
 
     data = file.read_bytes()

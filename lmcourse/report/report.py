@@ -21,7 +21,6 @@ GOOD = "var(--jp-success-color1, #2e7d32)"
 BAD = "var(--jp-error-color1, #c62828)"
 HINT = "var(--jp-brand-color1, #1565c0)"
 COLUMNS = 80
-"""The width in characters of a report as text."""
 
 CODE = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
 SMALL = f"color: {FAINT}; font-size: 0.92em;"
@@ -29,6 +28,7 @@ SMALL = f"color: {FAINT}; font-size: 0.92em;"
 
 def html(report: ReportData) -> str:
     """Return the report as one HTML element: diagnosis, failing cases, passing cases, hints, small print."""
+    spoken = f"{report.exercise}: {report.points:g} of {report.max_points} points"
     accent = GOOD if report.passed else BAD if report.answered else FAINT
     failing, more = report.failing()
     parts = [
@@ -41,14 +41,10 @@ def html(report: ReportData) -> str:
         *(f'<div style="{SMALL}">{with_marks(line)}</div>' for line in report.remarks),
     ]
     return (
-        f'<section role="status" aria-label="{escape(_spoken(report), quote=True)}" style="color: {TEXT}; '
+        f'<section role="status" aria-label="{escape(spoken, quote=True)}" style="color: {TEXT}; '
         f"border-left: 4px solid {accent}; padding: 0.3em 0 0.3em 0.9em; margin: 0.3em 0; max-width: 52em; "
         f'line-height: 1.5;">{_heading(report, accent)}{"".join(parts)}</section>'
     )
-
-
-def _spoken(report: ReportData) -> str:
-    return f"{report.exercise}: {report.points:g} of {report.max_points} points"
 
 
 def _heading(report: ReportData, accent: str) -> str:

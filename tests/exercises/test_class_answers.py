@@ -145,7 +145,7 @@ def test_rules_apply_to_classes() -> None:
 def test_a_script_that_is_not_python_is_rejected_at_once(lines: str) -> None:
     with pytest.raises(SyntaxError):
         script("it", lines)
-    assert case("a case of a function has no lines", 1).expressions() == ()
+    assert case("a case of a function has no lines", 1).expressions == ()
 
 
 def test_output_of_a_script_is_not_output_of_the_answer() -> None:

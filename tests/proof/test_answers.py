@@ -9,7 +9,8 @@ import pytest
 
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.proof.answers import AnswerCell, answer_cells, imports, only
+from lmcourse.grading.cells import course_imports
+from lmcourse.proof.answers import AnswerCell, answer_cells, only
 from lmcourse.proof.matrix import Matrix
 from lmcourse.proof.prove import prove
 from tests.authoring.tiny import SOURCE, TINY, write_source
@@ -80,4 +81,4 @@ def test_a_stub_that_gives_the_answer_away_is_not_zero(old: str, new: str, name:
 
 def test_imports_are_taken_from_the_top_of_a_cell() -> None:
     text = "import math, os.path as p\nfrom torch import (\n    Tensor,\n)\nx = 1\nprint(x)"
-    assert imports(text) == "import math, os.path as p\nfrom torch import Tensor"
+    assert course_imports([text]) == "import math, os.path as p\nfrom torch import Tensor"

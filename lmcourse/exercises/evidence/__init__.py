@@ -23,7 +23,6 @@ RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch
 """For each dtype of the answer, the largest relative difference at which two numbers count as equal."""
 
 MAX_NAMES = 3
-"""Largest number of cases that a sentence lists by name."""
 
 MAX_ENTRIES = 100_000
 """Largest number of entries in a result that are searched, so that a report does not take long."""
@@ -115,7 +114,7 @@ def parts_of(trial: Trial) -> list[Part] | None:
     """Return the parts of a result, paired with the expected parts; None if they do not correspond."""
     if trial.outcome.failure or trial.expected.failure:
         return None
-    parts = [*_parts(trial.expected.value, trial.outcome.value, "", trial.case.expressions())]
+    parts = [*_parts(trial.expected.value, trial.outcome.value, "", trial.case.expressions)]
     return None if None in parts else [part for part in parts if part]
 
 

@@ -156,7 +156,6 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "A value in the line has a type that the line cannot use.",
     ),
 )
-"""Patterns of exception messages, and their meanings."""
 
 
 def meaning(failure: Failure) -> str:

@@ -37,7 +37,6 @@ def one_part_wrong(evidence: Evidence) -> str:
 
 
 MAX_EXPRESSION_CHARS = 60
-"""Largest number of characters of an expression that a sentence quotes."""
 
 
 def one_item_wrong(evidence: Evidence) -> str:

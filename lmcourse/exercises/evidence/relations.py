@@ -25,7 +25,6 @@ RELATIONS = (
     (torch.exp2, "2 to the power of the expected one"),
     (torch.abs, "the expected one without its sign"),
 )
-"""Functions that may turn the expected number into a wrong one, with descriptions."""
 
 
 def only_sign(evidence: Evidence) -> str:
@@ -171,7 +170,6 @@ CONSTANTS = {
     "2³⁰/10⁹": 1.024**3,
     "2⁴⁰/10¹²": 1.024**4,
 }
-"""Factors that have a name, such as π."""
 
 
 def constant_factor(evidence: Evidence) -> str:

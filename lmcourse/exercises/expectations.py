@@ -6,9 +6,8 @@ from functools import lru_cache
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.checking import REFERENCE_SECONDS
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
-from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
 """Failures that may depend on the machine and not on the answer, and so may not occur again."""
@@ -27,11 +26,7 @@ class Expectations:
         self._kept: dict[tuple[int, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:
-        """Return the outcome of the reference on one of `cases`.
-
-        Raises:
-            CourseError: the reference ran out of time or memory.
-        """
+        """Return the reference's outcome on a case; raise CourseError if it ran out of time or memory."""
         outcome = self._outcome(self.exercise.reference, case, REFERENCE_SECONDS)
         if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
             raise CourseError(
