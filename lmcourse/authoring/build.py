@@ -33,11 +33,7 @@ class Built:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """The two notebooks of a chapter, made from its source but not yet executed.
-
-    Attributes:
-        own: the exercises of a teacher's own notebook, which are released next to it.
-    """
+    """The notebooks of a chapter, not yet executed, and a teacher's own exercises, which are released with them."""
 
     chapter: Chapter
     source: Source
@@ -89,10 +85,7 @@ class Draft:
 
 
 def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> list[Built]:
-    """Build the notebooks of these chapters whose source has changed.
-
-    Args:
-        force: whether to build notebooks that are up to date, and to replace student copies that contain work.
+    """Build the notebooks of these chapters whose source has changed, or all if `force`.
 
     Raises:
         CourseError: the sources have mistakes or student copies contain work (all are listed, and nothing is built), a

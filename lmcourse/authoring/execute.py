@@ -30,13 +30,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def execute(notebook: NotebookNode, source: Source) -> None:
-    """Run all cells in place, and make the outputs independent of time and machine.
+    """Run all cells in the folder of their source, and make the outputs independent of time and machine.
 
-    Args:
-        notebook: the document made from `source`; it runs in the folder of its source.
-
-    Raises:
-        CourseError: a cell raised an error, did not end, wrote to stderr, or printed text that differs from run to run.
+    Raises CourseError if a cell raises an error, does not end, writes to stderr, or prints what varies from run to run.
     """
     metadata = copy.deepcopy(notebook.metadata)
     _run(notebook, source)

@@ -39,16 +39,10 @@ class ChapterFiles:
 
 
 def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
-    """Return the notebooks of a course folder; the course's notebooks come first.
+    """Return the requested notebooks of a course folder, by default all; the course's notebooks come first.
 
-    A folder in `solutions/` without a source (a `.py` file with cells) is ignored, because it may contain a plain
-    notebook.
-
-    Args:
-        names: the requested notebooks, as numbers, names or folders; by default all.
-
-    Raises:
-        CourseError: a notebook does not exist, there are no notebooks, or a folder has two sources.
+    A folder in `solutions/` without a source (a `.py` file with cells) is ignored: it may contain a plain notebook.
+    Raises CourseError if a notebook does not exist, if there are none, or if a folder has two sources.
     """
     own = _own_chapters(root / "solutions")
     if names:

@@ -77,12 +77,9 @@ class Code:
 
 
 def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
-    """Return the indices of the cells that no printed solution needs.
+    """Return the indices of the cells that no printed solution needs; `answers` are the names that answers define.
 
     A cell is needed only for later answers, because each answer is judged as soon as its own cell has run.
-
-    Args:
-        answers: the names that the answers define.
     """
     variables = {name for cell in cells for name in cell.variables if not (cell.graded and name in answers)}
     touched = [_touched(cell, variables) for cell in cells]

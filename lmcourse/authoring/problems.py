@@ -227,7 +227,7 @@ def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mi
         if cell.kind == "markdown":
             headings = HEADING.finditer(cell.text)
             above += [(cell.line_of(cell.text.count("\n", 0, match.start())), match[1]) for match in headings]
-        if cell.exercise in exercises:
+        if cell.exercise and cell.exercise in exercises:
             found += _orphans(above[:-1])
             summary = exercises[cell.exercise].summary
             for line, written in above[-1:]:

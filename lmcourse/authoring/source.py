@@ -95,12 +95,7 @@ Mistake = tuple[int, str]
 
 @dataclass(frozen=True)
 class SourceCell:
-    """A cell as the author wrote it.
-
-    Attributes:
-        kind: "markdown" or "code", or another text from the brackets.
-        line: the number of the marker line in the file, from 1.
-    """
+    """A cell as the author wrote it; `line` is the number of its marker line in the file, from 1."""
 
     kind: str
     text: str

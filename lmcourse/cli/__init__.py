@@ -50,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_folder() -> None:
-    """Raise CourseError if the current folder was deleted."""
     try:
         Path.cwd()
     except FileNotFoundError:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmcourse.cli.output import print_json, quiet
+from lmcourse.cli.output import print_json, quiet, show
 from lmcourse.root import find_root
 from lmcourse.typed_path import typed_path
 
@@ -50,12 +50,7 @@ def list_chapters(options: Namespace) -> int:
         }
         for chapter in CHAPTERS
     ]
-    if options.json:
-        print_json(rows)
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.course(rows))
+    show(options, rows, lambda tables: [tables.course(rows)])
     return 0
 
 
@@ -64,12 +59,7 @@ def status(options: Namespace) -> int:
     from lmcourse.progress import read_progress
 
     progress = read_progress(find_root(options.course) / "notebooks")
-    if options.json:
-        print_json(progress.to_json())
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.progress(progress))
+    show(options, progress.to_json(), lambda tables: [tables.progress(progress)])
     return 0
 
 
@@ -195,12 +185,7 @@ def matrix(options: Namespace) -> int:
         if options.exercise is not None:
             cells = only(options.exercise, cells)
         proof = prove(cells)
-    if options.json:
-        print_json(proof.to_json())
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.matrix(proof), tables.unexpected(proof), tables.verdict(proof))
+    show(options, proof.to_json(), lambda to: [to.matrix(proof), to.unexpected(proof), to.verdict(proof)])
     return 0 if proof.proved else 1
 
 

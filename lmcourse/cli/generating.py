@@ -36,13 +36,7 @@ PUBLISHED_TOKENS = 256
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """Generated text, with its speed and the checkpoint it comes from.
-
-    Attributes:
-        prompt, text: the beginning, and the text that the model added.
-        seed: the random seed; the same seed gives the same text.
-        checkpoint, step: the checkpoint of the model and its step; the step of a published model is None.
-    """
+    """Generated text, its seed, and the checkpoint it comes from; the step of a published model is None."""
 
     prompt: str
     text: str
@@ -154,15 +148,11 @@ def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
 
 
 def as_text(tokenizer: Tokenizer, tokens: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
-    """Decode tokens incrementally, as soon as their characters are complete.
+    """Decode tokens incrementally, as soon as their characters are complete; `before` is the preceding text.
 
     A character may consist of several tokens. Until its last token arrives, it decodes to U+FFFD and is held back. Each
     piece is decoded together with the tokens before it, because some published tokenizers omit a space at the beginning
     of a text.
-
-    Args:
-        tokenizer, tokens: the tokenizer and the tokens to decode.
-        before: the tokens of the preceding text.
     """
     last = [*before]
     waiting: list[int] = []

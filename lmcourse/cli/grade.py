@@ -143,14 +143,10 @@ def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult
 def _unpacked(
     options: Namespace,
 ) -> Iterator[tuple[Sequence[Path], Callable[[Sequence[SubmissionResult]], None]]]:
-    """Unpack the archives among the paths of a command line.
+    """Unpack the archives among the paths; yield the paths to grade, and a function to call with the results.
 
-    Yields:
-        The paths to grade, and a function to call with the results. For a platform's download it prints the names of
-        the people, and fills in the platform's table if one was given.
-
-    Raises:
-        CourseError: an archive or a table is invalid. This is raised before grading begins.
+    For a platform's download, that function prints the names of the people, and fills in the platform's table if one
+    was given. Raises CourseError, before grading begins, if an archive or a table is invalid.
     """
     from lmcourse.grading.files import unpacked
     from lmcourse.grading.lms import download_in, fill_in, read_sheet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lmcourse.cli.output import print_json, quiet
+from lmcourse.cli.output import print_json, quiet, show
 from lmcourse.typed_path import typed_path
 
 
@@ -51,12 +51,7 @@ def account(options: Namespace) -> int:
     from lmcourse.cli import account_command
 
     budget = account_command.make_budget(options)
-    if options.json:
-        print_json(budget.to_json())
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(*account_command.tables(budget))
+    show(options, budget.to_json(), lambda _: account_command.tables(budget))
     return 0
 
 
@@ -82,12 +77,7 @@ def bench(options: Namespace) -> int:
     sizes = {"batch": options.batch, "seq_len": options.seq_len, "steps": options.steps}
     with quiet(options), telling_no_memory("fewer texts (--batch), shorter ones (--seq-len) or a smaller --model"):
         found = measure(options.model, **sizes, precision=options.precision)
-    if options.json:
-        print_json(found.to_json())
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.bench(found))
+    show(options, found.to_json(), lambda tables: [tables.bench(found)])
     return 0
 
 

@@ -56,10 +56,8 @@ RECORD = ".collected.json"
 class Row:
     """The result of collecting one exercise.
 
-    Attributes:
-        state: "passes", "wrong" or "missing"; empty if its notebook was not read.
-        package: the origin of the package's function: "yours", "course" (the course's version), or "" for none.
-        reason: one line that says why it is not the learner's.
+    `state` is "passes", "wrong", "missing" or "" (not read); `package` is "yours", "course" or "" (none), with the
+    reason.
     """
 
     notebook: str
@@ -91,18 +89,11 @@ def collect(
     force: bool = False,
     options: GradingOptions | None = None,
 ) -> Collected:
-    """Write a package with the passing answers from the learner's notebooks.
+    """Write a package with the passing answers from the learner's notebooks, by default all; `out` gives its name.
 
-    Args:
-        root: the course's folder.
-        out: the folder for the package; its last part is the package's name.
-        chapters: the chapters whose notebooks are read; by default all.
-        lend: whether the course's answer replaces a missing or wrong answer that the model needs. If not, wrong answers
-            are included unchanged, and missing ones raise an error when they are called.
-
-    Raises:
-        CourseError: the package's name is invalid, the notebooks cannot be graded on this machine, or files were
-            changed by hand.
+    If `lend`, the course's answer replaces a missing or wrong one that the model needs. If not, wrong answers are
+    included unchanged, and missing ones raise an error when they are called. Raises CourseError if the package's name
+    is invalid, the notebooks cannot be graded on this machine, or files were changed by hand.
     """
     check_name(out.name)
     if not force:
@@ -162,13 +153,9 @@ def _rows(collection: Collection) -> list[Row]:
 
 
 def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None:
-    """Check that no file in a folder was changed by hand after an earlier call wrote it.
+    """Raise CourseError if `out` is a file, or if a file in it was changed by hand after an earlier call wrote it.
 
-    Args:
-        files: the new contents by path; a file that already has its new contents counts as unchanged.
-
-    Raises:
-        CourseError: a file was changed, or `out` is a file.
+    A file that already has its new contents counts as unchanged.
     """
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: choose another folder with --out")

@@ -30,12 +30,7 @@ Origin = Literal["yours", "course", ""]
 
 @dataclass(frozen=True)
 class Part:
-    """A function of the package.
-
-    Attributes:
-        reason: one line that says why it is the course's version, or left out.
-        statements: the function, with the imports and helpers that it needs.
-    """
+    """A function of the package with the imports and helpers that it needs, or why it is not the learner's."""
 
     exercise: str
     origin: Origin
@@ -48,10 +43,7 @@ class Part:
 class Collection:
     """The functions of the package, by notebook.
 
-    Args:
-        printed: the notebooks with the course's answers.
-        lend: whether the course's answer replaces a missing or wrong answer; if not, a wrong answer is included
-            unchanged.
+    If `lend`, the course's answer replaces a missing or wrong one; if not, a wrong answer is included unchanged.
     """
 
     answers: Sequence[Answer]

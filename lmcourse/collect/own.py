@@ -31,14 +31,8 @@ class LoadedPart:
 def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
     """Load the learner's functions with these names from saved notebooks; the course's version replaces missing ones.
 
-    Answers are not judged: an existing answer is used even if it is wrong.
-
-    Args:
-        names: any of `COURSE_PARTS`.
-        root: the course's folder; by default the folder that contains the current folder.
-
-    Raises:
-        CourseError: the course is not found, or a notebook cannot be read.
+    Answers are not judged: an existing answer is used even if it is wrong. Raises CourseError if the course is not
+    found, or if a notebook cannot be read.
     """
     root = find_root(root)
     return [_load(name, root) for name in names]

@@ -94,16 +94,11 @@ def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ()) -> tuple[list[Statement], set[str]]:
-    """Return the statements that an answer needs, including the answer, in the notebook's order.
+    """Return the statements that the answer in cell `at` needs, in the notebook's order, and the `others` that they
+    use.
 
-    A name has its last definition in the answer's cell or earlier cells, as in a check.
-
-    Args:
-        at: the index of the answer's cell.
-        others: names whose definitions are not included, such as other exercises.
-
-    Returns:
-        The statements, and the names in `others` that they use.
+    A name has its last definition in the answer's cell or earlier cells, as in a check; definitions of `others` are not
+    included.
 
     Raises:
         CannotStandAloneError: a name is not defined in an earlier cell, comes from lmcourse, or is computed by a cell.

@@ -6,21 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from lmcourse.exercises.rules import WithoutCompiler
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+
+class _Watch(WithoutCompiler):
     """Records the largest number of elements in a new storage. Views do not allocate storage."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.numbers: int = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return False, because with True torch would import its compiler, which takes seconds of an answer's time."""
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))

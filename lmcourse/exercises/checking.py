@@ -90,15 +90,10 @@ def check_exercise(
     hidden: bool = False,
     enforce: bool = True,
 ) -> Report:
-    """Check an answer to an exercise; the answer may have any name.
+    """Check an answer to an exercise; the answer may have any name, and a value is a function that returns it.
 
-    Args:
-        answer: a function or class; for a value, a function without arguments that returns it.
-        enforce: whether the exercise's rules apply. They must not apply to the course's own wrong answers, which are in
-            the forbidden package.
-
-    Raises:
-        CourseError: hidden cases are requested that only the teacher has.
+    `enforce` is False for the course's own wrong answers, which are in a package that the rules forbid. Raises
+    CourseError if hidden cases are requested that only the teacher has.
     """
     released = exercise if isinstance(exercise, ReleasedExercise) else None
     if released and hidden:

@@ -64,8 +64,7 @@ def diagnose(
 
     Args:
         trials: the trials that the sentence is about: the public ones or, if only hidden ones fail, all.
-        failing: those of them that failed.
-        others: the names of other cases that fail, too: hidden cases, which the sentence does not describe.
+        others: the names of hidden cases that fail, too, which the sentence does not describe.
     """
     if not failing:
         return ""

@@ -29,12 +29,7 @@ DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 @dataclass(frozen=True)
 class Misconception:
-    """A common wrong answer that can be run.
-
-    Attributes:
-        name: a few words for tables, such as "unscaled".
-        sentence: the diagnosis for a learner whose results match exactly.
-    """
+    """A common wrong answer that can be run; `sentence` is the diagnosis for a learner whose results match."""
 
     name: str
     sentence: str
@@ -43,12 +38,7 @@ class Misconception:
 
 @dataclass(frozen=True)
 class Variant:
-    """A right answer in a different style than the printed solution.
-
-    Attributes:
-        name: a few words for tables, such as "with loops".
-        answer: the answer itself; for a value, the expression that a learner would type.
-    """
+    """A right answer in a different style than the printed solution; for a value, the expression to type."""
 
     name: str
     answer: Answer | str
@@ -142,12 +132,7 @@ class Exercise:
         self.variants += [Variant(expression, expression) for expression in expressions]
 
     def equivalent_mutant(self, change: str, reason: str) -> None:
-        """Declare that a mutant of the printed solution is a right answer, with the reason.
-
-        Args:
-            change: the change as `lmcourse matrix` prints it, such as "n // 2 → n / 2".
-            reason: why no case can distinguish it from the solution.
-        """
+        """Declare that a change of the printed solution, as `lmcourse matrix` prints it, is right, with the reason."""
         self.equivalent_mutants[change] = reason
 
     @property

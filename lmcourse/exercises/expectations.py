@@ -14,11 +14,7 @@ TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
 
 
 class Expectations:
-    """An exercise with all its cases. Outcomes are cached, so callers must not change them.
-
-    Attributes:
-        cases: the cases in the order of a report, public cases first, each with True if it is hidden.
-    """
+    """An exercise with all its cases, public ones first, each with True if it is hidden; outcomes are cached."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise

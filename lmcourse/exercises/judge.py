@@ -27,13 +27,10 @@ def judge(
     forbidden: Sequence[Use] = (),
     given: Given | None = None,
 ) -> Report:
-    """Return the report on an answer.
+    """Return the report on an answer from its trials, public cases first; if `hidden`, they include the hidden ones.
 
     Args:
-        trials: its cases with their outcomes, public cases first.
-        hidden: whether the hidden cases are among the trials, as in a grade.
-        forbidden: the forbidden names in the answer's source; the outcomes have the forbidden operations used at run
-            time.
+        forbidden: the forbidden names in the answer's source; outcomes have the operations that it used.
         given: returns the outcome of a known mistake in a case; by default, the mistake is run.
     """
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])

@@ -25,9 +25,7 @@ MAGICS = ("%%time", "%%capture")
 def failed_version(name: str, answer: object = None) -> str:
     """Return why the last cell with a name's definition failed before it, such as "SyntaxError in line 3", or "".
 
-    Args:
-        name: the name of an exercise.
-        answer: the exercise's function or class, which may come from that cell after all; None for a value.
+    `answer`, the function or class, may come from that cell after all; it is None for a value.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None

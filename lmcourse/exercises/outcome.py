@@ -62,11 +62,9 @@ class Outcome:
 def run_case(
     answer: Callable[..., Any], case: Case, *, name: str = "", seconds: float = 10.0, forbid: tuple[str, ...] = ()
 ) -> Outcome:
-    """Run `answer` on the inputs of `case`.
+    """Run `answer` on a copy of the inputs of `case`.
 
     Args:
-        answer: a learner's function or class.
-        case: the case; the answer gets a copy of its inputs.
         name: the answer's name in the script of a case; by default its own name.
         forbid: the rules of the exercise (see `rules`). For a class, only its source is checked.
     """

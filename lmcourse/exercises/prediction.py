@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A question with its possible answers.
-
-    Attributes:
-        name: the name for `predict` in a notebook.
-        options: the possible answers, in the author's order.
-        answer: the right answer.
-    """
+    """A question with its possible answers, in the author's order; `name` is for `predict` in a notebook."""
 
     name: str
     question: str

@@ -37,11 +37,7 @@ NEARLY = Tolerance(1e-4, 1e-9)
 
 @dataclass(frozen=True)
 class Recognised:
-    """The known mistakes that explain an answer, and the failing cases that they do not explain.
-
-    Attributes:
-        unexplained: the names of the failing cases in which the answer's result differs from the mistake's.
-    """
+    """The known mistakes that explain an answer, and the names of the failing cases that they do not explain."""
 
     mistakes: tuple[Misconception, ...]
     unexplained: tuple[str, ...]
@@ -62,12 +58,7 @@ class Recognised:
 
 
 def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Recognised | None:
-    """Return the known mistake that explains an answer, two that explain it equally well, or None.
-
-    Args:
-        trials: its cases with their outcomes; at least one fails.
-        given: returns the outcome of a known mistake in a case.
-    """
+    """Return the known mistake that explains a failing answer, two that explain it equally well, or None."""
     public = [trial for trial in trials if not trial.hidden]
     named = _explaining(exercise, trials, trials, given)
     if named is None and any(trial.wrong is not None for trial in public):

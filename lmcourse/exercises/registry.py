@@ -30,11 +30,6 @@ def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
     """Return the exercises of a chapter, in the order of its notebook."""
     if isinstance(chapter, FolderChapter):
         return exercises_beside(chapter.source)
-    return _exercises_of_the_course(chapter)
-
-
-@cache
-def _exercises_of_the_course(chapter: Chapter) -> tuple[Exercise, ...]:
     exercises: tuple[Exercise, ...] = importlib.import_module(chapter.module).EXERCISES
     return exercises
 
@@ -43,10 +38,7 @@ def exercises_beside(source: Path) -> tuple[Exercise, ...]:
     """Return the exercises of an assignment, given its solution notebook, its source or its folder.
 
     They are defined in the folder's `exercises.py`. If that file does not exist, they are the exercises of the course's
-    chapter with the folder's name, if there is one.
-
-    Raises:
-        CourseError: `exercises.py` cannot be loaded; the message has one line with the place and the reason.
+    chapter with the folder's name, if there is one. Raises CourseError if the file cannot be loaded.
     """
     folder = source.resolve() if source.is_dir() else source.resolve().parent
     file = folder / BESIDE

@@ -33,12 +33,7 @@ FORMAT = 2
 
 @dataclass(eq=False, kw_only=True)
 class ReleasedExercise(Exercise):
-    """An exercise with the outcomes of the reference and of known mistakes, but without their code.
-
-    Attributes:
-        expected: the outcome of the reference in each public case.
-        given_by: the outcomes of each known mistake, by its name.
-    """
+    """An exercise without code, but with the outcomes of the reference, and of each known mistake by its name."""
 
     expected: Sequence[Outcome]
     given_by: Mapping[str, Sequence[Outcome]]
@@ -61,13 +56,9 @@ class ReleasedExercise(Exercise):
 
 
 def write_released(exercises: Sequence[Exercise], digest: str) -> str:
-    """Return the text of `exercises.json`.
+    """Return the text of `exercises.json`; `digest` tells the build later whether the file is up to date.
 
-    Args:
-        digest: a hash of the inputs, which tells the build whether the file is up to date.
-
-    Raises:
-        CourseError: an exercise cannot be written as data.
+    Raises CourseError if an exercise cannot be written as data.
     """
     tensors: dict[str, Tensor] = {}
     data = {"format": FORMAT, "digest": digest, "exercises": [_written(one, tensors) for one in exercises]}

@@ -117,14 +117,21 @@ class _Functions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
+class WithoutCompiler(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode for which torch does not import its compiler, which takes seconds."""
+
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.rules, self.seen = rules, seen
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # otherwise torch adds a wrapper that imports its compiler, which takes seconds
+        return False
+
+
+class _Operators(WithoutCompiler):
+    def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
+        super().__init__()
+        self.rules, self.seen = rules, seen
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if rule := _rule_of(func.name(), self.rules):

@@ -27,11 +27,7 @@ MAX_LABEL_CHARS = 40
 
 
 class Inputs:
-    """The inputs of an answer: copies of a case's inputs, and values that its script creates.
-
-    Attributes:
-        args, kwargs: copies of the inputs, which the answer may change.
-    """
+    """The inputs of an answer: copies of a case's inputs, which it may change, and values that its script creates."""
 
     def __init__(self, case: Case) -> None:
         self.args: list[Plain] = copy_input(case.args)
@@ -146,13 +142,7 @@ def scatter(tensor: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Line:
-    """A compiled statement of a script.
-
-    Attributes:
-        is_expression: whether its value is a result.
-        of_answer: whether the answer is involved in it.
-        makes: the names that it assigns to inputs.
-    """
+    """A compiled statement of a script: whether its value is a result, and the names that it assigns to inputs."""
 
     code: CodeType
     is_expression: bool

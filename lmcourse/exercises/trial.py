@@ -114,10 +114,9 @@ class Score:
 
 
 def groups_of(trials: Sequence[Trial]) -> list[Group]:
-    """Return the groups of an exercise's cases, merged so that no constant answer earns a point.
+    """Return the groups of an exercise's public or of all cases, merged so that no constant answer earns a point.
 
-    Args:
-        trials: the trials of all public cases, or of all cases. The answer's outcomes do not matter.
+    They do not depend on the outcomes of the answer.
     """
     exercise, hidden = trials[0].exercise, trials[-1].hidden
     known = _known.setdefault(exercise, {})

@@ -33,12 +33,7 @@ class NotPlainError(TypeError):
 
 @dataclass(frozen=True, eq=False)
 class Special:
-    """A result that is not plain data, with the name of its type.
-
-    Attributes:
-        kind: its type in words: "a set", "a NumPy array", "bytes", "a torch.dtype", "a Value".
-        value: the plain data in it; None for an object.
-    """
+    """A result that is not plain data: the name of its type ("a set", "a Value"), and the plain data in it, if any."""
 
     kind: str
     value: Plain = None

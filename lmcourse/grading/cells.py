@@ -30,8 +30,6 @@ _SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other cell."""
 
-PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
-
 # IPython reads a cell again for each magic line in it: 600 lines of `!ls` take 10 s. 50 lines are enough.
 inputtransformer2.TRANSFORM_LOOP_LIMIT = 50
 
@@ -40,13 +38,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell.
-
-    Attributes:
-        number: its number among the code cells, from 1.
-        text: its Python code, line for line; empty if the cell is not Python.
-        graded: the nbgrader id if the cell is a plain nbgrader test, or "".
-    """
+    """A code cell: its number from 1, its Python code or the reason why it has none, and what it answers or tests."""
 
     number: int
     text: str
@@ -93,7 +85,7 @@ def _python(source: str) -> tuple[str, str]:
     except SyntaxError as error:
         where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
         return "", one_line(f"{type(error).__name__}: {error.msg}{where}", MAX_MESSAGE_CHARS)
-    except PARSE_ERRORS as error:
+    except (ValueError, RuntimeError, MemoryError) as error:
         return "", one_line(f"{type(error).__name__}: {error}", MAX_MESSAGE_CHARS)
     return text, ""
 

@@ -27,12 +27,7 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """The results of a class in one exercise.
-
-    Attributes:
-        counts: the number of learners by status (`STATUSES`).
-        share: the mean fraction of its points; a missing answer counts as 0.
-    """
+    """The results of a class in one exercise: learners by status, and the mean fraction of its points."""
 
     name: str
     counts: dict[str, int]
@@ -88,17 +83,9 @@ class Section:
 
 
 def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
-    """Write `report.html` and `students.csv`.
+    """Write `report.html` and `students.csv` into a folder, and return their paths, the page first.
 
-    Args:
-        folder: the folder for the files; it is created if necessary. An older report in it is replaced; other files
-            stay.
-
-    Returns:
-        The paths of the files, the page first.
-
-    Raises:
-        CourseError: the folder or a file of it cannot be written.
+    An older report in the folder is replaced. Raises CourseError if a file cannot be written.
     """
     page, table = folder / "report.html", folder / "students.csv"
     write_all({table: _table(results), page: _page(results)}, newline="")

@@ -16,12 +16,7 @@ from lmcourse.grading.files import NOT_COPIED
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
-    """Fill in nbgrader's configuration `c` for a course.
-
-    Args:
-        root: the folder of the course. It has `source` (notebooks with solutions) and `release` (notebooks for
-            students).
-    """
+    """Fill in nbgrader's configuration `c` for the course in the folder `root`."""
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory

@@ -84,12 +84,10 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Examination:
-    """The result of examining a submission.
+    """The result of examining a submission: the reports by exercise, and what became of its cells, in order.
 
-    Attributes:
-        broke_off: one sentence for each cell or request that was stopped or left out.
-        failed_cell: a sentence on the first failed cell that the learner wrote or changed and that is not an answer, or
-            "".
+    `broke_off` has a sentence for each cell or request that was stopped or left out; `failed_cell` is on the first
+    failed cell that the learner wrote or changed and that is not an answer.
     """
 
     reports: dict[str, Report]

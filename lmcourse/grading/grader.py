@@ -11,7 +11,7 @@ from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -44,12 +44,8 @@ from lmcourse.grading.workers import GradingOptions, Job, course_version, examin
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
     """Grade notebook files, and folders of `student/assignment/notebook.ipynb`, without changing any file.
 
-    Returns:
-        One result for each submission, in the given order.
-
-    Raises:
-        CourseError: a path has no submission, the course has no solutions, or notebooks cannot be examined on this
-            machine. A broken submission does not raise an error; its result has 0 points and a reason.
+    Returns the results in the given order; a broken submission has 0 points and a reason. Raises CourseError if a path
+    has no submission, the course has no solutions, or notebooks cannot be examined on this machine.
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course)
@@ -92,8 +88,9 @@ def record(
     submissions = find_submissions(paths, _assignments(course, config), of_class=True)
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
-    with _telling_storage_errors(course), _work_folder(course) as folder:
-        recorder = _Recorder(config, folder, options, again)
+    temporary = partial(tempfile.TemporaryDirectory, prefix=".grading-", dir=course, ignore_cleanup_errors=True)
+    with _telling_storage_errors(course), temporary() as folder:  # it holds nbgrader's input
+        recorder = _Recorder(config, Path(folder), options, again)
         mine = [each for each in submissions if each.assignment]
         due = {each: "" for each in mine if recorder.is_due(each, force=force)}
         due |= {each: again for each in mine if each not in due and recorder.is_asked_again(each)}
@@ -345,13 +342,6 @@ def _examined(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-@contextmanager
-def _work_folder(course: Path) -> Iterator[Path]:
-    """Create a folder for nbgrader's input in the course's folder."""
-    with tempfile.TemporaryDirectory(prefix=".grading-", dir=course, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 @contextmanager

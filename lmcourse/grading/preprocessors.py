@@ -32,8 +32,7 @@ class SubmissionExporter(NotebookExporter):
     """Reads any file as a notebook.
 
     An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each gets 0
-    points with the reason from this class. So the submission gets marks like any other and does not vanish from the
-    gradebook.
+    points with the reason from this class.
     """
 
     problem = Unicode("", help="Reason why there is no notebook, if known.").tag(config=True)

@@ -28,11 +28,7 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings for examining submissions.
-
-    Attributes:
-        private: folders that submissions must not see.
-    """
+    """Settings for examining submissions; `private` are folders that submissions must not see."""
 
     isolation: Isolation = "bubblewrap"
     private: tuple[Path, ...] = ()
@@ -46,14 +42,9 @@ class LostError(Exception):
 
 
 class SubmissionProcess:
-    """A process that runs cells, and runs answers on cases, until it is closed.
+    """A process that runs cells, and runs answers on cases, until it is closed or `monotonic()` reaches `end`.
 
-    Args:
-        end: the time at which the process must have ended, in seconds of `monotonic`.
-
-    Raises:
-        CourseError: no process can be started on this machine.
-        LostError: a request was not answered correctly; the process has then been killed.
+    Raises CourseError if no process can be started here, and LostError after it had to be killed for a wrong answer.
     """
 
     def __init__(self, data: Sequence[Path], settings: Settings, end: float) -> None:

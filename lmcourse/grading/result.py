@@ -20,13 +20,10 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True)
 class Lateness:
-    """The lateness of a submission, and its penalty.
+    """Seconds after the due date and extension (0 if one of the times is not known), and the points that nbgrader
+    deducts.
 
-    Attributes:
-        seconds: seconds after the due date, including the student's extension; 0 if the submission is in time, or if
-            the due date or the hand-in time is not known.
-        penalty: the points that nbgrader's plugin deducts.
-        note: one sentence if the time in `timestamp.txt` was rejected.
+    `note` is one sentence if the time in `timestamp.txt` was rejected.
     """
 
     seconds: float = 0.0

@@ -86,10 +86,9 @@ def _check_empty(tensors: Mapping[str, Tensor]) -> None:
 
 
 class Channel:
-    """One end of a connection. Every method raises OSError if the other end is closed, and TimeoutError if it is late.
+    """One end of a connection, which calls `tick` every TICK_SECONDS, no matter how often the other end sends or reads.
 
-    Args:
-        tick: a function to call every TICK_SECONDS, no matter how often the other end sends or reads.
+    Every method raises OSError if the other end is closed, and TimeoutError if it is late.
     """
 
     def __init__(self, connection: socket.socket, tick: Callable[[], None] = lambda: None) -> None:

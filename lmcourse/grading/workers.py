@@ -34,12 +34,10 @@ _one_at_a_time = Lock()
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """Options of a grading run.
+    """Options of a grading run: how to isolate, how many submissions at once, time limits.
 
-    Attributes:
-        workers: the number of submissions to examine at once on this machine; by default one per processor.
-        scheduler: the address of a Dask cluster to use instead of this machine.
-        on_progress: a function that is called after each submission with the number done and the number of all.
+    `scheduler` is the address of a Dask cluster to use instead of this machine; `on_progress` is called after each
+    submission with the number done and the number of all.
     """
 
     isolation: str | None = None
@@ -59,12 +57,7 @@ class GradingOptions:
 
 @dataclass(frozen=True)
 class Job:
-    """The data that a worker needs to examine a submission, here or on another machine.
-
-    Attributes:
-        source: the course's own notebook.
-        version: the version of the course's code; the worker must have the same.
-    """
+    """The data that a worker needs to examine a submission; it must have the same version of the course's code."""
 
     submitted: Submitted
     source: Path

@@ -26,12 +26,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class AnswerCell:
-    """The cell for the answer to an exercise.
-
-    Attributes:
-        stub: the text that a student receives.
-        names: the names that imports and printed answers in earlier cells define.
-    """
+    """The cell for an exercise's answer, with the names that imports and printed answers in earlier cells define."""
 
     exercise: Exercise
     solution: str

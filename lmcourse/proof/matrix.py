@@ -8,11 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class MisconceptionResult:
-    """The result of submitting one known wrong answer.
+    """The result of submitting one known wrong answer, and its mutilated forms that have wrong numbers in an ordinary
+    case.
 
-    Attributes:
-        mutilated: how many of its mutilated forms have wrong numbers in an ordinary case.
-        unnamed: those that are not named although the evidence is strong enough, such as "edges dropped (notebook)".
+    `unnamed` lists those that are not named although the evidence is strong enough: "edges dropped (notebook)".
     """
 
     chapter: str
@@ -40,11 +39,7 @@ class MisconceptionResult:
 
 @dataclass(frozen=True)
 class VariantResult:
-    """The result of submitting a right answer in another style.
-
-    Attributes:
-        lost: why it loses points, or "".
-    """
+    """The result of submitting a right answer in another style: why it loses points, or ""."""
 
     exercise: str
     variant: str
@@ -53,11 +48,7 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class MutantResult:
-    """The result of submitting a mutant of a printed solution.
-
-    Attributes:
-        equivalent: why the mutant is a right answer, if its exercise declares it so.
-    """
+    """The result of submitting a mutant; if its exercise declares it a right answer, the reason."""
 
     exercise: str
     change: str

@@ -223,11 +223,7 @@ OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., 
 
 @dataclass(frozen=True)
 class Mutant:
-    """An answer with one change.
-
-    Attributes:
-        change: the statement before and after, such as "if x < 0: → if x <= 0:".
-    """
+    """An answer with one change: the statement before and after ("x < 0 → x <= 0"), and the whole text."""
 
     change: str
     text: str
@@ -248,11 +244,7 @@ class _Place:
 
 
 def mutants(text: str) -> list[Mutant]:
-    """Return all mutants of an answer, without duplicates.
-
-    Args:
-        text: the cell with the answer. Docstrings, annotations and messages of exceptions are not changed.
-    """
+    """Return all mutants of an answer. Docstrings, annotations and messages of exceptions are not changed."""
     tree = ast.parse(text)
     original = ast.unparse(tree)
     found: dict[str, Mutant] = {}

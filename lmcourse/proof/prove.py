@@ -48,9 +48,7 @@ class Constant:
 def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
     """Return a constant answer for each value and exception that some case expects, and for the usual constants.
 
-    Args:
-        trials: the trials of all cases of an exercise. If its cases compare properties of one result (`Exercise.view`),
-            a constant that is right in all cases is the answer, not a guess.
+    If the cases compare properties of one result, a constant that is right in all cases is the answer, not a guess.
     """
     found = [[trial for trial in trials if passes(trial)] for passes in constants_of(trials)]
     view = trials[0].exercise.view
@@ -99,12 +97,8 @@ Run = Callable[[Case, float], Outcome]
 
 
 def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) -> Matrix:
-    """Submit all known answers to the exercises in these cells.
-
-    Args:
-        cells: the answer cells by chapter, from `answers.answer_cells`.
-        quick: whether to submit only printed solutions, stubs and misconceptions, which takes a tenth of the time.
-    """
+    """Submit all known answers; if `quick`, only solutions, stubs and misconceptions, which takes a tenth of the
+    time."""
     warm_up()  # because an import that an answer's time limit interrupts could not be repeated
     proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
     first = Matrix(

@@ -50,10 +50,7 @@ class ReportData:
     """The result of checking one exercise: cases, points, diagnosis.
 
     Attributes:
-        exercise: its name.
-        points, max_points: earned and possible points.
         hidden: whether hidden cases were judged, too, as in grading.
-        cases: the results of the cases, public cases first.
         diagnosis: a sentence on the likely mistake, if the course recognises it.
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
         besides: a sentence on failing cases that the known mistake does not explain.

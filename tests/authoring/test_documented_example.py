@@ -15,7 +15,6 @@ from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
 from lmcourse.course import Chapter
-from lmcourse.exercises import registry
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.proof.answers import answer_cells
@@ -48,7 +47,6 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in sys.modules if name == ROOM or name.startswith(f"{ROOM}.")]:
         del sys.modules[name]
     vars(chapters).pop(EXAMPLE.topic, None)
-    registry._exercises_of_the_course.cache_clear()
     all_exercises.cache_clear()
 
 

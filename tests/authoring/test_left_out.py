@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,15 +57,10 @@ def test_another_order_and_free_headings_are_fine(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the second exercise use the first."""
     half = Exercise("half", 1, 2, 2, reference=lambda: 0.5, cases=tiny.half.cases, value=True, uses=["double"])
     monkeypatch.setattr(tiny, "EXERCISES", (tiny.double, half))
-    from lmcourse.exercises import registry
-
-    registry._exercises_of_the_course.cache_clear()
-    yield
-    registry._exercises_of_the_course.cache_clear()
 
 
 @pytest.mark.usefixtures("used")

@@ -69,11 +69,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results of an answer on the public cases of an exercise.
-
-    Attributes:
-        failing: the cases to explain, at least one.
-    """
+    """The results of an answer on the public cases of an exercise; at least one case fails."""
 
     exercise: Exercise
     failing: Sequence[Trial]

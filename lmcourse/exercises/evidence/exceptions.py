@@ -48,11 +48,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "No variable of that name exists where the line runs.",
     ),
     (
-        ("required positional argument", "unexpected keyword", " positional argument", "multiple values for argument"),
-        "A call and the parameters of what it calls do not fit: compare the two.",
-    ),
-    (
-        ("exactly one argument", "At least one of 'min' or 'max'", "takes no keyword arguments", "takes no arguments"),
+        (
+            *("required positional argument", "unexpected keyword", " positional argument", "multiple values for"),
+            *("exactly one argument", "At least one of 'min' or 'max'", "takes no keyword", "takes no arguments"),
+        ),
         "A call and the parameters of what it calls do not fit: compare the two.",
     ),
     (
