@@ -87,9 +87,8 @@ class Draft:
 def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> list[Built]:
     """Build the notebooks of these chapters whose source has changed, or all if `force`.
 
-    Raises:
-        CourseError: the sources have mistakes or student copies contain work (all are listed, and nothing is built), a
-            cell fails, or a file cannot be written.
+    Raises CourseError if sources have mistakes or student copies contain work (all are listed, and nothing is built),
+    if a cell fails, or if a file cannot be written.
     """
     drafts = _drafts(chapters, root)
     to_make = [draft for draft in drafts if force or draft.stale()]

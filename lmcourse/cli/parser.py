@@ -28,12 +28,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; the function to run is `run` of the result.
-
-    Raises:
-        CourseError: an option is missing or unknown or has a wrong value, or the folder of --course does not exist.
-        SystemExit: help was asked for; it is printed.
-    """
+    """Parse a command line; `run` of the result is the function to run. Raises CourseError if it is wrong."""
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
     # This is checked for every command, even for commands that do not use the folder.

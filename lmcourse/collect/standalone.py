@@ -24,7 +24,6 @@ class Statement:
     """A top-level statement of a cell; an import of several names becomes several statements.
 
     Attributes:
-        text: its text, with the comment lines directly above it.
         needs: the global names that it reads when it runs or is called.
         kind: "import", "definition", or "other" for a statement that computes something.
         runs: whether the names that it needs must be defined before it, as for an assignment.
@@ -94,14 +93,11 @@ def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ()) -> tuple[list[Statement], set[str]]:
-    """Return the statements that the answer in cell `at` needs, in the notebook's order, and the `others` that they
-    use.
+    """Return the statements that the answer in cell `at` needs, in order, and the `others` that they use.
 
     A name has its last definition in the answer's cell or earlier cells, as in a check; definitions of `others` are not
-    included.
-
-    Raises:
-        CannotStandAloneError: a name is not defined in an earlier cell, comes from lmcourse, or is computed by a cell.
+    included. Raises CannotStandAloneError if a name is not defined in an earlier cell, comes from lmcourse, or is
+    computed.
     """
     rows = [statement for cell in cells[: at + 1] for statement in read_statements(cell)]
     waiting = [_provider(name, rows)]

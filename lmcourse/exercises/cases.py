@@ -65,18 +65,14 @@ class Case:
         return tuple(ast.unparse(statement) for statement in lines if isinstance(statement, ast.Expr))
 
 
-def _is_empty_or_not_finite(value: Plain) -> bool:
-    empty = (
-        value.numel() == 0 if isinstance(value, Tensor) else isinstance(value, list | tuple | dict | str) and not value
-    )
-    return empty or _holds_not_finite(value)
-
-
-def _holds_not_finite(value: Plain) -> bool:
+def _is_empty_or_not_finite(value: Plain, inside: bool = False) -> bool:
     if isinstance(value, Tensor):
-        return not bool(value.isfinite().all())
+        return (not inside and value.numel() == 0) or not bool(value.isfinite().all())
+    if isinstance(value, list | tuple | dict | str) and not value:
+        return not inside
     if isinstance(value, list | tuple | dict):
-        return any(map(_holds_not_finite, value.values() if isinstance(value, dict) else value))
+        items = value.values() if isinstance(value, dict) else value
+        return any(_is_empty_or_not_finite(item, inside=True) for item in items)
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -159,11 +159,10 @@ class Hint:
 
 
 def hint(exercise: str | Callable[..., Any] | None = None, /) -> Hint:
-    """Return the next hint: `hint()` for the exercise checked last, `hint("stable_softmax")` for another. The last hint
+    """Return the next hint: `hint()` for the exercise checked last, `hint("stable_softmax")` for another; the last one
     repeats.
 
-    Raises:
-        CourseError: the exercise does not exist, it has no hints, or no exercise has been checked yet.
+    Raises CourseError if the exercise does not exist or has no hints, or if no exercise has been checked yet.
     """
     name = _last_checked if exercise is None else exercise if isinstance(exercise, str) else _name_of(exercise)
     if not name:

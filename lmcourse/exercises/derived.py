@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -25,10 +25,10 @@ GRADIENTS = ": its gradients"
 def derived_cases(exercise: Exercise) -> list[Case]:
     """Return the cases that are derived from the public cases of an exercise."""
     found = []
-    if not exercise.contiguous and (case := _richest(exercise, _tensors)):
+    if not exercise.contiguous and (case := _richest(exercise, floats=False)):
         found.append(replace(case, name=case.name + SCATTERED, of=case.name, layout="scattered"))
-    if exercise.differentiable and (case := _richest(exercise, _float_tensors)):
-        names = tuple(_float_tensors(case, exercise))
+    if exercise.differentiable and (case := _richest(exercise, floats=True)):
+        names = tuple(_tensors(case, exercise, floats=True))
         inputs = {"args": tuple(map(_off_whole_numbers, case.args)), "kwargs": _off_whole_numbers(dict(case.kwargs))}
         found.append(replace(case, name=case.name + GRADIENTS, of=case.name, gradients=names, **inputs))
     return found
@@ -45,32 +45,26 @@ def _off_whole_numbers(value: Plain) -> Plain:
     return value + 0.1 * torch.arange(1, value.numel() + 1).sin().reshape(value.shape).to(value.dtype)
 
 
-def is_ordinary(exercise: Exercise, case: Case) -> bool:
-    """Return True if the inputs of a case are finite and not empty, and its reference returns a value."""
-    return (
-        not case.special
-        and run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS).failure is None
-    )
-
-
-def _richest(exercise: Exercise, tensors: Any) -> Case | None:
-    """Return the first ordinary case with the most tensor axes longer than 1."""
+def _richest(exercise: Exercise, *, floats: bool) -> Case | None:
+    """Return the first ordinary case, which has a result, with the most axes longer than 1 of (float) tensors."""
 
     def axes(case: Case) -> int:
-        return sum(length > 1 for tensor in tensors(case, exercise).values() for length in tensor.shape)
+        tensors = _tensors(case, exercise, floats=floats).values()
+        return sum(length > 1 for tensor in tensors for length in tensor.shape)
 
     with_tensors = [case for case in exercise.cases if axes(case)]
     # sorting is stable: among cases with equally many axes, the first comes first
     ranked = sorted(with_tensors, key=axes, reverse=True)
-    return next((case for case in ranked if is_ordinary(exercise, case)), None)
+    for case in ranked:
+        if not case.special:
+            seconds = REFERENCE_SECONDS
+            if run_case(exercise.reference, case, name=exercise.name, seconds=seconds).failure is None:
+                return case
+    return None
 
 
-def _tensors(case: Case, exercise: Exercise) -> dict[str, Tensor]:
-    return dict(_named(case, exercise))
-
-
-def _float_tensors(case: Case, exercise: Exercise) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in _named(case, exercise) if tensor.is_floating_point()}
+def _tensors(case: Case, exercise: Exercise, *, floats: bool) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in _named(case, exercise) if tensor.is_floating_point() or not floats}
 
 
 def _named(case: Case, exercise: Exercise) -> Iterator[tuple[str, Tensor]]:

@@ -16,7 +16,6 @@ from lmcourse.exercises.trial import Trial, misused
 Detector = Callable[[Evidence], str]
 
 NUMBERS: tuple[Detector, ...] = (
-    features.same_result_for_all,
     relations.only_sign,
     relations.same_function_of_expected,
     relations.constant_offset,
@@ -40,9 +39,6 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "is of another type": (kinds.only_dtype,),
     "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
-
-OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
-"""Detectors with sentences about all public cases; they are used only if all failing cases fail in the same way."""
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
@@ -127,9 +123,10 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
             continue
         evidence = Evidence(exercise, of_kind, passing)
         alone = len(of_kind) == len(failing)
-        if alone and (sentence := _first([each for each in detectors if each in OF_ALL], evidence)):
+        # this sentence is about all public cases
+        if alone and kind == "differs" and (sentence := _first([features.same_result_for_all], evidence)):
             return sentence
-        if sentence := _first([each for each in detectors if each not in OF_ALL], evidence):
+        if sentence := _first(detectors, evidence):
             whole = (alone and not others) or names(of_kind) in sentence
             return sentence if whole else f"In {_where(of_kind, others)}: {sentence}"
     return ""

@@ -50,7 +50,6 @@ class Exercise:
 
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
-        points: the largest number of points that it can earn.
         difficulty: 1, 2 or 3.
         reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
             function without arguments that computes it.

@@ -29,10 +29,11 @@ def failed_version(name: str, answer: object = None) -> str:
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
-    cells = [str(cell) for cell in shell.history_manager.input_hist_raw] if shell else []
+    history = map(str, shell.history_manager.input_hist_raw) if shell else []
+    cells = [cell for cell in history if not cell.startswith("%%") or cell.split(maxsplit=1)[0] in MAGICS]
     is_value = not callable(answer)
     start = rf"^{name}\s*(?::[^=\n]+)?=(?!=)" if is_value else rf"^(?:async\s+def|def|class)\s+{name}\b"
-    cell = next((cell for cell in reversed(cells) if _runs_here(cell) and re.search(start, cell, re.MULTILINE)), "")
+    cell = next((cell for cell in reversed(cells) if re.search(start, cell, re.MULTILINE)), "")
     if not cell:
         return ""
     magic, _, rest = cell.partition("\n") if cell.startswith("%%") else ("", "", cell)
@@ -46,10 +47,6 @@ def failed_version(name: str, answer: object = None) -> str:
     if (cells.count(cell) > 1) if is_value else any(_is_text(code.co_filename, text) for code in _codes_of(answer)):
         return ""
     return _stopped_before(tree, name, text)
-
-
-def _runs_here(cell: str) -> bool:
-    return not cell.startswith("%%") or cell.split(maxsplit=1)[0] in MAGICS
 
 
 def _stopped_before(tree: ast.Module, name: str, text: str) -> str:

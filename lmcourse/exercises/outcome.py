@@ -38,7 +38,6 @@ class Outcome:
         changed: the inputs that it changed in place, by the names of the answer's parameters or by position. In a
             script, values made by its lines also count as inputs.
         shared: the inputs that are the result, contain it, or share memory with it.
-        forbidden: the forbidden torch operators that it used.
     """
 
     value: Plain = None

@@ -43,10 +43,8 @@ def to_plain(value: object) -> Plain:
     """Return a copy of `value` that shares no memory with it and is detached from any autograd graph.
 
     Tuples become lists. NumPy numbers become Python numbers or tensors of one number; fractions and decimals become
-    numbers. Sets, NumPy arrays, bytes and dtypes become `Special`.
-
-    Raises:
-        NotPlainError: the value contains an object.
+    numbers. Sets, NumPy arrays, bytes and dtypes become `Special`. Raises NotPlainError if the value contains an
+    object.
     """
     return _copy(value, _detached)
 

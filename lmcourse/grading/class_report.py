@@ -48,12 +48,9 @@ class Section:
     """The part of the report on one assignment.
 
     Attributes:
-        results: the results of its submissions, sorted by student.
         graded: the results whose exercises could be judged. Only they count for scores, exercises and mistakes.
         quartiles: the scores below which a quarter, half and three quarters of the class are, if there are graded
             results.
-        mistakes: the known mistakes, most frequent first.
-        unknown: the number of answers that lose points for other reasons.
     """
 
     title: str

@@ -53,13 +53,11 @@ class Submitted:
     """A submission in the form that grading needs: its code cells, and data from the course's notebook.
 
     Attributes:
-        sources: the texts of the code cells, in order.
         answers: for each cell with an answer, by its number from 1, the name of the exercise.
         graded: the nbgrader ids of plain tests, by cell number; these tests run without changes, in addition to the
             answers.
         provided: the texts of the course's own cells. Their imports always run.
         skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
-        file: the file that the learner handed in inside the notebook, for the exercise that reads it.
     """
 
     sources: tuple[str, ...]

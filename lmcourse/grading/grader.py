@@ -51,7 +51,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     config = nbgrader_configuration(course)
     submissions = find_submissions(paths, _assignments(course, config))
     cells = cache(lambda assignment: _handed_out(assignment, config))
-    notebooks = {each: _restored(each, cells(each.assignment)) for each in submissions if each.assignment}
+    notebooks = {each: _restored(each, cells(each.known)) for each in submissions if each.assignment}
     results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
     for each, came in _examined(notebooks, options, private_folders(config)):
         results[each] = _result(each, notebooks[each], came)
@@ -72,16 +72,11 @@ def record(
     order.
 
     Submissions that are already recorded, by this function or by nbgrader, are graded again only if a new notebook has
-    been handed in.
+    been handed in. Raises CourseError as in `grade`, or if the gradebook or a file cannot be written.
 
     Args:
-        paths: folders of `student/assignment/notebook.ipynb`, or downloads.
-        db: the address of the gradebook; by default the address in nbgrader's configuration.
-        again: the name of an exercise to grade again for the whole class, because its check has changed. All other
-            marks stay.
-
-    Raises:
-        CourseError: as in `grade`; or a path is not a folder of students, or the gradebook or a file cannot be written.
+        db: the address of the gradebook; by default the address in nbgrader's configuration. again: the name of an
+        exercise to grade again for the whole class; all other marks stay.
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course, db)
@@ -120,26 +115,22 @@ class _Recorder:
 
     def is_due(self, submission: Submission, *, force: bool) -> bool:
         """Return True if a submission needs grading, because it is new or has changed, or its marks are missing."""
-        assignment = submission.assignment
-        assert assignment is not None
-        self._add(assignment)
+        self._add(submission.known)
         graded = self._graded(submission)
         digest = graded.metadata.get(METADATA_KEY, {}).get("digest") if graded else None
         return force or digest is None or digest != submission.digest or not self._points(submission)
 
     def is_asked_again(self, submission: Submission) -> bool:
         """Return True if one exercise of a recorded submission should be graded again."""
-        assert submission.assignment is not None
         graded = self._graded(submission) if self.again else None
-        return graded is not None and bool(exercises_in(graded, submission.assignment.source, self.again))
+        return graded is not None and bool(exercises_in(graded, submission.known.source, self.again))
 
     def record(self, due: Mapping[Submission, str]) -> dict[Submission, SubmissionResult]:
         """Examine submissions, whole or one exercise of them, and have nbgrader write their marks."""
         cells = cache(self._course_cells)
-        notebooks = {each: _restored(each, cells(each.assignment)) for each in due}
+        notebooks = {each: _restored(each, cells(each.known)) for each in due}
         results: dict[Submission, SubmissionResult] = {}
         for each, came in _examined(notebooks, self.options, private_folders(self.config), due):
-            assert each.assignment is not None
             why = ""
             try:
                 if isinstance(came, Exception):
@@ -153,14 +144,13 @@ class _Recorder:
                     raise
                 why = _grader_failed(error)
             if why:
-                results[each] = ungraded_result(each.student, each.assignment.id, self._most(each.assignment), why)
+                results[each] = ungraded_result(each.student, each.known.id, self._most(each.known), why)
             self.options.on_progress(len(results), len(due))
         return results
 
     def recorded(self, submission: Submission) -> SubmissionResult:
         """Return the result of a recorded submission."""
-        assignment, graded = submission.assignment, self._graded(submission)
-        assert assignment is not None
+        assignment, graded = submission.known, self._graded(submission)
         if graded is None:
             raise CourseError(f"{submission.student}: autograded/ has no notebook for {assignment.id}. Grade it again.")
         with self._gradebook() as book:
@@ -182,8 +172,7 @@ class _Recorder:
         from nbgrader.converters import Autograde
         from nbgrader.converters.base import NbGraderException
 
-        assignment = submission.assignment
-        assert assignment is not None
+        assignment = submission.known
         problem = self._stage(submission, self._folder / "submitted" / submission.student / assignment.id)
         config = deepcopy(self.config)
         config.SubmissionExporter.problem = problem
@@ -199,12 +188,11 @@ class _Recorder:
 
     def _stage(self, submission: Submission, folder: Path) -> str:
         """Copy a submission to the place where nbgrader expects it; return why there is no notebook, or ""."""
-        assert submission.assignment is not None
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         if submission.came.text:
             (folder / TIMESTAMP).write_text(submission.came.text)
-        place = folder / submission.assignment.source.name
+        place = folder / submission.known.source.name
         try:
             place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
         except UnreadableError as error:
@@ -236,8 +224,7 @@ class _Recorder:
 
     def _graded(self, submission: Submission) -> NotebookNode | None:
         """Return the graded notebook; None if it is missing or damaged."""
-        assert submission.assignment is not None
-        place = self._autograded / submission.student / submission.assignment.id / submission.assignment.source.name
+        place = self._autograded / submission.student / submission.known.id / submission.known.source.name
         try:
             return cast(NotebookNode, nbformat.read(place, as_version=4))
         except Exception:  # after any error of nbformat, json or the disk, the submission is graded again
@@ -248,8 +235,7 @@ class _Recorder:
         none."""
         from nbgrader.api import MissingEntry
 
-        assignment = submission.assignment
-        assert assignment is not None
+        assignment = submission.known
         try:
             with self._gradebook() as book:
                 notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, submission.student)
@@ -288,25 +274,23 @@ def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
 
 def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
     """Return a submission's notebook with the course's cells put back."""
-    assert submission.assignment is not None
     notebook, problem = new_notebook(), submission.problem
     try:
         if submission.notebook:
             notebook = read_submission(submission.notebook)
     except UnreadableError as error:
         problem = str(error)
-    return restored(notebook, course, submission.assignment.id, problem)
+    return restored(notebook, course, submission.known.id, problem)
 
 
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
     """Return the result of a submission that is not recorded."""
-    assert submission.assignment is not None
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
-        return ungraded_result(submission.student, submission.assignment.id, points_in(notebook)[1], why)
+        return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
     late = Lateness(note=submission.came.note)
-    return submission_result(submission.student, submission.assignment.id, notebook, *points_in(notebook), late)
+    return submission_result(submission.student, submission.known.id, notebook, *points_in(notebook), late)
 
 
 def _grader_failed(error: Exception) -> str:
@@ -323,9 +307,8 @@ def _examined(
     settings = options.settings(private)
     jobs: dict[Submission, Job] = {}
     for each, notebook in notebooks.items():
-        assert each.assignment is not None
         if not problem_of(notebook):
-            source = each.assignment.source.resolve()
+            source = each.known.source.resolve()
             names = tuple(exercise.name for exercise in exercises_in(notebook, source, only.get(each, "")))
             jobs[each] = Job(submitted(notebook, source), source, names, settings, course_version())
     yield from ((each, None) for each in notebooks if each not in jobs)

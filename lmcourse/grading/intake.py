@@ -65,6 +65,12 @@ class Submission:
     came: HandInTime = HandInTime()
     own: bool = False  # True if learners grade their own notebook
 
+    @property
+    def known(self) -> Assignment:
+        """The assignment, if it was recognised."""
+        assert self.assignment is not None
+        return self.assignment
+
 
 def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
     """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""

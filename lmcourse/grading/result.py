@@ -45,8 +45,6 @@ class SubmissionResult:
     Attributes:
         student: the name of the student's folder; "me" for a learner's own notebook.
         assignment: the id of the assignment, such as "01-floating-point"; empty if the notebook was not recognised.
-        score, max_score: earned points, after any penalty, and possible points.
-        answers: the text of each answered cell, by exercise.
         failed: whether the grader failed, so that the points have no meaning.
         unread: whether there was no notebook, or it could not be read.
         broke_off: why there is no notebook, or which cells were stopped; otherwise empty.

@@ -66,12 +66,8 @@ PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
 def sandboxed(program: Sequence[str], data: Iterable[Path] = (), private: Iterable[Path] = ()) -> list[str]:
     """Return the command that runs a program inside a sandbox, without a shell.
 
-    Args:
-        data: the assignment's data files and folders, which are read-only in the working folder.
-        private: folders that submissions must not see: the course, and nbgrader's exchange.
-
-    Raises:
-        CourseError: there is no bubblewrap, or the course is in a folder that submissions must read.
+    `data` are read-only files in its working folder; `private` are folders that it must not see. Raises CourseError if
+    there is no bubblewrap, or the course is in a folder that submissions must read.
     """
     root = os.geteuid() == 0
     uid = str(secrets.choice(USER_IDS))

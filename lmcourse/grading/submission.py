@@ -26,7 +26,7 @@ from lmcourse.grading.notebooks import (
     problem_of,
 )
 from lmcourse.grading.process import Settings
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 from lmcourse.report.handed_in import decoded
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
@@ -97,13 +97,11 @@ def fill_cells(nb: NotebookNode, examination: Examination | None) -> None:
     for cell, run in zip(cells, examination.cells, strict=True):
         report = examination.reports.get(_graded_id(cell).removeprefix(CHECK_PREFIX))
         cell.execution_count = next(numbers) if run.run or report else None
-        cell.outputs = [_report_output(report, cell.execution_count)] if report else _outputs(cell, run)
+        cell.outputs = _outputs(cell, run)
+        if report:
+            data = {"text/plain": repr(report), "text/html": report._repr_html_(), REPORT_MIME: report.to_json()}
+            cell.outputs = [new_output("execute_result", data=data, execution_count=cell.execution_count)]
     add_notes(nb, broke_off=list(examination.broke_off), failed_cell=examination.failed_cell)
-
-
-def _report_output(report: Report, number: int | None) -> NotebookNode:
-    data = {"text/plain": repr(report), "text/html": report._repr_html_(), REPORT_MIME: report.to_json()}
-    return new_output("execute_result", data=data, execution_count=number)
 
 
 def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:

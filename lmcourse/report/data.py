@@ -50,15 +50,9 @@ class ReportData:
     """The result of checking one exercise: cases, points, diagnosis.
 
     Attributes:
-        hidden: whether hidden cases were judged, too, as in grading.
-        diagnosis: a sentence on the likely mistake, if the course recognises it.
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
         besides: a sentence on failing cases that the known mistake does not explain.
         notices: sentences to read before the report, for example that the last version of the answer did not run.
-        groups: the number of passing groups of cases, and of all groups.
-        notes: printed text and warnings of the code.
-        hints: hints from a nudge to nearly the answer; only if the answer does not pass.
-        to_come: the names of the cases that grading will add.
         answered: False while the cell is unchanged.
         stand_ins: the earlier exercises whose printed solutions replaced the learner's answers while this exercise was
             judged.

@@ -35,10 +35,7 @@ class Numbers:
     Attributes:
         name: the name of the part in a report, such as "`a.grad`" or "item 2"; empty if the result has no parts.
         expected, received: tensors of the same shape, in float64.
-        wrong: a mask of the entries that differ.
         relative: the largest relative difference at which numbers count as equal.
-        whole: whether the expected numbers are integers.
-        truth: whether the values are booleans.
     """
 
     name: str

@@ -74,7 +74,6 @@ def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     return False, _kind(expected) != _kind(received)
 
 
-Pair = tuple[Tensor, Tensor]
 Explains = Callable[[Tensor, Tensor], bool]
 
 
@@ -89,7 +88,7 @@ def wrong_shape(evidence: Evidence) -> str:
     return ""
 
 
-def _pairs(evidence: Evidence) -> list[Pair]:
+def _pairs(evidence: Evidence) -> list[tuple[Tensor, Tensor]]:
     """Return the expected and the received tensors of all cases if the shape is wrong in each."""
     pairs = []
     for trial in evidence.failing:

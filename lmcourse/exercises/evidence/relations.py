@@ -190,7 +190,6 @@ def _short(factor: float) -> str:
 
 
 def _ratios(evidence: Evidence) -> Tensor | None:
-    """Return received / expected for all entries that differ."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return None
     expected, received = evidence.entries()
