@@ -162,7 +162,7 @@ def test_a_handler_for_exceptions_never_sees_the_limit() -> None:
 
 
 def test_the_line_that_never_ends_is_reported() -> None:
-    assert failure_of(catches_exception).line in ("while True:", "with suppress(Exception):", "x += 1")
+    assert failure_of(catches_everything).line in ("time.sleep(1)", "x += 1", "except:  # noqa: E722")
 
 
 @LINUX
