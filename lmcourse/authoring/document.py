@@ -52,7 +52,6 @@ def document(source: Source, chapter: Chapter) -> NotebookNode:
 
 
 def _skipped(source: Source) -> list[int]:
-    """Return the indices of the cells that grading does not run."""
     places = [place for place, cell in enumerate(source.cells) if cell.kind == "code"]
     cells = [source.cells[place] for place in places]
     codes = [Code(cell.text, bool(cell.exercise or cell.check or cell.task)) for cell in cells]

@@ -117,7 +117,6 @@ def _texts(output: Any) -> Iterator[str]:
 
 
 def _number_widgets(notebook: NotebookNode) -> None:
-    """Replace the random ids of widgets by consecutive numbers."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     views = [output.data[WIDGET_MIME] for output in outputs if WIDGET_MIME in output.get("data", {})]
     for number, view in enumerate(views, start=1):

@@ -77,7 +77,6 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
 
 
 def _malformed(cell: SourceCell) -> Mistakes:
-    """Report cells of an unknown kind, without content, with two roles, or with code that does not parse."""
     found = []
     if cell.kind not in ("markdown", "code"):
         found.append((cell.line, f"unknown kind of cell [{cell.kind}]: a cell is code or [markdown]"))

@@ -190,7 +190,6 @@ def _heading(found: Budget) -> str:
 
 
 def _parts(title: str, parts: Breakdown[int], show: Callable[[int], str]) -> Table:
-    """Make a table of the parts of a total, with their fractions."""
     table = new_table(title, right=("", "share"))
     for part, size in parts:
         table.add_row(part, show(size), f"{size / parts.total:.1%}")

@@ -90,7 +90,6 @@ def judge(
 
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
-    """Return True if an answer cell differs from the released cell."""
     from lmcourse.authoring.source import student_text
 
     stubs = {name: student_text(printed.cells[place]).strip() for name, place in printed.places.items()}

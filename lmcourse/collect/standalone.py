@@ -116,7 +116,6 @@ def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ())
 
 
 def _provider(name: str, statements: Sequence[Statement]) -> int:
-    """Return the index of the last statement that defines a name."""
     numbers = [number for number, one in enumerate(statements) if name in one.names]
     if not numbers:
         raise CannotStandAloneError(f"it needs `{name}`, which no cell above it defines")

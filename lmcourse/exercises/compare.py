@@ -225,7 +225,6 @@ def is_whole(tensor: Tensor) -> bool:
 
 
 def _same_kind(a: Tensor, b: Tensor) -> bool:
-    """Return True if both tensors have the same dtype, or both have integers."""
     return a.dtype == b.dtype or (is_whole(a) and is_whole(b))
 
 

@@ -91,7 +91,6 @@ NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedErro
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """Return a sentence on an answer that is not written yet, returns None or never ends, or ""."""
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
         if len(found) == len(trials):

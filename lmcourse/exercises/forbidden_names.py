@@ -208,7 +208,6 @@ def computed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return the dotted names for all names that imports inside a function bind."""
     names: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):

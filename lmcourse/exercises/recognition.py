@@ -129,7 +129,6 @@ def any_wrong_number(failing: Sequence[Trial]) -> bool:
 
 
 def _exactly(trials: Sequence[Trial], wrong: Misconception, given: Given) -> bool:
-    """Return True if a mistake gives exactly the answer's result, including dtypes and containers."""
     return all(
         agree(trial.exercise, given(wrong, trial.case), trial.outcome) for trial in trials if trial.wrong is not None
     )

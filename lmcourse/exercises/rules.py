@@ -145,7 +145,6 @@ def _note(seen: dict[str, Use], name: str) -> None:
 
 
 def _own_line() -> tuple[str, int]:
-    """Return the innermost line that the learner wrote, and its number."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename

@@ -201,7 +201,6 @@ class _Recorder:
         return submission.problem
 
     def _add(self, assignment: Assignment) -> None:
-        """Add an assignment to the gradebook, if it is missing."""
         from nbgrader.api import MissingEntry
         from nbgrader.converters import GenerateAssignment
 
@@ -273,7 +272,6 @@ def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
 
 
 def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
-    """Return a submission's notebook with the course's cells put back."""
     notebook, problem = new_notebook(), submission.problem
     try:
         if submission.notebook:
@@ -284,7 +282,6 @@ def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
 
 
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
-    """Return the result of a submission that is not recorded."""
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
         return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
@@ -329,7 +326,6 @@ def _examined(
 
 @contextmanager
 def _quiet(messages: list[str]) -> Iterator[None]:
-    """Collect nbgrader's error messages, and keep its log and warnings off the terminal."""
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -26,7 +26,6 @@ class Mutilation:
 
 
 def _without_edges(trial: Trial) -> Outcome:
-    """Raise an exception in edge cases."""
     return Outcome(failure=Failure(("TypeError", "Exception"), "not handled")) if trial.edge else trial.outcome
 
 

@@ -198,7 +198,6 @@ class _Proof:
         return found
 
     def _earns(self, passed: Sequence[bool]) -> float:
-        """Return the points of an answer from a list that says which public cases, or which of all cases, it passes."""
         trials = self._right[: len(passed)]
         return score(trials, passed, groups_of(trials)).points
 
@@ -287,7 +286,6 @@ class _Proof:
         )
 
     def _trials(self, run: Run, *, public: bool = False) -> list[Trial]:
-        """Return the trials of an answer on all cases, or only on public cases."""
 
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))

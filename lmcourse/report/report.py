@@ -139,5 +139,4 @@ class Report(ReportData):
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return a paragraph as lines of at most `COLUMNS` characters."""
     return wrap(text, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
