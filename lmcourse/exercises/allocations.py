@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from lmcourse.exercises.rules import WithoutCompiler
 
 
-class _Watch(WithoutCompiler):
+class _Watch(WithoutCompiler):  # type: ignore[no-untyped-call]
     """Records the largest number of elements in a new storage. Views do not allocate storage."""
 
     def __init__(self) -> None:

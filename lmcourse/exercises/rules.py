@@ -128,7 +128,7 @@ class WithoutCompiler(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-class _Operators(WithoutCompiler):
+class _Operators(WithoutCompiler):  # type: ignore[no-untyped-call]
     def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
         super().__init__()
         self.rules, self.seen = rules, seen
