@@ -1,8 +1,8 @@
 """Create notebooks and cells, and read a submitted notebook or report its problems.
 
-Only the parts of a submitted notebook that grading uses are kept: the texts of its cells, their ids in Jupyter and in
-nbgrader, attached pictures, and a file handed in as an output. Each step has a limit, so that no file takes much time
-or memory.
+Only the parts of a submitted notebook that grading uses are kept: the texts of its cells, their ids, attached pictures,
+nbgrader's metadata, and a file handed in as an output. Each step has a limit, so that no file takes much time or
+memory.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _notebook(data: Any) -> NotebookNode:
         if cell["id"] in seen:  # the cell was copied together with its id
             cell["id"] = new_code_cell()["id"]
         seen.add(cell["id"])
-    return new_notebook(cells=made)
+    return new_notebook(cells=made, metadata=_metadata(data.get("metadata")))
 
 
 def _cell(cell: Any) -> NotebookNode:
@@ -151,11 +151,8 @@ def _cell(cell: Any) -> NotebookNode:
         raise ValueError("a cell has no text")
     text = replace_surrogates("".join(source))
     metadata, cell_id = cell.get("metadata"), cell.get("id")
-    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else {}
-    parts: dict[str, Any] = {"metadata": {}}
-    if isinstance(marks, dict) and isinstance(marks.get("grade_id"), str):
-        name, solution = replace_surrogates(marks["grade_id"]), marks.get("solution") is True
-        parts["metadata"]["nbgrader"] = {"grade_id": name, "solution": solution}
+    nbgrader = _plain_values(metadata.get("nbgrader")) if isinstance(metadata, dict) else {}
+    parts: dict[str, Any] = {"metadata": {"nbgrader": nbgrader} if nbgrader else {}}
     if isinstance(cell_id, str) and _ID.fullmatch(cell_id):
         parts["id"] = cell_id
     if kind == "code":
@@ -165,6 +162,28 @@ def _cell(cell: Any) -> NotebookNode:
     if pictures := attached_pictures(cell.get("attachments")):
         parts["attachments"] = pictures
     return (new_markdown_cell if kind == "markdown" else new_raw_cell)(text, **parts)
+
+
+def _metadata(metadata: Any) -> dict[str, Any]:
+    # nbgrader reads its own copy again; `RestoreCells` has removed notes that a learner has forged.
+    known = metadata if isinstance(metadata, dict) else {}
+    kept = {key: _plain_values(known.get(key)) for key in (METADATA_KEY, "kernelspec")}
+    if not all(isinstance(kept["kernelspec"].get(key), str) for key in ("name", "display_name")):
+        del kept["kernelspec"]
+    return {key: value for key, value in kept.items() if value}
+
+
+def _plain_values(data: Any) -> dict[str, Any]:
+    """Return the entries of a dictionary that are numbers, texts or lists of texts."""
+    kept: dict[str, Any] = {}
+    for key, value in data.items() if isinstance(data, dict) else ():
+        if isinstance(value, str):
+            kept[replace_surrogates(key)] = replace_surrogates(value)
+        elif isinstance(value, (int, float)):
+            kept[replace_surrogates(key)] = value
+        elif _is_text(value):
+            kept[replace_surrogates(key)] = [replace_surrogates(line) for line in value]
+    return kept
 
 
 def _is_text(value: Any) -> bool:
