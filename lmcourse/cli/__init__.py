@@ -10,6 +10,7 @@ answers at once.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,9 +20,13 @@ from pathlib import Path
 from lmcourse.cli.parser import parse
 from lmcourse.errors import CourseError
 
+LONG_WORD = re.compile(r"\S{300,}")
+"""Matches a word that is too long to repeat in a message, such as a number with a thousand digits."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status; by default `arguments` are the process's arguments."""
+    _check_surroundings()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an old Windows console cannot print ✓
@@ -31,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except CourseError as error:
-        print(f"lmcourse: {error}", file=sys.stderr)
+        print(f"lmcourse: {LONG_WORD.sub(_shortened, str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -46,10 +51,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OverflowError:
         print("lmcourse: a number that was given is too large to compute with", file=sys.stderr)
         return 2
+    except RecursionError:
+        print("lmcourse: something that was given is nested too deeply", file=sys.stderr)
+        return 2
     return status
 
 
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:40]}…{word[0][-20:]}"
+
+
+def _check_surroundings() -> None:
+    """Replace closed streams (`>&-`) by empty ones or by ones that discard text; exit if stdout is closed."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        print("lmcourse: stdout is closed, so nothing can be printed", file=sys.stderr)
+        sys.exit(2)
+
+
 def _check_folder() -> None:
+    """Check that the current folder exists.
+
+    Raises:
+        CourseError: the folder was deleted.
+    """
     try:
         Path.cwd()
     except FileNotFoundError:

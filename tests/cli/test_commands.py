@@ -93,6 +93,11 @@ def test_impossible_input_exits_with_status_2(words: list[str], capsys: pytest.C
     [
         ("list > /dev/full", "the output cannot be written: No space left on device"),
         ("list --json > /dev/full", "the output cannot be written: No space left on device"),
+        ("list >&-", "stdout is closed, so nothing can be printed"),
+        (
+            "generate --checkpoint micro-python-docs --prompt - <&-",
+            "prompt 0 is empty: give at least one token, such as the one that starts a text",
+        ),
         ("list", "the current folder was deleted: change to another one"),
     ],
 )
@@ -154,6 +159,7 @@ def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsy
         (["collect", "--out", ""], "a path is empty"),
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
         (["grade", "a\nb.ipynb"], r"the path 'a\nb.ipynb' has a control character"),
+        (["account", "--model", 5000 * "x"], f"There is no model '{39 * 'x'}…{19 * 'x'}' in the zoo"),
     ],
 )
 def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
