@@ -472,7 +472,7 @@ def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
     ast.parse(code)
 
 
-def test_a_touch_enlarges_figures_on_a_phone_and_they_are_dark_in_dark_mode(site: Path, page: Page) -> None:
+def test_a_touch_enlarges_dark_figures_on_a_phone(site: Path, page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[2]).as_uri())
