@@ -55,8 +55,8 @@ for e in (1.0, -0.5, 1.0):
 # The first word and the third are the same, and the states after them are not: 0.762 and 0.736. The difference is all
 # that this network knows of its past.
 #
-# In a real one the state is a vector of $d$ numbers, and so is each word, of $e$ numbers: a *column* of the table $E$.
-# Matrices are in the place of ½ and 1: $W_h$ for the state, $W_e$ for the word. A bias $b_1$ is added inside of the
+# In a real one the state is a vector of $d$ numbers, and so is each word: a *column* of $e$ numbers in the table $E$.
+# Matrices are in the place of ½ and 1: $W_h$ for the state, $W_e$ for the word. A bias $b_1$ is added inside the
 # tanh. From the new state, $U$ and $b_2$ make a score for each of the $v$ words, and softmax makes the scores
 # probabilities: $\hat y_t$, the model's belief about the word after $t$.
 #
@@ -129,7 +129,7 @@ except NotImplementedError:
 # ### Exercise 2 · How many numbers it learns  (2 points · 4 min · ●)
 #
 # A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if *everything*
-# is that could be? Hold the formula against the arguments of your function.
+# is learned that can be? Compare the formula with the arguments of your function.
 
 # %% exercise="rnn_parameters"
 def rnn_parameters(v: int, e: int, d: int) -> int:
@@ -187,7 +187,8 @@ def two_steps(first: float, second: float) -> float:
 
 
 nudge, base = 1e-6, two_steps(0.5, 0.5)
-for name, nudged in (("second", (0.5, 0.5 + nudge)), ("first", (0.5 + nudge, 0.5)), ("both", (0.5 + nudge, 0.5 + nudge))):
+pairs = {"second": (0.5, 0.5 + nudge), "first": (0.5 + nudge, 0.5), "both": (0.5 + nudge, 0.5 + nudge)}
+for name, nudged in pairs.items():
     print(f"a larger w in {name:6}: slope {(two_steps(*nudged) - base) / nudge:.3f}")
 
 # %% [markdown]
@@ -303,7 +304,8 @@ explore(figures.gradient_lag, kind=["tanh", "linear"], radius=[1.0, 0.5, 1.5], i
 for radius in (1.0, 1.5):
     parts = [figures.gradient_norms("tanh", radius, seed=seed) for seed in range(3)]
     beyond = [(lengths[21:].sum() / lengths.sum()).item() for lengths in parts]
-    print(f"radius {radius}: beyond lag 20 lies " + ", ".join(f"{share:.0e}" for share in beyond) + " of all gradient lengths")
+    told = ", ".join(f"{share:.0e}" for share in beyond)
+    print(f"radius {radius}: beyond lag 20 lies {told} of all gradient lengths")
 
 # %% [markdown]
 # So cutting at twenty steps costs these networks at most 3% of their gradient: they could not have learned from
@@ -372,7 +374,7 @@ figures.compare_networks(
 # "LSTMs solve vanishing gradients." A fresh one does not: it fades like the others. Its forget gates start near
 # $\sigma(0) = \tfrac12$, and $(\tfrac12)^{50} \approx 10^{-15}$. What the LSTM has is a *way* that can be opened, and
 # one number opens it: the bias of the forget gate. How far must you open it, if the cell should remember a hundred
-# steps? Do not guess: build the instrument, and turn the screw.
+# steps? Do not guess: build the instrument, and open the gate step by step.
 #
 # ### Exercise 5 · How far does it remember?  (3 points · 12 min · ●●●)
 #
@@ -406,7 +408,7 @@ check(memory_span, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now turn the screw: an untrained LSTM with a state of 32 reads 200 random inputs, and a gradient arrives at its
+# Now open the gate step by step: an untrained LSTM with a state of 32 reads 200 random inputs, and a gradient arrives at its
 # cell. If the forget gate were the only way back, the span would be $\ln \tfrac12 / \ln \sigma(\text{bias})$. The bias
 # goes from 0 to 4, three seeds each.
 
@@ -439,11 +441,12 @@ figures.spans(spans)
 
 # %%
 ways = [figures.gradient_norms("lstm", forget_bias=3.0, seed=seed)[50].item() for seed in range(8)]
-print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight networks; the gate alone {figures.sigmoid(3) ** 50:.2f}")
+gate_alone = figures.sigmoid(3) ** 50
+print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight networks; the gate alone {gate_alone:.2f}")
 
 # %% [markdown]
 # Up to a bias of 2 the forget gate explains the span to within four steps. At 3 it does not: the spans are two
-# to nine times as long, and of $0.95^{50} = 0.09$ four times as much is left, or more. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
+# to nine times as long, and of $0.953^{50} = 0.09$ four times as much is left, or more. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
 # through the writing, the forgetting and the showing. Wide open, they add more than the gate lets fade. One network
 # remembers 29 steps at a bias of 3, another 120: a rule of thumb is no measurement.
 #
@@ -508,7 +511,8 @@ W = torch.randn(64, 64) / 8
 for n in (64, 256, 1024, 8192):
     x = torch.randn(n, 64)
     times = [milliseconds(layer, x, W) for layer in (read_in_turn, look_at_all)]
-    print(f"{n:5} words: in turn {times[0]:6.2f} ms, all at once {times[1]:6.2f} ms, with {n // 64} times the arithmetic")
+    more = f"{n // 64} times the arithmetic"
+    print(f"{n:5} words: in turn {times[0]:6.2f} ms, all at once {times[1]:6.2f} ms, with {more}")
 
 # %% [markdown]
 # With 256 words attention does four times the arithmetic of the recurrent layer ($4 n^2 d$ against $4 n d^2$ FLOPs: a
@@ -832,8 +836,8 @@ figures.right_rows(shares, trained=(2, 12))
 
 # %% [markdown]
 # The same data, the same 400 steps, and most rows of twelve are right now. Beyond the lengths it was trained on
-# (unshaded) the share falls for both: attention removes the bottleneck, it does not give the gift of counting further
-# than one has ever counted.
+# (unshaded) the share falls for both: attention removes the bottleneck, but it does not teach a model to count
+# beyond the lengths it has seen.
 #
 # What does it look at? Here is one row as the first of the three models says it. Move the step.
 
@@ -866,7 +870,8 @@ print("the right word has the largest weight in", "  ".join(f"{share:.0%}" for s
 
 # %%
 given = torch.tensor([[0.85, 0.1, 0.05, 0.0], [0.05, 0.15, 0.8, 0.0], [0.0, 0.9, 0.1, 0.0], [0.0, 0.0, 0.05, 0.95]])
-figures.alignment(given, ["la", "maison", "blanche", "dort"], ["the", "white", "house", "sleeps"], name="A given alignment")
+french, english = ["la", "maison", "blanche", "dort"], ["the", "white", "house", "sleeps"]
+figures.alignment(given, french, english, name="A given alignment")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
@@ -882,7 +887,7 @@ figures.alignment(given, ["la", "maison", "blanche", "dort"], ["the", "white", "
 # A caution on the alignments: weights show where a model looked, which is not *why* it said what it said. Other weights
 # can give the same word (Jain & Wallace, 2019), and $h_i$ is a state, which has heard of its neighbours too.
 #
-# **In real models.** A fixed state cannot copy a text that is long enough, attention can (Jelassi et al., 2024):
+# **In real models.** A fixed state cannot copy a text that is long enough; attention can (Jelassi et al., 2024):
 # recurrent models of today are often mixed with a few layers of attention for that reason. In a transformer the
 # decoder's recurrence goes as well, and words of *one* text look at each other: notebook 08.
 #
@@ -909,7 +914,8 @@ runs = [(model.write(source, gold), model.write(source)) for model in plain]
 for forced, free in runs:
     symbols = [(said == gold).double().mean().item() for said in (forced, free)]
     perfect = [int((said == gold).all(dim=1).sum()) for said in (forced, free)]
-    print(f"symbols right: {symbols[0]:.1%} forced, {symbols[1]:.1%} free; perfect rows of 512: {perfect[0]} and {perfect[1]}")
+    told = f"perfect rows of 512: {perfect[0]} and {perfect[1]}"
+    print(f"symbols right: {symbols[0]:.1%} forced, {symbols[1]:.1%} free; {told}")
     assert perfect[0] == perfect[1]
 
 # %% [markdown]
@@ -1051,6 +1057,7 @@ alone = {bias: math.log(0.5) / math.log(figures.sigmoid(bias)) for bias in spans
 assert all(max(spans[bias]) < alone[bias] + 4 for bias in (0, 1, 2)) and [min(spans[3]), max(spans[3])] == [29, 120]
 assert 2 * alone[3] < min(spans[3]) and max(spans[3]) < 9 * alone[3] and None in spans[4]
 gates = [round(1 / (1 + math.exp(-bias)), 2) for bias in (1, 3)]
+assert round(figures.sigmoid(3), 3) == 0.953 and round(0.953**50, 2) == 0.09
 assert gates == [0.73, 0.95] and -15.1 < math.log10(0.5**50) < -15 and round(0.9 * 0.8 - 0.5 * 0.4, 2) == 0.52
 assert 39 < math.log2(10**12) < 40 and rounds == 7 and 32 * 4095 == 131_040
 answers = [

@@ -135,7 +135,7 @@ def broadcast(worker: Worker, x: Tensor | None) -> Tensor | None:
 
 for n in (2, 5, 8, 64):
     run = simulate(broadcast, [torch.tensor([7.0])] + [None] * (n - 1))
-    print(f"{n:2} workers: {run.rounds} rounds, {sum(run.sent) // 4} messages of 4 bytes")
+    print(f"{n:2} workers: rounds {run.rounds}, messages of 4 bytes {sum(run.sent) // 4}")
 
 # %% [markdown]
 # ## 2 · Adding up: through rank 0, or in a ring
@@ -157,7 +157,8 @@ def through_rank_0(worker: Worker, x: Tensor) -> Tensor:
 twelve = torch.arange(12, dtype=torch.float64)
 for n in (2, 4, 8):
     run = simulate(through_rank_0, [twelve] * n)
-    print(f"{n} workers: rank 0 sends {run.sent[0]} bytes and receives as many, the others send {run.sent[1]}; {run.rounds} rounds")
+    told = f"rank 0 sends {run.sent[0]} bytes and receives as many, the others send {run.sent[1]}"
+    print(f"{n} workers: {told}; {run.rounds} rounds")
 
 # %% [markdown]
 # The link of rank 0 carries $(N-1)\,M$ bytes each way, while all other links are idle. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
@@ -272,7 +273,8 @@ by_autograd = torch.autograd.grad(loss, rows)
 with suppress(NotImplementedError):  # until Exercise 2 is solved
     run = simulate(gather_and_scatter, factors, ["reduce-scatter"] * 3)  # the factors are the gradients of `whole`
     gap = max((a - b).abs().max().item() for a, b in zip(run.results, by_autograd, strict=True))
-    print(f"largest gradient {max(g.abs().max().item() for g in by_autograd):.2f}; reduce-scatter differs from autograd by at most {gap:.0e}")
+    largest = max(g.abs().max().item() for g in by_autograd)
+    print(f"largest gradient {largest:.2f}; reduce-scatter differs from autograd by at most {gap:.0e}")
 
 # %% [markdown]
 # The gradient of a worker's rows is a *sum over the workers' losses*, cut into parts: the backward pass of an all-gather is a reduce-scatter, and the other way round.
@@ -345,9 +347,10 @@ check(average_gradients, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 def train(worker: CollectiveWorker, tokens: Tensor, targets: Tensor) -> list[Tensor]:
-    """The weights after five steps of SGD on this worker's part of the batch, gradients averaged by `average_gradients`."""
+    """The weights after five steps of SGD on this worker's part of the batch, with your averaged gradients."""
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Embedding(7, 8), torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 7)).double()
+    layers = torch.nn.Embedding(7, 8), torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 7)
+    model = torch.nn.Sequential(*layers).double()
     weights = list(model.parameters())
     for _ in range(5):
         loss = F.cross_entropy(model(tokens), targets, ignore_index=-100)
@@ -396,7 +399,8 @@ def with_ddp(worker: CollectiveWorker, slope: float, targets: int) -> list[float
 print("starting two processes ...", flush=True)
 ddp = together(with_ddp, [1.0, 10.0], [3, 1]).results
 for rank, (before, after, plain, cured) in enumerate(ddp):
-    print(f"worker {rank}: weight {before:g}, wrapped {after:g}; gradient of the mean {plain:g}, of the sum · workers / all targets {cured:g}")
+    print(f"worker {rank}: weight {before:g}, wrapped {after:g}; gradient of the mean {plain:g}, ", end="")
+    print(f"of the sum · workers / all targets {cured:g}")
 
 # %% [markdown]
 # Two things happen that a one-process program does not do:
@@ -439,7 +443,8 @@ llama = find_model("llama-3-8b").decoder
 parameters, recipe = count_parameters(llama).total, find_recipe("mixed")
 for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "and weights")):
     layout = Layout(data=8, zero=stage)
-    memory, traffic = state_memory(parameters, recipe, layout).total, data_parallel_traffic(parameters, recipe, layout).total
+    memory = state_memory(parameters, recipe, layout).total
+    traffic = data_parallel_traffic(parameters, recipe, layout).total
     print(f"ZeRO {stage}  {name:16} {memory / 1e9:6.1f} GB on each device, {traffic / 1e9:.1f} GB sent per step")
 
 # %% [markdown]
@@ -484,7 +489,9 @@ check(sharded_step, hidden=True)
 #
 # Data parallelism needs a text per device. To compute *one* token faster, or to hold activations that do not fit, the products themselves must be cut: **tensor parallelism** (Shoeybi et al., 2019). By hand, with two hidden features and two workers:
 #
-# $$x = (1, 2),\quad U = \begin{pmatrix}1&1\\1&-1\end{pmatrix},\quad D = \begin{pmatrix}1&2\\3&4\end{pmatrix}, \qquad y = \text{ReLU}(x\,U^\top)\,D^\top$$
+# $$x = (1, 2),\quad U = \begin{pmatrix}1&1\\1&-1\end{pmatrix},\quad D = \begin{pmatrix}1&2\\3&4\end{pmatrix}$$
+#
+# $$y = \text{ReLU}(x\,U^\top)\,D^\top$$
 #
 # Together: $x U^\top = (3, -1)$, ReLU gives $(3, 0)$, and $y = (3, 9)$. Now worker 0 gets the first *row* of $U$ and the first *column* of $D$: hidden feature 3, result $3 \cdot (1, 3) = (3, 9)$. Worker 1: hidden feature $-1$, ReLU 0, result $(0, 0)$. The **sum** is $(3, 9)$.
 #
@@ -660,7 +667,8 @@ def cut_embedding(worker: CollectiveWorker, tokens: Tensor, rows: Tensor) -> Ten
 
 
 table, ids = torch.arange(12.0).view(6, 2), torch.tensor([4, 0, 2])
-print(simulate(cut_embedding, [ids] * 3, list(table.chunk(3)), collectives=True).results[0].tolist(), "is", table[ids].tolist())
+run = simulate(cut_embedding, [ids] * 3, list(table.chunk(3)), collectives=True)
+print(run.results[0].tolist(), "is", table[ids].tolist())
 
 # %% [markdown]
 # ## 9 · Cut the tokens between
@@ -718,7 +726,9 @@ with suppress(NotImplementedError):  # until Exercise 8 is solved
 # %%
 for sequence_parallel in (False, True):
     traffic = tensor_parallel_traffic(llama, 1, 8192, 8, sequence_parallel=sequence_parallel)
-    print(f"sequence parallelism {sequence_parallel!s:5}:", ", ".join(f"{part} {size / 1e9:.1f} GB" for part, size in traffic))
+    told = ", ".join(f"{part} {size / 1e9:.1f} GB" for part, size in traffic)
+    told = told.replace("backward, inputs again", "backward (inputs again)")
+    print(f"{'with' if sequence_parallel else 'without':7} sequence parallelism: {told}")
 
 # %% [markdown]
 # > **Question.** Tensor and sequence parallelism come together, and each divides something by $T$. Which of the two divides a parameter?
@@ -786,7 +796,9 @@ with suppress(NotImplementedError):  # until Exercise 9 is solved
             orders = [stage_order(rank, 4, micro, schedule) for rank in range(4)]
             passes = run_pipeline(orders, forward=1, backward=2)
             alive = [max_alive(order) for order in orders]
-            print(f"{schedule:5} 4 stages, {micro:2} micro-batches: {max(task.end for task in passes):3g} units of time, {idle_share(passes, 4):.1%} waiting, alive {alive}")
+            time, waiting = max(task.end for task in passes), idle_share(passes, 4)
+            print(f"{schedule:5} 4 stages, {micro:2} micro-batches: {time:3g} units of time, ", end="")
+            print(f"{waiting:.1%} waiting, alive {alive}")
 
 # %%
 explore(figures.pipeline_schedule, stages=[2, 4, 8], micro=[1, 4, 8, 32], schedule=["gpipe", "1f1b"])
@@ -816,7 +828,8 @@ figures.bubble()
 
 # %%
 for group in range(4):
-    print(f"tensor parallelism among workers {[rank for rank in range(16) if rank // 4 == group]}; data parallelism among {list(range(group, 16, 4))}")
+    neighbours, apart = [rank for rank in range(16) if rank // 4 == group], list(range(group, 16, 4))
+    print(f"tensor parallelism among workers {neighbours}; data parallelism among {apart}")
 
 # %% [markdown]
 # Tensor parallelism sends most. How much is too much? Take a forward pass through a block of $12\,d^2$ weights, without the scores of attention: two ring all-reduces of bf16 tokens, on $T$ devices.
@@ -828,7 +841,8 @@ links = {"NVLink, 450 GB/s": 450e9, "PCIe 5, 64 GB/s": 64e9, "network, 50 GB/s":
 for d in (4096, 16384):
     arithmetic = 2 * 12 * d**2 / 8 / PEAK  # seconds for one token on 8 devices
     wire = {name: 2 * all_reduce_bytes(2 * d, 8) / bandwidth for name, bandwidth in links.items()}
-    print(f"d = {d:6,}, T = 8: wire / arithmetic", ", ".join(f"{name} {seconds / arithmetic:.0%}" for name, seconds in wire.items()))
+    told = "; ".join(f"{name}: {seconds / arithmetic:.0%}" for name, seconds in wire.items())
+    print(f"d = {d:6,}, T = 8, wire / arithmetic over {told}")
 
 # %%
 figures.link_speeds(16384, PEAK, links)
@@ -861,7 +875,12 @@ llama_70b = find_model("llama-3-70b").decoder
 step, machines = TrainingStep.of(llama_70b, texts=128), Machines(devices=64)
 everything = list(candidates(step, machines))
 print(len(everything), "layouts (data, tensor, pipeline, zero, micro), from", everything[0], "to", everything[-1])
-step_parts(step, machines, 4, 4, 4, 1, 1)
+parts = step_parts(step, machines, 4, 4, 4, 1, 1)
+print(f"of (4, 4, 4, 1, 1): micro_batches {parts.micro_batches}")
+for part in ("arithmetic", "tensor", "border", "gradients"):
+    print(f"{part:11} {getattr(parts, part):6.3f} s")
+for part in ("state", "activations"):
+    print(f"{part:11} {getattr(parts, part) / 1e9:6.2f} GB")
 
 # %% [markdown]
 # ### Exercise 10 · The best layout  (4 points · 18 min · ●●●)
@@ -908,7 +927,9 @@ def show_best(name: str, texts: int, machines: Machines, remark: str = "") -> No
     step = TrainingStep.of(find_model(name).decoder, texts)
     (data, tensor, pipeline, zero, micro), seconds = best_layout(step, machines)
     time = step_time(step, machines, data, tensor, pipeline, zero, micro)
-    print(f"{name:14} {machines.devices:6,} devices: {data:4} × {tensor} × {pipeline:2}, ZeRO {zero}, {seconds:5.2f} s, MFU {time.mfu(step, machines):.0%}, bubble {time.bubble:.2f} s  {remark}")
+    print(f"{name:14} {machines.devices:6,} devices: {data:4} × {tensor} × {pipeline:2}, ZeRO {zero}, ", end="")
+    mfu = time.mfu(step, machines)
+    print(f"{seconds:5.2f} s, MFU {mfu:.0%}, bubble {time.bubble:.2f} s  {remark}")
 
 
 with suppress(NotImplementedError):  # until Exercise 10 is solved
@@ -929,11 +950,12 @@ with suppress(NotImplementedError):  # until Exercise 10 is solved
 step, machines = TrainingStep.of(find_model("llama-3.1-405b").decoder, 2048), Machines(16_384)
 for interleave in (1, 2):
     time = step_time(step, machines, 128, 8, 16, 1, 1, interleave=interleave)
-    print(f"interleave {interleave}: {time.seconds:.2f} s, MFU {time.mfu(step, machines):.0%}, {time.memory / 1e9:.0f} GB on a device")
+    mfu, memory = time.mfu(step, machines), time.memory / 1e9
+    print(f"interleave {interleave}: {time.seconds:.2f} s, MFU {mfu:.0%}, {memory:.0f} GB on a device")
 print(f"measured: {step.flops / (400e12 * 16_384):.2f} s, MFU {400e12 / machines.peak:.0%}")
 
 # %% [markdown]
-# With interleaving the published layout takes about as long as measured, and beats the best one that your search finds. Part of this agreement is luck: that matrix products reach 70 % of the peak was our guess. And the layout does not fit into 80 GB. The Llama team freed tensors that backward does not need and tuned how many micro-batches are alive; our model knows no such tricks. It also leaves out latency, the scores of attention, embedding and head as layers, failures, and the slowest of 16,384 devices. Use it to rule layouts out, then measure the rest.
+# With interleaving the published layout takes about as long as measured, and beats the best one that your search finds. Part of this agreement is luck: that matrix products reach 70% of the peak was our guess. And the layout does not fit into 80 GB. The Llama team freed tensors that backward does not need and tuned how many micro-batches are alive; our model knows no such tricks. It also leaves out latency, the scores of attention, embedding and head as layers, failures, and the slowest of 16,384 devices. Use it to rule layouts out, then measure the rest.
 #
 # Last, the real thing, with torch's own tools: the course's trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is sections 6 and 7 as a dictionary (`lmcourse/training/parallel/tensor_parallel.py`). Two processes, each with half of every matrix, against one:
 
@@ -948,7 +970,8 @@ def first_losses(worker: CollectiveWorker, tokens: Tensor) -> list[float]:
     if worker.size > 1:
         from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 
-        _, called = parallelize(model, TrainingConfig(steps=5, batch=8, seq_len=32, parallel=parallel), make_mesh(parallel, "cpu"))
+        config = TrainingConfig(steps=5, batch=8, seq_len=32, parallel=parallel)
+        _, called = parallelize(model, config, make_mesh(parallel, "cpu"))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, foreach=False)
     losses = []
     for _ in range(5):
@@ -966,7 +989,8 @@ print("starting two processes ...", flush=True)
 two, other = together(first_losses, [tokens] * 2).results
 print(f"loss of one process {one[0]:.3f} → {one[-1]:.3f}; of two {two[0]:.3f} → {two[-1]:.3f}")
 gap = max(abs(a - b) for a, b in zip(one, two, strict=True))
-print(f"largest difference {gap:.0e}; between the two processes {max(abs(a - b) for a, b in zip(two, other, strict=True)):.0e}")
+between = max(abs(a - b) for a, b in zip(two, other, strict=True))
+print(f"largest difference {gap:.0e}; between the two processes {between:.0e}")
 assert gap < 1e-4
 
 # %% [markdown]
@@ -1022,7 +1046,8 @@ q, k, v = torch.randn(3, 32, 8, dtype=torch.float64)
 with suppress(NotImplementedError):  # until Exercise 11 is solved
     run = simulate(ring_attention, list(q.chunk(4)), list(k.chunk(4)), list(v.chunk(4)))
     whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
-    print(f"four workers differ from one by at most {(torch.cat(run.results) - whole).abs().max().item():.0e}; each sent {run.sent} bytes")
+    gap = (torch.cat(run.results) - whole).abs().max().item()
+    print(f"four workers differ from one by at most {gap:.0e}; each sent {run.sent} bytes")
 
 # %%
 predict("idle_in_the_ring")
@@ -1040,7 +1065,7 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 #
 # | model | layout | source |
 # | --- | --- | --- |
-# | Llama 3 405B | tensor 8, pipeline 16, and 64 or 128 copies (FSDP) on 8,192 and 16,384 H100s: 430 and 400 TFLOP/s each, 43 and 40 % of their peak (the paper prints 43 and 41) | Llama Team, 2024, table 4 |
+# | Llama 3 405B | tensor 8, pipeline 16, and 64 or 128 copies (FSDP) on 8,192 and 16,384 H100s: 430 and 400 TFLOP/s each, 43 and 40% of their peak (the paper prints 43 and 41) | Llama Team, 2024, table 4 |
 # | the same, texts of 131,072 tokens | tensor 8, *context* 16, pipeline 16, 8 copies: 380 TFLOP/s | the same table |
 # | Megatron's 530B and 1T | tensor 8 within a machine, sequence parallelism, pipelines of 35 and 64 | Korthikanti et al., 2022, table 3 |
 # | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024, section 3.2 |
@@ -1073,7 +1098,7 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # 2. Why can ZeRO 1 save memory without sending a byte more, and ZeRO 3 not?
 # 3. A SwiGLU layer has a second matrix beside `up`. Which axis of it is cut, and how many all-reduces are there now?
 # 4. Which norm must be divided by heads, and not by tokens? (Think of QK-norm, notebook 16.)
-# 5. Your pipeline idles 20 % of its time with 8 stages. How many micro-batches has it? And how many would make it 5 %?
+# 5. Your pipeline idles 20% of its time with 8 stages. How many micro-batches has it? And how many would make it 5%?
 # 6. A colleague spreads tensor parallelism of 16 over two machines "because it fits". What do you ask first?
 #
 # <details><summary>Answers</summary>
@@ -1082,17 +1107,20 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # 2. An all-reduce has a middle: after the reduce-scatter the step is taken on a part, and weights are gathered in the place of gradients. ZeRO 3 does not keep the weights, so it gathers them twice, forward and backward.
 # 3. `gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.
 # 4. QK-norm. It works inside the cut part: a worker has the queries and keys of its own heads only, but of all tokens.
-# 5. $7/(m + 7) = 0.2$ gives $m = 28$, and 5 % takes 133.
+# 5. $7/(m + 7) = 0.2$ gives $m = 28$, and 5% takes 133.
 # 6. How fast is the link between the machines? At $d = 16{,}384$ a network of 50 GB/s takes 2.8 times as long as the arithmetic, with $T = 8$ already. Try $T = 8$, and layers or copies across the machines.
 #
 # </details>
 #
 # ## Further reading
 #
-# - Patarasuk & Yuan (2009), *Bandwidth optimal all-reduce algorithms*; Rajbhandari et al. (2020), *ZeRO*.
-# - Shoeybi et al. (2019), *Megatron-LM*; Korthikanti et al. (2022), *Reducing activation recomputation in large transformer models*.
-# - Huang et al. (2019), *GPipe*; Narayanan et al. (2019), *PipeDream*; Narayanan et al. (2021), *Efficient large-scale language model training on GPU clusters*; Liu et al. (2023), *Ring attention*.
-# - Austin et al. (2025), *How to scale your model*, chapter 5. The trainer's code is in `lmcourse/training/parallel`.
+# - Patarasuk & Yuan, 2009, *Bandwidth optimal all-reduce algorithms*; Rajbhandari et al., 2020, *ZeRO*.
+# - Shoeybi et al., 2019, *Megatron-LM*; Korthikanti et al., 2022, *Reducing activation recomputation in large transformer models*.
+# - Huang et al., 2019, *GPipe*; Narayanan et al., 2019, *PipeDream*; Narayanan et al., 2021, *Efficient large-scale language model training on GPU clusters*; Liu et al., 2023, *Ring attention*.
+# - Austin et al., 2025, *How to scale your model*, chapter 5. The trainer's code is in `lmcourse/training/parallel`.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
 
 # %% tags=["hide-input"]
 assert simulate(through_rank_0, [twelve] * 8).sent[0] == 672

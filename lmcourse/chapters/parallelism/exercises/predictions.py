@@ -56,9 +56,9 @@ PREDICTIONS = (
     ),
     Prediction(
         "bubble_of_1f1b",
-        "Four stages and four micro-batches. GPipe's stages idle 42.9 % of the time. And 1F1B's?",
-        options=("about 10 %", "about 21 %", "42.9 %"),
-        answer="42.9 %",
+        "Four stages and four micro-batches. GPipe's stages idle 42.9% of the time. And 1F1B's?",
+        options=("about 10%", "about 21%", "42.9%"),
+        answer="42.9%",
         because="In both schedules the first micro-batch passes all stages forward, and the last one all stages "
         "backward. 1F1B frees memory earlier; it takes as long.",
     ),

@@ -82,7 +82,7 @@ def layout_explorer(
     caption = (
         f"{time.parts.micro_batches} micro-batches for each copy of the model. Hatched: hidden by the backward pass. "
         "Dashed: the memory of a device. Links send 450 GB/s in a machine and 50 GB/s between machines; products reach "
-        "70 % of the peak."
+        "70% of the peak."
     )
     alt = f"{title}; {told}, {time.hidden:.2f} s of it hidden; {used:.1f} GB, {fits}"
     return describe(figure, caption=caption, alt=alt)

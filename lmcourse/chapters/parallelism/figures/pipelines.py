@@ -19,6 +19,7 @@ from lmcourse.accounting.parallel import (
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 COLOURS = {"F": PALETTE["sky"], "B": PALETTE["orange"]}
+NAMES = {"gpipe": "GPipe", "1f1b": "1F1B"}
 MAX_NUMBERED = 45
 """Largest number of bars in the figure that are wide enough for a number."""
 
@@ -28,7 +29,7 @@ def pipeline_schedule(stages: int = 4, micro: int = 4, schedule: str = "gpipe", 
 
     ValueError unless `schedule` is "gpipe" or "1f1b".
     """
-    return pipeline_times(pipeline_orders(stages, micro, schedule), backward=backward, name=schedule)
+    return pipeline_times(pipeline_orders(stages, micro, schedule), backward=backward, name=NAMES[schedule])
 
 
 def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, name: str = "") -> Figure:
@@ -66,7 +67,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
     below.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     below.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
     caption = (
-        "Above: forward passes blue, backward passes orange, with the number of the micro-batch; empty is "
+        "Above: forward passes (narrow) and backward passes (wide), with the number of the micro-batch; empty is "
         "waiting. Below: micro-batches whose activations a stage has to keep."
     )
     most = [max_alive(order) for order in orders]

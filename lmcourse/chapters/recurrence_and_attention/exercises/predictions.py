@@ -45,8 +45,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "bias_three",
-        "A forget bias of 3 gives σ = 0.95, and 0.95⁵⁰ = 0.09. In an untrained LSTM with a state of 64, how much of a "
-        "gradient at the cell is left after 50 steps?",
+        "A forget bias of 3 gives σ = 0.953, and 0.953⁵⁰ = 0.09. In an untrained LSTM with a state of 64, how much of "
+        "a gradient at the cell is left after 50 steps?",
         options=("about 0.09", "less: the gates vary", "more: there are other ways back"),
         answer="more: there are other ways back",
         because="The gates read the state, and the state reads the cell: these paths add to the one through the "
@@ -88,8 +88,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "perfect_rows",
-        "With the true words to read, this decoder gets 93 % of the symbols of rows of nine right, and about half of "
-        "the rows perfectly. Reading its own words, it gets 87 %. How many rows are perfect now?",
+        "With the true words to read, this decoder gets 93% of the symbols of rows of nine right, and about half of "
+        "the rows perfectly. Reading its own words, it gets 87%. How many rows are perfect now?",
         options=("exactly as many", "a few fewer", "about half as many"),
         answer="exactly as many",
         because="Up to its first error it has read exactly the true words, so it makes that error in both runs or in "

@@ -18,7 +18,9 @@ def unrolled(words: int = 4, backward: bool = True) -> Figure:
         backward: whether the path of the gradient is drawn.
     """
     title = (
-        "Backwards: every step adds its part to the gradient of W_h" if backward else "Forwards: one W_h, used again"
+        "Backwards: every step adds its part to the gradient of $W_h$"
+        if backward
+        else "Forwards: one $W_h$, used again"
     )
     figure = new_figure(8.0, 3.9)
     axes = new_drawing_axes(figure, title)
@@ -29,7 +31,7 @@ def unrolled(words: int = 4, backward: bool = True) -> Figure:
         if t:
             _box(axes, t, -1.1, f"e{_small(t)}", "white")
             _arrow(axes, (t, -0.82), (t, -0.3), GREY)
-            _arrow(axes, (t - 0.76, 0), (t - 0.24, 0), "black", "W_h")
+            _arrow(axes, (t - 0.76, 0), (t - 0.24, 0), "black", "$W_h$")
         if t and backward:
             axes.annotate(
                 "", (t - 0.5, 2.0), (t - 0.5, 0.35), arrowprops={"arrowstyle": "->", "color": PALETTE["vermilion"]}
@@ -37,10 +39,11 @@ def unrolled(words: int = 4, backward: bool = True) -> Figure:
             _arrow(axes, (t - 0.2, 0.55), (t - 0.8, 0.55), PALETTE["vermilion"])
     _arrow(axes, (words + 0.24, 0), (words + 0.6, 0), "black")
     if backward:
-        axes.text(words / 2, 2.3, "∂loss/∂W_h = sum of all parts", ha="center", color=PALETTE["vermilion"], fontsize=11)
+        told = "∂loss/∂$W_h$ = sum of all parts"
+        axes.text(words / 2, 2.3, told, ha="center", color=PALETTE["vermilion"], fontsize=11)
     caption = "Every step uses the same weights. "
     caption += (
-        "Orange: the gradient goes back from state to state, and in each step a part of it is W_h's."
+        "Orange: the gradient goes back from state to state, and in each step a part of it is that of $W_h$."
         if backward
         else "What the last state knows of the first word has gone through all states between."
     )

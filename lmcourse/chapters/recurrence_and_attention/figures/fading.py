@@ -124,7 +124,8 @@ def compare_networks(networks: Mapping[str, Mapping[str, object]]) -> Figure:
     axes.legend(frameon=False, fontsize=9, loc="lower left")
     caption = (
         f"Each line is a fresh network with a state of {WIDTH} numbers that reads {STEPS} random inputs, three seeds. "
-        "The scale is logarithmic: a straight line downwards loses the same factor in each step."
+        "The scale is logarithmic: a straight line downwards loses the same factor in each step. The "
+        "grey line is a gradient that keeps its length."
     )
     return describe(
         figure, caption=caption, alt=f"Length of gradients 50 steps back, middle of three: {'; '.join(told)}"
@@ -177,6 +178,9 @@ def _visible(curve: Tensor) -> Tensor:
 def _frame(axes: Axes) -> None:
     axes.axhline(1.0, color=GREY, linewidth=1)
     axes.set_ylim(1e-16, 1e12)
+    powers = range(-15, 11, 5)
+    axes.set_yticks([10.0**power for power in powers], [f"$10^{{{power}}}$" if power else "1" for power in powers])
+    axes.minorticks_off()
     axes.set_xlim(0, STEPS - 1)
 
 

@@ -27,7 +27,7 @@ def soft_table(temperature: float = 1.0) -> Figure:
     bars = axes.bar(range(3), weights, color=[PALETTE["blue"], PALETTE["orange"], PALETTE["green"]], width=0.6)
     axes.bar_label(bars, [f"{weight:.3f}" for weight in weights], fontsize=10, padding=2)
     labels = [f"score {score:g}\nvalue {value:g}" for score, value in zip(SCORES, VALUES, strict=True)]
-    axes.set_xticks(range(3), labels, fontsize=10)
+    axes.set_xticks(range(3), [label.replace("-", "−") for label in labels], fontsize=10)
     axes.set_ylim(0, 1.12)
     caption = (
         "Cold, it is a table: the entry that matches best, 10. Hot, it is the plain average of all, 20. In between "

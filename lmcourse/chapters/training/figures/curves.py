@@ -53,7 +53,7 @@ def truncated_normal(limit: float = 2.0) -> Figure:
     whole = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
     cut = np.where(abs(x) <= limit, whole / (1 - lost), 0.0)
     figure = new_figure(8.0, 3.2)
-    axes = new_axes(figure, f"Cut at ±{limit:.3g}: spread {spread:.3f}, {100 * lost:.2g} % cut off", "value", "density")
+    axes = new_axes(figure, f"Cut at ±{limit:.3g}: spread {spread:.3f}, {100 * lost:.2g}% cut off", "value", "density")
     axes.plot(x, whole, color=GREY, linestyle="--", label="normal, spread 1")
     axes.fill_between(x, cut, color=PALETTE["blue"], alpha=0.35, linewidth=0)
     axes.plot(x, cut, color=PALETTE["blue"], label=f"cut, spread {spread:.3f}")
@@ -72,11 +72,11 @@ def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) ->
     """The losses of runs against the seconds since their start.
 
     Args:
-        runs: for each name, seconds and loss (nats per token) of every step.
+        runs: for each name, seconds and loss (nats per byte) of every step.
         window: the number of steps over which the loss is averaged.
     """
     figure = new_figure(8.0, 3.8)
-    axes = new_axes(figure, "A race", "CPU seconds", "training loss (nats/token)")
+    axes = new_axes(figure, "A race", "CPU seconds", "training loss (nats/byte)")
     ends = {}
     for (name, run), colour in zip(runs.items(), _COLOURS, strict=False):
         seconds, losses = zip(*run, strict=True)
