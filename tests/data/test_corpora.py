@@ -13,20 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.data import corpus_sources
 from lmcourse.data.corpora import CORPORA, Corpus, find_corpus, split
 from lmcourse.errors import CourseError
-
-
-def test_each_corpus_name_has_its_source() -> None:
-    assert {name: corpus.texts for name, corpus in CORPORA.items()} == {
-        "synthetic": corpus_sources.stories,
-        "course-text": corpus_sources.course_text,
-        "python-docs": corpus_sources.python_docs,
-        "python-code": corpus_sources.python_code,
-        "tiny-shakespeare": corpus_sources.tiny_shakespeare,
-        "tinystories": corpus_sources.tiny_stories,
-    }
 
 
 def corpus_of(texts: list[str]) -> Corpus:
