@@ -44,9 +44,8 @@ class Recognised:
 
     @property
     def sentence(self) -> str:
-        """The sentence of the mistake; for two mistakes, "Either: … Or: …"."""
-        first, *others = (mistake.sentence for mistake in self.mistakes)
-        return " ".join([f"Either: {first}", *(f"Or: {other}" for other in others)]) if others else first
+        """The sentence of the mistake; for two mistakes, "… Or this one: …"."""
+        return " Or this one: ".join(mistake.sentence for mistake in self.mistakes)
 
     @property
     def besides(self) -> str:

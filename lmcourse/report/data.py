@@ -83,8 +83,13 @@ class ReportData:
 
     @property
     def sentences(self) -> list[str]:
-        """Return sentences on the mistakes: the diagnosis, and other failing cases."""
-        return [*filter(None, [self.diagnosis, self.besides])]
+        """Return sentences on the mistakes: the diagnosis, and other failing cases.
+
+        Other code can give the same results as a known mistake, so the report says no more than that they fit.
+        """
+        fit = "result fits" if len(self.cases) == 1 else "results fit"
+        known = f"Your {fit} this mistake: " if self.mistake and self.mistake == self.diagnosis else ""
+        return [*filter(None, [known + self.diagnosis, self.besides])]
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
         """Return the first failing cases with different messages by row, and a line about all further ones.

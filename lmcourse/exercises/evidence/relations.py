@@ -212,7 +212,7 @@ def one_factor_per_case(evidence: Evidence) -> str:
     if len(found) < len(factors) or len({round(factor, 6) for factor in found}) < 2:
         return ""
     cases = [f"{_short(factor)} in “{trial.case.name}”" for factor, trial in zip(found, evidence.failing, strict=True)]
-    more = f", and others in {len(cases) - MAX_NAMES} more" if len(cases) > MAX_NAMES else ""
+    more = f", and one each in {len(cases) - MAX_NAMES} more" if len(cases) > MAX_NAMES else ""
     return (
         "In each case the numbers that differ are the expected ones times one factor: "
         f"{', '.join(cases[:MAX_NAMES])}{more}."
