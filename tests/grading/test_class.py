@@ -115,7 +115,7 @@ CLASS: dict[str, Expected] = {
         )
         .answer("decimal_error", "def decimal_error(*args, **kwargs):\n    return 0.0"),
         "7 of 10 exercises earn all their points. decimal_error: It gives 0.0 in each of the 3 public "
-        "cases. max_finite: That is the power of two just above: the significand ends one step below 2, not at 2. "
+        "cases. max_finite: That is the power of two just above. A significand is always below 2. "
         "stable_softmax: As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too "
         "large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
         {"stable_softmax": 0.0, "max_finite": 0.0, "decimal_error": 0.0},

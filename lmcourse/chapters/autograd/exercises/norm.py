@@ -178,8 +178,8 @@ def constant_spread(*args: Any, **eps: Any) -> Grads:
 
 
 @layernorm_backward.misconception(
-    "You have the path through the spread. The path through the mean, − mean(g), is missing. That would be right for "
-    "RMSNorm."
+    "You have the path through the spread. The path through the mean, − mean(g), is missing. Only RMSNorm has no such "
+    "path."
 )
 def constant_mean(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, mean=0)

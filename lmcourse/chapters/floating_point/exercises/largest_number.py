@@ -66,7 +66,7 @@ def top_exponent_used(exponent_bits: int, mantissa_bits: int, has_infinity: bool
     return _wrong_max(2**exponent_bits - 1, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
 
 
-@max_finite.misconception("That is the power of two just above: the significand ends one step below 2, not at 2.")
+@max_finite.misconception("That is the power of two just above. A significand is always below 2.")
 def significand_of_two(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2.0, exponent_bits)
 

@@ -160,7 +160,7 @@ def over_the_whole_tensor(logits: Tensor) -> Tensor:
 
 @stable_softmax.misconception(
     "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean or the minimum "
-    "is not enough: only the row's maximum always makes exp safe."
+    "is not enough: subtract the row's maximum."
 )
 def mean_subtracted(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
@@ -175,7 +175,8 @@ def largest_absolute(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "You clamp the logits. That avoids the overflow but changes the answer: all large logits become equal."
+    "You limit the logits before exp. Different logits beyond the limit become equal, and in fp16 exp(12) still "
+    "overflows: subtract the row's maximum instead."
 )
 def clamped(logits: Tensor) -> Tensor:
     return _normalised(logits.clamp(-80, 80).exp())
@@ -210,7 +211,8 @@ def without_keepdim(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "You replace NaN by 0. The weights of such a row are lost all the same: keep exp from overflowing."
+    "You replace NaN by 0. The weights of such a row are lost all the same: subtract each row's maximum, and no NaN "
+    "arises."
 )
 def nan_as_zero(logits: Tensor) -> Tensor:
     return _normalised(logits.exp()).nan_to_num()

@@ -62,7 +62,7 @@ def _power_above(x: float, shift: int) -> float:
 
 
 @stall_point.misconception(
-    "Your sum stalls when the increment is smaller than one ulp. It still grows then: only an increment of half an ulp "
+    "Your sum stalls when the increment is one ulp or less. It still grows then: only an increment of half an ulp "
     "or less is rounded away."
 )
 def one_ulp(increment: float, exponent_bits: int, mantissa_bits: int) -> float:

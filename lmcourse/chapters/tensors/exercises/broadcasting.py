@@ -174,7 +174,7 @@ def last_axis_first(*shapes: list[int]) -> list[int]:
 
 
 @broadcast_shape.misconception(
-    "Your result has only as many axes as the shortest shape, because zip stops there. Missing axes count as 1."
+    "Your result has only as many axes as the shortest shape, where `zip` stops. Missing axes count as 1."
 )
 def as_short_as_the_shortest(*shapes: list[int]) -> list[int]:
     return [_column(sizes) for sizes in zip(*(shape[::-1] for shape in shapes), strict=False)][::-1]

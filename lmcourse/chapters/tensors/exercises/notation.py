@@ -127,13 +127,14 @@ def a_gram_for_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas
     return _with(q, k, x, w, gram=torch.einsum("bse,bsf->bef", x, x))
 
 
-@index_notation.misconception("You take only the diagonal of `gram`: e and f are two indices: return all pairs.")
+@index_notation.misconception("You take only the diagonal of `gram`. e and f are two indices: return all pairs.")
 def diagonal(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=torch.einsum("bse,bse->e", x, x))
 
 
 @index_notation.misconception(
-    "In `gram` you sum the features and then multiply. Both factors share b and s, so multiply first and sum after."
+    "In `gram` you sum over texts and tokens and then multiply. Both factors share b and s, so multiply first and sum "
+    "after."
 )
 def product_of_sums(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     total = x.sum((0, 1))

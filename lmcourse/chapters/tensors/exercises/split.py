@@ -105,7 +105,8 @@ def copied(x: Tensor, heads: int) -> Tensor:
 
 
 @split_heads.misconception(
-    "You make x contiguous first. That copies a slice, so writing to your result does not change x."
+    "You make x contiguous first. If x is not contiguous, that makes a copy, so writing to your result does not change "
+    "x."
 )
 def contiguous_first(x: Tensor, heads: int) -> Tensor:
     return _blocks(x.contiguous(), heads)

@@ -105,8 +105,8 @@ def same_object(a: Tensor, b: Tensor) -> bool:
 
 
 @shares_storage.misconception(
-    "You compare what `storage()` returns with `is`. Each call makes a new object for the same memory: compare "
-    "addresses."
+    "Your answer is always False. `a.storage() is b.storage()` is one such test: each call makes a new object for the "
+    "same memory. Compare addresses with `==`."
 )
 def storage_objects(a: Tensor, b: Tensor) -> bool:
     return a.storage() is b.storage()  # type: ignore[no-untyped-call]

@@ -132,7 +132,7 @@ def copied(x: Tensor, i: int, j: int) -> Tensor:
 
 
 @as_transposed.misconception(
-    "You make x contiguous first. If x is part of a larger tensor, that makes a copy, and your view shows the copy."
+    "You make x contiguous first. If x is not contiguous, that makes a copy, and your view shows the copy."
 )
 def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
     return x.contiguous().transpose(i, j)
