@@ -236,7 +236,7 @@ two_layer_backward_flops.wrong_value(
 )
 two_layer_backward_flops.wrong_value(
     6_553_600,
-    ("That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product."),
+    "That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product.",
 )
 two_layer_backward_flops.wrong_value(
     1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."

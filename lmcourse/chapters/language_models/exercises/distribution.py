@@ -148,8 +148,7 @@ def zeros_refused(v: Tensor) -> bool:
 
 
 @is_distribution.misconception(
-    "Your test lets NaN through: every comparison with NaN is False, so test for what is right, not for what is "
-    "*wrong*."
+    "Your test lets NaN through: < and > are always False for NaN, so test for what is right, not for what is *wrong*."
 )
 def nan_passes(v: Tensor) -> bool:
     return not ((v < 0).any() or abs(v.double().sum().item() - 1) > _tolerance_of(v))
@@ -179,7 +178,8 @@ def one_tolerance(v: Tensor) -> bool:
 
 
 @is_distribution.misconception(
-    "Your tolerance is wider than asked: `isclose` adds a relative tolerance, 0.00001, to the absolute one."
+    "Your tolerance is wider than asked: `torch.isclose`, for example, adds a relative tolerance, 0.00001, to the "
+    "absolute one."
 )
 def tolerance_too_wide(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v) + 1e-5

@@ -123,7 +123,9 @@ def of_pairs(P: Tensor) -> float:
     return float(-torch.special.xlogy(pairs, pairs).sum())
 
 
-@entropy_rate.misconception("Your weights do not sum to one. An eigenvector has a length of 1: divide it by its sum.")
+@entropy_rate.misconception(
+    "Your weights do not sum to one. `torch.linalg.eig` returns vectors of length 1: divide by the sum."
+)
 def not_normalised(P: Tensor) -> float:
     shares = _shares(P)
     return float(shares / shares.norm() @ _row_entropies(P))
@@ -179,7 +181,9 @@ def column_sums(P: Tensor) -> float:
     return (P.mean(dim=0) @ _row_entropies(P)).item()
 
 
-@entropy_rate.misconception("You start from word 0. An endless text forgets where it began.")
+@entropy_rate.misconception(
+    "You return the entropy after word 0 alone. Weight the rows by how often each word comes in an endless text."
+)
 def first_row(P: Tensor) -> float:
     return _row_entropies(P)[0].item()
 

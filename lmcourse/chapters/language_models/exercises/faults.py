@@ -42,8 +42,8 @@ def no_fault_shows() -> dict[str, tuple[str, str]]:
 
 
 @faults.misconception(
-    "model_b is right about your text. `re.findall` searches for the next match after the last one, so it misses some. "
-    "Let the missed ones change the fractions."
+    "model_b is right about your text. `re.findall` searches for the next match after the last one. Choose a text "
+    "where it misses some, so that the fractions change."
 )
 def repeated_pairs() -> dict[str, tuple[str, str]]:
     return _faults() | {"model_b": ("ababab", "a")}
@@ -57,7 +57,8 @@ def only_the_end() -> dict[str, tuple[str, str]]:
 
 
 @faults.misconception(
-    "Your text does not show the fault of model_c, which is right after any letter. Try the empty context."
+    "Your text does not show the fault of model_c, which is right after any letter. Try the empty context, in a text "
+    "of at least two different letters."
 )
 def a_letter_before() -> dict[str, tuple[str, str]]:
     return _faults() | {"model_c": ("abcab", "a")}

@@ -134,7 +134,8 @@ for _change, _why in (
 
 
 @learn.misconception(
-    "Your table holds logits: their exponentials do not sum to one in each row. Take log_softmax over the last axis."
+    "The exponentials of your table do not sum to one in each row. If it holds logits, take log_softmax over the last "
+    "axis."
 )
 def logits_returned(text: Tensor, v: int) -> Found:
     found = _train(text, v)
@@ -198,13 +199,16 @@ def last_step_of_many(text: Tensor, v: int) -> Found:
 
 @learn.misconception(
     "Even on its training text your table costs more than the source itself. It has not learned enough: take more or "
-    "larger steps."
+    "larger steps, or a larger rank."
 )
 def too_few_steps(text: Tensor, v: int) -> Found:
     return _train(text, v, steps=4)
 
 
-@learn.misconception("You train all v² logits separately, so words do not share what is learned. Use E @ F + b.")
+@learn.misconception(
+    "Your table has a high rank, as if all v² logits were trained separately: words share little of what is learned. "
+    "Use E @ F + b with a small rank."
+)
 def full_table(text: Tensor, v: int) -> Found:
     return _train(text, v, 0, steps=150)
 
@@ -227,8 +231,8 @@ def shuffled_pairs(text: Tensor, v: int) -> Found:
 
 
 @learn.misconception(
-    "Each row of your table knows only what followed its own word, as with smoothed counts. Let words share what is "
-    "learned: E @ F + b."
+    "Your table has a high rank, as with smoothed counts, where each row knows only what followed its own word. Let "
+    "words share what is learned: E @ F + b with a small rank."
 )
 def smoothed_counts(text: Tensor, v: int) -> Found:
     first, second, kept = pairs_of(text)

@@ -151,7 +151,8 @@ def summed(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 @next_token_loss.misconception(
-    "You add up each text and average over texts, so a longer text counts more. Average over all predictions."
+    "You add up each text and average over texts, so the loss grows with the length of the texts. Average over all "
+    "predictions."
 )
 def per_text(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * (tokens.shape[1] - 1)

@@ -164,7 +164,7 @@ def one_after_the_other(gradients: Tensor, batch: int, replacement: bool) -> flo
 
 
 @gradient_noise.misconception(
-    "A batch as large as the data is exact only if no example comes twice. With replacement some do."
+    "A batch as large as the data is exact only if no example comes twice. With replacement some may."
 )
 def whole_is_exact(gradients: Tensor, batch: int, replacement: bool) -> float:
     return 0.0 if batch == len(gradients) else _noise(gradients, batch, replacement)
