@@ -178,15 +178,16 @@ def constant_spread(*args: Any, **eps: Any) -> Grads:
 
 
 @layernorm_backward.misconception(
-    "You have the path through the spread. The path through the mean, − mean(g), is missing. Only RMSNorm has no such "
-    "path."
+    "You have the path through the spread. The path through the mean, − mean(g), is missing. RMSNorm has no such path, "
+    "but LayerNorm has."
 )
 def constant_mean(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, mean=0)
 
 
 @layernorm_backward.misconception(
-    "This is the backward pass of RMSNorm, which subtracts no mean: x̂ is (x − μ)/s, and there is a path through μ."
+    "This is the backward pass of RMSNorm, which subtracts no mean. In LayerNorm x̂ is (x − μ)/s, and there is a path "
+    "through μ."
 )
 def of_rms_norm(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
     s = (x.square().mean(-1, keepdim=True) + eps).sqrt()

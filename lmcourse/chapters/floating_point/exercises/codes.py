@@ -137,7 +137,7 @@ def subnormal_exponent_too_small(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, subnormal_exponent_shift=-1)
 
 
-@decode_bits.misconception("Your bias is 2^(E−1). It is one less: 127 for 8 exponent bits, not 128.")
+@decode_bits.misconception("Your bias is 2^(E−1). The right bias is one less: 127 for 8 exponent bits, not 128.")
 def bias_one_too_large(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, bias_shift=1)
 

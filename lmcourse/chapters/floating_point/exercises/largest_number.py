@@ -94,7 +94,7 @@ def e4m3_stops_early(exponent_bits: int, mantissa_bits: int, has_infinity: bool 
     return _wrong_max(2**exponent_bits - 2, 2 - 2.0**-mantissa_bits, exponent_bits)
 
 
-@max_finite.misconception("Your bias is 2^(E−1). It is one less, so your result is half the right one.")
+@max_finite.misconception("Your bias is 2^(E−1). The right bias is one less, so your result is half the right one.")
 def bias_one_too_large(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     field, steps = (2**exponent_bits - 3, 1) if has_infinity else (2**exponent_bits - 2, 2)
     return _wrong_max(field, 2 - steps * 2.0**-mantissa_bits, exponent_bits)

@@ -142,9 +142,7 @@ def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float
     return -sum(truth * math.log(model, base) for truth, model in zip(p, q, strict=True) if truth > 0)
 
 
-@cross_entropy.misconception(
-    "You charge for words with p = 0. Only words that can come cost anything, even if q is 0 too."
-)
+@cross_entropy.misconception("You charge for words with p = 0. They cost nothing, even where q is 0 too.")
 def infinite_where_q_is_zero(p: list[float], q: list[float], base: float = math.e) -> float:
     return math.inf if 0 in q and len(p) == len(q) else _cross_entropy(p, q, base)
 

@@ -138,9 +138,7 @@ def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
     return x.contiguous().transpose(i, j)
 
 
-@as_transposed.misconception(
-    "You reshape. That cuts the same row of numbers into rows of another length; it does not swap anything."
-)
+@as_transposed.misconception("You reshape. That keeps the order of the numbers and swaps nothing.")
 def reshaped(x: Tensor, i: int, j: int) -> Tensor:
     return x.reshape(_swapped(x.shape, i, j))
 
