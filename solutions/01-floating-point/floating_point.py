@@ -138,8 +138,8 @@ figures.BitExplorer("fp16", -2.5)
 # $$(-1)^s \cdot 1.f \cdot 2^{e - \text{bias}} \qquad\text{or, if } e = 0, \qquad (-1)^s \cdot 0.f \cdot 2^{1 - \text{bias}}$$
 #
 # With `has_infinity` (IEEE) an exponent of all ones means `math.inf` or `math.nan`; without it (E4M3) only all ones everywhere is
-# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits, and for a
-# negative code. Use Python's own numbers: `struct`, PyTorch and NumPy, which could reread the bits for you, are forbidden.
+# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` if `bits` is negative
+# or does not fit into these widths. Use Python's own numbers: `struct`, PyTorch and NumPy, which could reread the bits for you, are forbidden.
 
 # %% exercise="decode_bits"
 def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -202,8 +202,8 @@ for name in ("fp16", "bf16", "e4m3", "e5m2"):
 # for digits that the noise of training drowns anyway. bf16 comes from Google Brain: it is fp32 with the last 16 bits cut off,
 # so it has fp32's range and little more than two decimal digits. fp16 has three digits, and a narrow range.
 #
-# The figure has one more, **tf32**: the exponent of fp32 and the mantissa bits of fp16. Nothing is stored in it; tensor cores may read
-# fp32 numbers that way.
+# The figure has one more, **tf32**: the exponent of fp32 and the mantissa bits of fp16. Nothing is stored in it; a GPU's *tensor cores*, its
+# units for matrix products, may read fp32 numbers that way.
 
 # %%
 explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", "tf32", "e4m3", "e5m2"])
@@ -389,7 +389,7 @@ print("the smallest positive number of fp16:", numerics.FP16.min_subnormal)
 # %% [markdown]
 # A gradient that rounds to zero changes no weight. This is **underflow**. Does a whole training run notice? Here is a real one, small enough
 # to read: it sees 8 bytes of a story and predicts the next. Each byte becomes 16 numbers, a hidden layer of 64 with ReLU follows, then
-# 128 scores, one for each possible next byte: the **logits**. (Section 9 makes probabilities of them.) As in practice, the weights are kept in fp32,
+# the *head*: 128 scores, one for each possible next byte, the **logits**. (Section 9 makes probabilities of them.) As in practice, the weights are kept in fp32,
 # and each step casts them to `dtype` for the forward and backward pass.
 #
 # Why is the loss divided by `pieces`? A large model's step has millions of tokens, too many for one pass. They come in pieces, and the gradients of the pieces
@@ -670,7 +670,7 @@ check(dot_product_error, hidden=True)
 #
 # | what | is a running sum of | kept in |
 # | --- | --- | --- |
-# | a dot product | many products | fp32, inside the tensor core; for fp8, Hopper's keeps only about 14 bits (DeepSeek-AI, 2024) |
+# | a dot product | many products | fp32, inside the tensor core; for fp8, NVIDIA's H100 keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
 # | Adam's two averages (notebook 04) | all gradients of a weight | fp32, as a rule; DeepSeek-V3 takes bf16 |
 # | a softmax or a norm | a whole row | fp32, then cast back |

@@ -107,7 +107,7 @@ check(index_at, hidden=True)
 
 # %% [markdown]
 # A tensor can have notes before it has numbers: `torch.empty(4, 8)` takes a piece of memory, and the numbers are whatever
-# was there. How weights get their first numbers is in notebook 13.
+# was there. Notebook 13 shows how weights get their first numbers.
 #
 # ## 2 · Views: the same numbers, other notes
 #
@@ -237,8 +237,8 @@ for name, attempt in tries.items():
 # %% [markdown]
 # > **Spot the slip.** A colleague writes: "After a transpose a tensor is not contiguous, and you cannot do further view
 # > operations on it." Five of the seven lines above are views of a tensor that is not contiguous. What should the
-# > sentence say? The figure shows two views, one that is impossible, and a copy: what do the two have that the third one
-# > lacks?
+# > sentence say? The figure shows two views, one that is impossible, and a copy: what do the two views have that the
+# > impossible one lacks?
 
 # %%
 explore(figures.stride_map, view=list(RESHAPED), row=(0, 1), column=(0, 5))
@@ -343,7 +343,7 @@ explore(figures.lines_touched, step=(1, 32))
 # **In real models.** "view size is not compatible with input tensor's size and stride" is one of the most quoted error
 # messages of PyTorch; a release candidate of version 1.7 broke PyTorch's own ImageNet example with it
 # (pytorch/examples, issue 836). GPUs read memory in sectors of 32 bytes and lines of 128, so neighbouring threads
-# should read neighbouring numbers. Kernels are written around this.
+# should read neighbouring numbers. GPU programs (*kernels*) are written around this.
 
 # %% [markdown]
 # ## 4 · The axis you did not write
@@ -653,7 +653,8 @@ with suppress(NotImplementedError):  # until Exercise 8 is solved
 # So the rows of the first tokens hold numbers of head 0 alone, those of the last tokens only the last head, and nothing
 # raises an error. The right merge is the pattern of the split read backwards, `"b h s d -> b s (h d)"`. Does it copy? In
 # the result of a split the heads are side by side in memory already, so merging is only a matter of notes. But attention
-# written out makes a *new* tensor (b, h, s, d), and merging has to copy it. Fused kernels avoid this by writing their
+# written out makes a *new* tensor (b, h, s, d), and merging has to copy it. *Fused* kernels, which compute
+# all of attention in one go, avoid this by writing their
 # result in the layout of the queries. (`live_bytes` counts the memory that a line takes; section 9 is about that.)
 
 # %%
@@ -899,7 +900,7 @@ explore(figures.moving_time, link=["PCIe 3.0", "PCIe 4.0", "PCIe 5.0"])
 # | where is an element? | at offset $+ \sum_k i_k s_k$ |
 # | what is a view? | other notes on the same numbers; free, and writing into it changes all of them |
 # | when does `view` fail? | where axes would have to merge for which $s_k \ne s_{k+1}\, n_{k+1}$; splitting always works |
-# | how do shapes broadcast? | flush right, missing axes are 1, only a 1 stretches (stride 0) |
+# | how do shapes broadcast? | aligned at the right, missing axes are 1, only a 1 stretches (stride 0) |
 # | which index is summed? | one that the result does not have |
 # | what is a head? | a block of neighbouring features: `"b s (h d) -> b h s d"`, never a reshape across tokens |
 # | how are numbers picked? | lists pair up; an index puts its shape in the place of the axis; `gather` picks along one axis; all of them copy |

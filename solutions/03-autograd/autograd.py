@@ -938,22 +938,9 @@ with torch.autograd.graph.saved_tensors_hooks(look, lambda tensor: tensor):
     out = (a @ m).tanh()
 
 # %% [markdown]
-# The product keeps its input, and tanh its result. How many bytes are that? A tensor is a *view*: a shape on top of a **storage**, the memory itself. Two views
-# may share one storage, and a small view keeps a large storage alive:
-
-# %%
-rows = torch.zeros(1000, 4)
-for name, view in {
-    "rows": rows,
-    "rows.T": rows.T,
-    "rows[990:]": rows[990:],
-    "a copy of it": rows[990:].clone(),
-}.items():
-    storage = view.untyped_storage()
-    place = "the same" if storage.data_ptr() == rows.untyped_storage().data_ptr() else "another"
-    print(f"{name:13} shows {view.nbytes:6,} bytes, its storage has {storage.nbytes():6,} and begins at {place} address")
-
-# %% [markdown]
+# The product keeps its input, and tanh its result. How many bytes is that? A shape does not say: several views may share one **storage**, and a small view keeps a large one
+# alive (notebook 02). `tensor.untyped_storage()` has an address, `data_ptr()`, and a size, `nbytes()`.
+#
 # ### Exercise 11 · Measure it  (3 points · 8 min · ●●)
 #
 # `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
@@ -1040,7 +1027,7 @@ print(f"plain:  keeps {kept / 2**20:6.2f} MiB, peak {peak / 2**20:4.0f} MiB")
 # None of them has to exist in one piece. The rows do not depend on each other: you can compute the logits of 128 rows, take from them what the loss needs, and throw them away. The backward
 # pass then needs them again, and computes them again, 128 rows at a time. But autograd would keep each chunk. So you have to write the backward pass yourself.
 #
-# PyTorch's door for this is `torch.autograd.Function`: two static methods, and `apply` to call it. Here is one that computes $x^2$:
+# For this PyTorch has `torch.autograd.Function`: two static methods, and `apply` to call it. Here is one that computes $x^2$:
 
 
 # %%
@@ -1124,7 +1111,7 @@ check(ChunkedCrossEntropy, hidden=True)
 figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
 
 # %% [markdown]
-# The price is a fourth matrix product: the logits are computed twice. So it is in Wijmans et al. (2024), *Cut your losses in large-vocabulary language
+# The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024) pay it, too, *Cut your losses in large-vocabulary language
 # models*. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
 
 # %% [markdown]

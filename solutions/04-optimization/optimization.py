@@ -165,7 +165,7 @@ except NotImplementedError:
 #
 # A set is **convex** if it holds, with any two points, the whole segment between them: $\theta x + (1 - \theta) y$ for
 # $0 \le \theta \le 1$. A *hyperplane* $\{a \cdot x = b\}$ is, a *half-space* $\{a \cdot x \le b\}$ too, and a *ball*, and what is left when you intersect
-# several half-spaces, a *polyhedron*. Draw two points at random from a set, look at the middle:
+# several half-spaces, a *polyhedron*. Draw two points at random from a set and look at the middle:
 
 # %%
 sets = {
@@ -455,7 +455,7 @@ check(noise_scale, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now look at the price. A net predicts a byte of stories from the three before it, with plain SGD.
+# Now look at the price. A net predicts a byte of stories from the three before it, with plain SGD. (Its loss is in *nats*: the mean of $-\ln p$ for the right byte.)
 
 # %%
 predict("eight_times_the_batch")
@@ -641,7 +641,7 @@ print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.
 # Turn the two rules above into PyTorch's form. It keeps one buffer for each parameter, $b = -(x_k - x_{k-1})/\gamma$, which is 0 at first, and calls $\beta$ `momentum`. The heavy ball's parameter is $x$. Nesterov's is $y$,
 # the place where the gradient $g$ will be asked for. So you have $b$, $\beta$, $\gamma$ and $g$: what is the new $b$, and how does the parameter move? Take pen and paper. (When a schedule changes $\gamma$, $b$ keeps its numbers.)
 #
-# `__init__` is there; write `step`. The buffer belongs into `self.state[p]`. A parameter without a gradient is left alone, and so is its buffer. Gradients must come out of `step` as they went in.
+# `__init__` is there; write `step`. The buffer belongs in `self.state[p]`. A parameter without a gradient is left alone, and so is its buffer. Gradients must come out of `step` as they went in.
 
 # %% exercise="Momentum"
 class Momentum(Optimizer):
@@ -912,7 +912,7 @@ check(Adam, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Whatever the weights sum to is what is not left of the 0 at the beginning, $1 - \beta^k$. That is the paper's correction:
+# The weights sum to $1 - \beta^k$; the rest, $\beta^k$, still belongs to the 0 at the beginning. That is the paper's correction:
 #
 # $$\hat m = \frac m{1 - \beta_1^k}, \qquad \hat s = \frac s{1 - \beta_2^k}, \qquad p \leftarrow p - \gamma\,\frac{\hat m}{\sqrt{\hat s} + \varepsilon}, \qquad k = 1, 2, \dots$$
 #
@@ -980,7 +980,7 @@ for name, above in rare_words.items():
 figures.optimizer_bytes()
 
 # %% [markdown]
-# **In real models.** GPT-3 and Llama take $\beta_2 = 0.95$, a memory of about 20 steps in place of 1,000 (Brown et al., 2020; Touvron et al., 2023). Without correction the first step would then be *too short*, $0.447\,\gamma$. The bytes of training as a whole are notebook 14.
+# **In real models.** GPT-3 and Llama take $\beta_2 = 0.95$, a memory of about 20 steps in place of 1,000 (Brown et al., 2020; Touvron et al., 2023). Without correction the first step would then be *too short*, $0.447\,\gamma$. Notebook 14 counts the bytes of training as a whole.
 #
 # **Muon** (Jordan et al., 2024) treats a matrix as a whole: it keeps momentum only and makes the matrix of each step nearly orthogonal, so that all directions in which it acts get steps of about the same length. `torch.optim.Muon` is this rule; notebook 13 has more.
 

@@ -446,7 +446,7 @@ print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight netw
 
 # %% [markdown]
 # Up to a bias of 2 the forget gate explains the span to within four steps. At 3 it does not: the spans are two
-# to nine times as long, and of $0.953^{50} = 0.09$ four times as much is left, or more. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
+# to nine times as long, and at lag 50 at least four times the gate's $0.953^{50} = 0.09$ is left. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
 # through the writing, the forgetting and the showing. Wide open, they add more than the gate lets fade. One network
 # remembers 29 steps at a bias of 3, another 120: a rule of thumb is no measurement.
 #
@@ -978,8 +978,8 @@ for number, (forced_share, free_share) in enumerate(afterwards):
 #
 # **In real models.** *Scheduled sampling* lets the model read its own words now and then in training (Bengio et al.,
 # 2015). For open-ended text the harm was found limited, and models recover by themselves (He et al., 2021): a story
-# has many good next words, our task has one. What the proof says holds for them all: greedy decoding with and without
-# a teacher makes the same first error.
+# has many good next words, our task has one. What the proof says holds for them all: a model that always says the
+# likeliest word makes the same first error with a teacher and without.
 #
 # ## What to keep
 #

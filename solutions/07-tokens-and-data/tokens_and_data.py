@@ -570,7 +570,7 @@ for size in (256, 400, story_tokenizer.vocab_size):
     )
 
 # %% [markdown]
-# (Training stops at 571 tokens: the language of the stories is small.) By perplexity, the unigrams of 400 tokens are four times as bad as those of bytes. By bits per byte they are twice as good, and that is the fair comparison: it divides by the bytes of the text, which do not change with the table. *Never compare losses per token across tokenizers.*
+# (Training stops at 571 tokens: the language of the stories is small.) By perplexity, the unigrams of 400 tokens are four times as bad as those of bytes. By bits per byte (notebook 05) they are twice as good, and that is the fair comparison. *Never compare losses per token across tokenizers.*
 #
 # Then why not a million tokens? Each is a row of the embedding and a row of the output, to be stored, multiplied and above all *trained*, and the rare ones seldom come. Section 5 has shown what becomes of such rows.
 #

@@ -378,14 +378,8 @@ predict("cut_into_heads")
 
 # %% [markdown]
 # There is no loop over heads. The $W_Q^i$ lie side by side in one $d \times d$ matrix, so one product makes all queries
-# at once, and to cut the result into heads is to *read* it differently. Six features, two heads, by hand:
-#
-# | features of a token | 0 1 2 3 4 5 |
-# | --- | --- |
-# | head 0 | 0 1 2 |
-# | head 1 | 3 4 5 |
-#
-# This holds for every token. Attention itself wants the heads as an axis of their own, next to the batch.
+# at once, and to cut the result into heads is to *read* it differently: a head is a block of neighbouring features, the
+# same block for every token (notebook 02, section 7). Attention itself wants the heads as an axis of their own, next to the batch.
 #
 # ### Exercise 4 · Many heads  (3 points · 12 min · ●● · differentiable)
 #
@@ -806,7 +800,7 @@ for h in (8, 32, 128):
 # ### Exercise 8 · What the cache moves  (1 point · 5 min · ●●)
 #
 # To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants. Each of the $n$ steps reads the $d^2$
-# weights, and it reads the cache (of MHA, all that a full one holds). How many operations are there for each number that
+# weights and the cache (of MHA; count a full one in every step). How many operations are there for each number that
 # moves, without constants, for $b = 32$ texts of $n = 2048$ tokens at a width of $d = 4096$? (Four digits after the
 # point will do.)
 
@@ -1087,7 +1081,7 @@ figures.compare_block_sizes(streamed_attention, block_update)
 # There is one difficulty. You know the softmax's backward pass from notebook 03: if $P$ are the weights of a row and
 # $dP$ the gradient that arrives at them, it needs $\sum_j P_{ij}\, dP_{ij}$, a sum over the *whole* row. A block of keys
 # sees a part of the row. Where can you get that number without the row? Two lines on paper are enough: write down what
-# $dP_{ij}$ is made of, and exchange the sums.
+# $dP_{ij}$ is made of, and swap the two sums.
 #
 # ### Exercise 13 · Backwards, block by block  (4 points · 18 min · ●●●)
 #

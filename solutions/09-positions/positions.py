@@ -203,17 +203,17 @@ explore(figures.sine_circle, first=(0, 50), second=(0, 50), pair=(0, 20))
 predict("one_matrix")
 
 # %% [markdown]
-# So for each pair there is a 2 × 2 matrix that contains $k$ and $\omega$, but not $pos$, with
+# So for each pair there is a 2 × 2 matrix that contains $k$ and $\omega$, but not the position $p$, with
 #
-# $$\begin{pmatrix} \sin \omega(pos + k) \\ \cos \omega(pos + k) \end{pmatrix} =
+# $$\begin{pmatrix} \sin \omega(p + k) \\ \cos \omega(p + k) \end{pmatrix} =
 # \begin{pmatrix} ? & ? \\ ? & ? \end{pmatrix}
-# \begin{pmatrix} \sin \omega\, pos \\ \cos \omega\, pos \end{pmatrix}.$$
+# \begin{pmatrix} \sin \omega p \\ \cos \omega p \end{pmatrix}.$$
 #
 # For all $d/2$ pairs together it is a $(d, d)$ matrix with $d/2$ such blocks along its diagonal and zeros elsewhere.
 #
 # ### Exercise 2 · The matrix of a step  (3 points · 8 min · ●●)
 #
-# Return the float32 matrix $A_k$ for which $A_k\,\text{PE}(pos) = \text{PE}(pos + k)$ at every position, with the
+# Return the float32 matrix $A_k$ for which $A_k\,\text{PE}(p) = \text{PE}(p + k)$ at every position, with the
 # features in the order of exercise 1. Steps back (negative $k$) count as well, and far ones, as in exercise 1.
 
 
@@ -611,16 +611,7 @@ check(rope, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Why float32? bf16 counts to 256 and no further (notebook 01):
-
-# %%
-for position in (1, 255, 257, 998, 1001, 1002):
-    rounded = torch.tensor(float(position)).bfloat16().item()
-    print(f"position {position:4} is {rounded:4.0f} in bf16: the fastest pair is off by {abs(position - rounded):.0f} rad")
-
-# %% [markdown]
-# Near 1,000 the numbers of bf16 are 4 apart, and five positions in a row share one angle (Wang et al., 2024, saw the
-# damage in long texts).
+# Why float32? Near 1,000 the numbers of bf16 are 4 apart, and five positions in a row share one angle (notebook 01).
 #
 # ### As a matrix
 #

@@ -726,7 +726,7 @@ for placement, of_seed in quotients.items():
 figures.gradient_by_block(profiles)
 
 # %% [markdown]
-# The claim about the last block holds. The folklore does not: with SwiGLU and fan-in weights the post-norm gradient *explodes* towards the input, and with output norms even more so. But did section 7 not say that each post-norm *divides*? Your `ways_back` can tell. First a guess:
+# The claim about the last block holds. The folklore does not: with SwiGLU (the feed-forward layer of notebook 11) and fan-in weights (of size 1/√inputs, notebook 13) the post-norm gradient *explodes* towards the input, and with output norms even more so. But did section 7 not say that each post-norm *divides*? Your `ways_back` can tell. First a guess:
 
 # %%
 predict("straight_alone")
@@ -928,8 +928,6 @@ print(f"parallel blocks in the zoo: {len(zoo_parallel)}, of them with LayerNorm:
 
 # %% [markdown]
 # *Which of the two is more efficient?* asks a student. The parallel one: about 15 % faster training at PaLM's scale, where larger products keep the hardware busy, with a small loss of quality at 8 billion parameters and none at 62 billion (Chowdhery et al., 2022). The serial one is more *expressive*: its feed-forward layer can react to what attention found in the same block. Models with parallel blocks in the zoo are GPT-J, PaLM, GPT-NeoX, Pythia, Falcon, Phi and Command, whose latest is from 2025.
-#
-# ### How many parameters are norms?
 #
 # ### Exercise 10 · Count them  (2 points · 5 min · ●)
 #

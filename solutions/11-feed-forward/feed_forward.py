@@ -125,10 +125,6 @@ check(ffn, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Some texts draw a dropout at the end of this layer. It acts on what is *added* to the residual stream, so here it belongs to
-# the block, not to the layer (notebook 10).
-
-# %% [markdown]
 # ## 2 · Why bend at all?
 #
 # Take the curve away. What is left?
@@ -239,7 +235,7 @@ check(gelu, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# When an erf was slow, two approximations came into use, and both are in published weights:
+# When erf was slow, two approximations came into use, and both are in published weights:
 #
 # $$\tfrac12 x \Big(1 + \tanh\big(\sqrt{2/\pi}\,(x + 0.044715\,x^3)\big)\Big) \qquad\text{and}\qquad x\,\sigma(1.702\,x).$$
 
@@ -362,7 +358,7 @@ predict("gelu_backward")
 
 # %% [markdown]
 # To answer, count two things: operations, and bytes. An activation reads each number from memory, computes, and writes the
-# result. Their ratio is the **arithmetic intensity**:
+# result. Their ratio is the **arithmetic intensity** (notebook 08):
 #
 # $$I = \frac{\text{operations}}{\text{bytes read and written}}$$
 #
@@ -699,7 +695,8 @@ with suppress(NotImplementedError):  # until Exercise 8 is solved
 # %% [markdown]
 # ## 9 · Does it help?
 #
-# Shazeer (2020) trained the base size of T5 with each layer, at equal parameters, and gave the average of the GLUE tasks. Four
+# Shazeer (2020) trained the base size of T5 with each layer, at equal parameters, and gave the average score on GLUE, a collection
+# of language tasks. Four
 # gated layers got 84.20, 84.12, 84.36 and 84.67, the plain ReLU 83.80. So gates are better?
 #
 # One number decides: run the *same* model ten times, and the score scatters with a standard deviation of 0.235 (Raffel et al.,

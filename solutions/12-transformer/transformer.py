@@ -84,11 +84,7 @@ explore(figures.pipeline, length=(1, 64), heads=[4, 8, 16], kv_heads=[1, 2, 4])
 # %% [markdown]
 # ## 2 · In: a table of rows
 #
-# The **embedding** $E$ of shape $(v, d)$ has a row for each token. By hand, three tokens with two features:
-#
-# $$E = \begin{pmatrix}1&2\\3&4\\5&6\end{pmatrix}, \qquad \text{token } 1: \quad (0, 1, 0)\, E = (3, 4)$$
-#
-# A one-hot vector times the matrix is a row of the matrix. Real code does not multiply, it looks up the row. But as it *is* a product, its gradient is known (notebook 03).
+# The **embedding** $E$ of shape $(v, d)$ has a row for each token. A one-hot vector times $E$ is a row of $E$; real code looks up the row (notebook 05). But as it *is* a product, its gradient is known (notebook 03).
 #
 # Positions may have such a table as well: GPT-2 starts the stream with $x = E_{\text{token}} + P_{\text{position}}$. LLaMA has no such table; it rotates queries and keys in every block.
 #
@@ -952,7 +948,7 @@ predict("least_agreed")
 explore(figures.feature_timeline, choice=list(CHOICES))
 
 # %% [markdown]
-# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became much alike. Dropout is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
+# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became much alike. Dropout, which sets some features to 0 at random in training, is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
 
 # %%
 survey = [survey_row(entry) for entry in published()]

@@ -66,8 +66,8 @@ shift_matrix = Exercise(
     ],
     hidden_cases=_shift_cases,
     hints=[
-        "Start with one pair: sin(ω(pos + k)) = cos(ωk) sin(ω pos) + sin(ωk) cos(ω pos). That is the first row.",
-        "cos(ω(pos + k)) = cos(ωk) cos(ω pos) − sin(ωk) sin(ω pos): the second row is [−sin(ωk), cos(ωk)].",
+        "Start with one pair: sin(ω(p + k)) = cos(ωk) sin(ωp) + sin(ωk) cos(ωp). That is the first row.",
+        "cos(ω(p + k)) = cos(ωk) cos(ωp) − sin(ωk) sin(ωp): the second row is [−sin(ωk), cos(ωk)].",
         "Each pair has its own ω. torch.block_diag(*blocks) places 2 × 2 tensors along the diagonal.",
     ],
 )
