@@ -155,7 +155,7 @@ check(initial_bounds, hidden=True)
 # %% [markdown]
 # From 512 to 2048 features, LeCun's rule gives 0.0442 and Xavier's 0.0280. They agree where a layer is square, which is why one is often called by the other's name.
 #
-# **In real models.** GPT-2 draws nearly everything with 0.02 and divides what writes into the residual stream by $\sqrt{2L}$, as notebook 10 explains; so does `lmcourse.models.initialize`. If a norm follows, the size of the weights matters little for the forward pass. It still decides how far a step of a given size turns them, and with it the learning rate.
+# **In real models.** GPT-2 draws nearly everything with 0.02 and divides what writes into the residual stream by $\sqrt{2L}$, because the stream grows with every branch (notebook 10); so does `lmcourse.models.initialize`. If a norm follows, the size of the weights matters little for the forward pass. It still decides how far a step of a given size turns them, and with it the learning rate.
 
 # %% [markdown]
 # ## 2 · What may change
@@ -661,9 +661,7 @@ for count, updates in BATCHES.items():
     print(f"{count:7} {updates!s:>29} {count * fmean(updates):14,.0f} {50 * (1 + 14 / count):21.0f}")
 
 # %% [markdown]
-# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** (McCandlish et al., 2018), here 14 windows: below it more windows save updates, above it they are mostly wasted. Where does it come from?
-#
-# The gradient of one window is the true gradient $g$ and noise; a mean over $n$ windows has $1/n$ of the noise's variance. So its squared norm is $|g|^2 + V/n$ on average, and the noise scale is $V/|g|^2$, where both are equally large. Two measurements are two equations, for the new model and for the one that has learned to write:
+# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** of notebook 04, here 14 windows: below it more windows save updates, above it they are mostly wasted. Measured from batches of two sizes, as in exercise 5 there, for the new model and for the one that has learned to write:
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 pieces = tokens[: 65 * 96].view(96, 65)
@@ -725,30 +723,7 @@ for _ in range(1000):
 print(f"1 and 1000 times 2⁻²⁵ = 3e-8, in fp32: {tiny.item()}")
 
 # %% [markdown]
-# Updates below half the gap are lost, and those just above it are rounded *up* to a whole gap: both are wrong. An fp32 copy loses updates as well, only much smaller ones. There is a third way, if you have no memory for two copies: **stochastic rounding**, up or down by chance, with probabilities that make the *average* right.
-
-# %%
-def stochastic(x: Tensor) -> Tensor:
-    """Round to bf16, up or down by chance: add random low bits, then cut them off."""
-    bits = x.float().view(torch.int32)
-    return ((bits + torch.randint_like(bits, 2**16)) & -(2**16)).view(torch.float32)
-
-
-torch.manual_seed(0)
-weights = torch.ones(1000)
-for _ in range(1000):
-    weights = stochastic(weights + 0.001)
-print(f"1 and 1000 times 0.001, rounded by chance: {weights.mean():.2f} on average over 1000 weights")
-
-# %% [markdown]
-# A colleague turns on the loss scaler for bf16. Is that needed?
-
-# %%
-for dtype in (torch.bfloat16, torch.float16):
-    print(f"1e-8 in {str(dtype).removeprefix('torch.'):9} is {torch.tensor(1e-8).to(dtype).item():.5g}")
-
-# %% [markdown]
-# It is not: bf16 has the range of fp32.
+# Updates below half the gap are lost, and those just above it are rounded *up* to a whole gap: both are wrong. An fp32 copy loses updates as well, only much smaller ones. If you have no memory for two copies, round by chance (**stochastic rounding**, notebook 01).
 #
 # ### Eight bits
 #

@@ -3,7 +3,7 @@
 #
 # **165 min · 13 exercises · 33 points**
 #
-# GPT-3 has 175 billion parameters. In 16 bits they take 325 GiB, and five cards of 80 GiB can hold them. Training it on
+# GPT-3 has 175 billion parameters. In 16 bits they take 325 GiB, and five cards (GPUs) of 80 GiB can hold them. Training it on
 # one single text takes forty cards. What is all the rest? And how would you have known, before renting the first card?
 #
 # **You will be able to**
@@ -258,8 +258,7 @@ predict("train_or_write")
 # %% [markdown]
 # That is why training needs so much more than inference, before any arithmetic: 18 bytes per parameter instead of 2.
 #
-# Mind the unit. A **GB** is $10^9$ bytes, a **GiB** $2^{30}$, 7.4 % more. Cards are *sold* in GB and *report*
-# GiB, and manufacturers differ in what they mean. In the course's table a card of "80 GB" has 80 GiB; the exercise
+# Mind the unit (notebook 01). Cards are *sold* in GB and *report* GiB, and manufacturers differ in what they mean. In the course's table a card of "80 GB" has 80 GiB; the exercise
 # takes the word literally: $80 \cdot 10^9$.
 #
 # ### Exercise 3 · The largest model  (2 points · 4 min · ●)
@@ -485,7 +484,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` calls `pack(tensor)` for each tensor that autograd keeps, and
+# `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` (notebook 03) calls `pack(tensor)` for each tensor that autograd keeps, and
 # `unpack` when the backward pass needs it. Three things can go wrong when you add the sizes up. The same tensor may be kept
 # twice, but its memory exists once. A kept tensor may be a *view*, and then the whole storage behind it stays alive. And some
 # of the kept tensors are parameters, which are in memory anyway.

@@ -481,13 +481,8 @@ check(LossScaler, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# With bf16 you need no scaler. It has the exponent of fp32: $10^{-8}$ stays $10^{-8}$, and there is nothing to scale.
-
-# %%
-tiny = torch.tensor(1e-8)
-print("1e-8 in fp16:", tiny.half().item(), "  in bf16:", f"{tiny.bfloat16().item():.1e}")
-
-# %% [markdown]
+# With bf16 you need no scaler: it has the exponent of fp32 (notebook 01).
+#
 # **bf16 has wide gaps.** With 8 bits of significand, an update changes a weight only if it is more than half a gap, and gaps grow with the weight. So a weight that is stored in bf16 and grows stops learning. Weight decay works against that: if every update pushes the same way by $\eta$, then $w \leftarrow w - \eta\lambda w + \eta$ comes to rest at $w = 1/\lambda$. Take $\eta = 0.001$. From which size on is an update lost? And which decay would keep every weight below that?
 
 # %%

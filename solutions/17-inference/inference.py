@@ -640,7 +640,7 @@ check(pass_seconds, hidden=True)
 # %% [markdown]
 # On one device, the formula is
 #
-# $$t = \max\Big(\frac{2 N B n}{\lambda_\text{FLOP/s}},\; \frac{w N + B c}{\lambda_\text{bytes/s}}\Big)$$
+# $$t = \max\Big(\frac{2 N B n}{\text{peak}},\; \frac{w N + B c}{\text{bandwidth}}\Big)$$
 #
 # Llama 3 8B on an H100. The prompt has 2,048 tokens; then the model writes the answer, one token after the other:
 
@@ -1020,7 +1020,7 @@ print(f"Falcon-40B: {real_cache / 2**30:.2f} GiB a text; {(2 * a100.memory - rea
 # ## 9 · Fill the machine
 #
 # Batches make inference cheap. How many texts does it take until arithmetic limits the weights' part? As many as make
-# $2BN/\lambda_\text{FLOP/s}$ longer than $2N/\lambda_\text{bytes/s}$: the ridge point of the chip. (Real matrices need a
+# $2BN/\text{peak}$ longer than $2N/\text{bandwidth}$: the ridge point of the chip. (Real matrices need a
 # few more.)
 
 # %%
@@ -1342,7 +1342,7 @@ for key_heads, found in LOSSES.items():
 # | which text? | greedy is not the likeliest text; the likeliest text is short, dull and repeats itself |
 # | how to bend? | temperature divides logits; top-k, top-p and min-p cut the tail; top-p keeps the token that crosses $p$ |
 # | what does a cache hold? | keys and values of every layer; under a causal mask they never change |
-# | how long does a pass take? | $\max(2NBn/\lambda_\text{FLOP/s}, (wN + Bc)/\lambda_\text{bytes/s})$: prefill by arithmetic, decoding by memory |
+# | how long does a pass take? | $\max(2NBn/\text{peak}, (wN + Bc)/\text{bandwidth})$: prefill by arithmetic, decoding by memory |
 # | what does a batch share? | the reading of the weights, up to the knee; not the caches, which outweigh the weights from $BS > 6D$ on, without shared keys |
 # | what do int8 weights gain? | time, as long as memory limits the step |
 # | how do servers fill machines? | a free slot takes the next request at once; caches come in pages |
