@@ -61,8 +61,7 @@ explore(figures.significant_digits, digits=(1, 6))
 # %% [markdown]
 # ### Exercise 1 · The error of a decimal  (1 point · 3 min · ●)
 #
-# A number is written with `digits` significant digits and the power $10^\text{exponent}$; one digit stands before the
-# point. Return the largest distance between it and the number it was rounded from.
+# A number is written with `digits` significant digits, one of them before the point, and the power $10^\text{exponent}$. Return the largest distance between it and the number it was rounded from.
 
 # %% exercise="decimal_error"
 def decimal_error(digits: int, exponent: int) -> float:

@@ -675,7 +675,7 @@ check(Momentum, hidden=True)
 #
 # $$b \leftarrow \beta\,b + g, \qquad p \leftarrow p - \gamma\,b \quad\text{or, with Nesterov,}\quad p \leftarrow p - \gamma\,(g + \beta\,b).$$
 #
-# With a constant rate they are exactly Polyak's and Nesterov's. And because $\gamma$ stands outside of $b$, a schedule acts on the whole memory at once.
+# With a constant rate they are exactly Polyak's and Nesterov's. And because $\gamma$ is outside $b$, a schedule acts on the whole memory at once.
 #
 # ### How much memory?
 #

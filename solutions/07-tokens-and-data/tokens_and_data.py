@@ -768,7 +768,7 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## 10 · Never wait
 #
-# A GPU computes, and its next batch lies in main memory. The copy takes time, too. Must the GPU wait for it? A copy can run during the computation if it starts from *pinned* memory, which the operating system promises not to move. Ordinary, *pageable* memory may be swapped out at any moment, so the driver first copies it to a pinned place of its own: two copies, and the program waits for the first. In PyTorch:
+# A GPU computes, and its next batch is in main memory. The copy takes time, too. Must the GPU wait for it? A copy can run during the computation if it starts from *pinned* memory, which the operating system promises not to move. Ordinary, *pageable* memory may be swapped out at any moment, so the driver first copies it to a pinned place of its own: two copies, and the program waits for the first. In PyTorch:
 #
 #     batch = batch.pin_memory()                    # on a machine with an accelerator only: else a RuntimeError
 #     batch = batch.to("cuda", non_blocking=True)   # returns at once

@@ -230,8 +230,8 @@ for d in (16, 256, 4096):
 
 # %% [markdown]
 # For correlated queries and keys the products are positive on average, and the sum grows like $d$. Divided by $\sqrt d$
-# a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP therefore takes $1/d$, so that wide models
-# learn at the same rate as narrow ones (Yang et al., 2022).
+# a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP (notebook 13) therefore takes $1/d$, so that
+# wide models learn at the same rate as narrow ones (Yang et al., 2022).
 #
 # **In real models.** Nearly all use $1/\sqrt d$. Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide
 # (Gemma Team, 2024). T5 uses no scale (Raffel et al., 2020): the first weights of its queries are $\sqrt d$ times smaller
@@ -760,8 +760,7 @@ for name, numbers in kept.items():
 # %% [markdown]
 # ## 8 · What it costs
 #
-# A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs: a multiplication and an addition for each
-# of $mkn$ triples. Go through the layer, for $b$ texts of $n$ tokens, width $d$, $h$ heads:
+# A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs (notebook 03). Go through the layer, for $b$ texts of $n$ tokens, width $d$, $h$ heads:
 #
 # | step | FLOPs | numbers that come out |
 # | --- | --- | --- |

@@ -726,7 +726,7 @@ for placement, of_seed in quotients.items():
 figures.gradient_by_block(profiles)
 
 # %% [markdown]
-# The claim about the last block holds. The folklore does not: with SwiGLU (the feed-forward layer of notebook 11) and fan-in weights (of size 1/√inputs, notebook 13) the post-norm gradient *explodes* towards the input, and with output norms even more so. But did section 7 not say that each post-norm *divides*? Your `ways_back` can tell. First a guess:
+# The claim about the last block holds. The folklore does not: with SwiGLU and fan-in weights (of size 1/√inputs, notebook 13) the post-norm gradient *explodes* towards the input, and with output norms even more so. But did section 7 not say that each post-norm *divides*? Your `ways_back` can tell. First a guess:
 
 # %%
 predict("straight_alone")

@@ -948,7 +948,7 @@ predict("least_agreed")
 explore(figures.feature_timeline, choice=list(CHOICES))
 
 # %% [markdown]
-# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became much alike. Dropout, which sets some features to 0 at random in training, is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
+# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became very similar. Dropout, which sets some features to 0 at random in training, is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
 
 # %%
 survey = [survey_row(entry) for entry in published()]

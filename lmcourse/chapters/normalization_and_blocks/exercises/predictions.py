@@ -47,8 +47,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "post_norm_gradients",
-        "48 post-norm blocks with SwiGLU, at initialisation. How large is the gradient of the first block's weights, "
-        "compared with the last block's?",
+        "48 post-norm blocks with SwiGLU (the feed-forward layer of notebook 11), at initialisation. How large is the "
+        "gradient of the first block's weights, compared with the last block's?",
         options=("about the same", "a hundred times larger or more", "a hundred times smaller or less"),
         answer="a hundred times larger or more",
         because="A gradient that passes 96 norms and 96 branches is a product of many factors. Such a product may "

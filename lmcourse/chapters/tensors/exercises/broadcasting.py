@@ -72,7 +72,7 @@ broadcast_shape = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Write the shapes below each other, flush right. Each column is decided on its own.",
+        "Write the shapes below each other, aligned at the right. Each column is decided on its own.",
         "In each column, ignore the ones. The remaining sizes must all be equal.",
         "itertools.zip_longest(..., fillvalue=1) over the reversed shapes gives you the columns, the last axis first.",
     ],
