@@ -3,8 +3,8 @@
 #
 # **145 min · 11 exercises · 31 points**
 #
-# Two runs train the same model on the same text for the same number of steps. One ends at 4.4 nats a token, the other more than a nat lower. Nothing that you learned so far about
-# architectures explains it. *What does?*
+# Two recipes train a small model on the same text for the same number of steps. One ends at 4.4 nats a token, the other more than a nat lower. They differ in four choices. *Which of
+# them matters most?*
 #
 # A training run is a chain of small decisions. Each is one line of code, each has its usual mistake, and almost no mistake stops the program: the loss
 # still falls, only not as far. So for each one there is a *measurement* that exposes the mistake.
