@@ -388,7 +388,7 @@ print("the smallest positive number of fp16:", numerics.FP16.min_subnormal)
 # %% [markdown]
 # A gradient that rounds to zero changes no weight. This is **underflow**. Does a whole training run notice? Here is a real one, small enough
 # to read: it sees 8 bytes of a story and predicts the next. Each byte becomes 16 numbers, a hidden layer of 64 with ReLU follows, then
-# the *head*: 128 scores, one for each possible next byte, the **logits**. (Section 9 makes probabilities of them.) As in practice, the weights are kept in fp32,
+# the *head*: 128 scores, the **logits**, one for each possible next byte. (Section 9 makes probabilities of them.) As in practice, the weights are kept in fp32,
 # and each step casts them to `dtype` for the forward and backward pass.
 #
 # Why is the loss divided by `pieces`? A large model's step has millions of tokens, too many for one pass. They come in pieces, and the gradients of the pieces

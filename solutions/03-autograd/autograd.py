@@ -1111,8 +1111,8 @@ check(ChunkedCrossEntropy, hidden=True)
 figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
 
 # %% [markdown]
-# The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024) pay it, too, *Cut your losses in large-vocabulary language
-# models*. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
+# The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024, *Cut your losses in large-vocabulary
+# language models*) pay it, too. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
 
 # %% [markdown]
 # ## What to keep

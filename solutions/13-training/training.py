@@ -661,7 +661,7 @@ for count, updates in BATCHES.items():
     print(f"{count:7} {updates!s:>29} {count * fmean(updates):14,.0f} {50 * (1 + 14 / count):21.0f}")
 
 # %% [markdown]
-# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** of notebook 04, here 14 windows: below it more windows save updates, above it they are mostly wasted. Measured from batches of two sizes, as in exercise 5 there, for the new model and for the one that has learned to write:
+# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** of notebook 04, here 14 windows: below it more windows save updates, above it they are mostly wasted. Here it is, measured from batches of two sizes (exercise 5 there), for the new model and for the one that has learned to write:
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 pieces = tokens[: 65 * 96].view(96, 65)
