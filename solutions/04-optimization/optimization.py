@@ -938,7 +938,7 @@ explore(
 # %% [markdown]
 # ### Why language models need it
 #
-# Words are rare: the frequency of the word of rank $r$ falls about as $1/r$ (Zipf). Here is a language of 166 words, in which each is followed by one of four, with probabilities ½, ¼, 0.15 and 0.1, and a table of scores that learns it, all of the text in every step. The gradient of a word's row is as small as the word is rare.
+# Words are rare: the frequency of the word of rank $r$ falls about as $1/r$ (Zipf). Here is a language of 166 words, in which each is followed by one of four, with probabilities ½, ¼, 0.15 and 0.1, and a table of scores that learns it, all of the text in every step. (The lowest loss possible is the language's *entropy*, notebook 05.) The gradient of a word's row is as small as the word is rare.
 
 # %%
 words = 166
