@@ -117,17 +117,17 @@ def only_the_last() -> list[Verdict]:
     return [RIGHT, RIGHT, RIGHT, RIGHT, 11_274_289_152]
 
 
-@hunt.misconception("Claim 3: a decoder's first token sees only itself.")
+@hunt.misconception("You believe claim 3. A decoder's first token sees only itself.")
 def a_quarter_is_right() -> list[Verdict]:
     return [RIGHT, 640, RIGHT, RIGHT, 11_274_289_152]
 
 
-@hunt.misconception("Claim 5: a multiplication and an addition are two FLOPs.")
+@hunt.misconception("In claim 5 you count a multiplication and an addition as one FLOP. They are two.")
 def multiplications_only() -> list[Verdict]:
     return [RIGHT, 640, 1, RIGHT, 5_637_144_576]
 
 
-@hunt.misconception("Claim 2: the queries are the result of the projections, one row per token.")
+@hunt.misconception("In claim 2 you count the queries of one head. Count those of all heads, one row per token.")
 def queries_of_one_head() -> list[Verdict]:
     return [RIGHT, 80, 1, RIGHT, 11_274_289_152]
 

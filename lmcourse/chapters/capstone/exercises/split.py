@@ -136,8 +136,8 @@ def ratio_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Spl
 
 
 @best_split.misconception(
-    "The exponent of the factor is too large by 1: the derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, and "
-    "their ratio has a + b."
+    "You raise the factor to 1 / (a + b + 1). The derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, "
+    "and their ratio has a + b."
 )
 def one_too_many(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = (a * A / (b * B)) ** (1 / (a + b + 1)) * (flops / 6) ** (b / (a + b))

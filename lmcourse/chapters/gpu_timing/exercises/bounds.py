@@ -168,7 +168,7 @@ def average_of_the_rates(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: 1 + gain for offer, gain in gains.items()} | {"all": 1 + sum(gains.values())}
 
 
-@speedup_bounds.misconception("That is the time that is left, as a fraction. The speed-up is 1 divided by it.")
+@speedup_bounds.misconception("You return the time that is left, as a fraction. The speed-up is 1 divided by it.")
 def time_left(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: 1 / value for offer, value in _speedups(shares, offers).items()}
 
@@ -213,8 +213,8 @@ def vanished_and_multiplied(shares: Shares, offers: Offers) -> dict[str, float]:
 
 
 @speedup_bounds.misconception(
-    "That is the new time of the operations in an offer, s/f. Add the rest of the step, 1 − s, and divide the old "
-    "time, 1, by the sum."
+    "You return the new time of the operations in an offer, s/f. Add the rest of the step, 1 − s, and divide "
+    "the old time, 1, by the sum."
 )
 def new_time_of_the_part(shares: Shares, offers: Offers) -> dict[str, float]:
     parts = {offer: sum(shares.get(name, 0) for name in names) / factor for offer, (names, factor) in offers.items()}

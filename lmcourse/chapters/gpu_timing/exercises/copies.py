@@ -124,12 +124,12 @@ def largest_only(seconds: Log, cache: int) -> float:
     return 2 * max(seconds) / min(seconds[max(seconds)])
 
 
-@copy_bandwidth.misconception("These are GiB/s. Return bytes/s: data sheets count in GB, and 2³⁰ is not 10⁹.")
+@copy_bandwidth.misconception("You return GiB/s. Return bytes/s: data sheets count in GB, and 2³⁰ is not 10⁹.")
 def in_gib(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, cache) / 2**30
 
 
-@copy_bandwidth.misconception("These are bits. Bandwidths of memory are in bytes; networks count bits.")
+@copy_bandwidth.misconception("You return bits per second. Bandwidths of memory are in bytes; networks count bits.")
 def in_bits(seconds: Log, cache: int) -> float:
     return 8 * _bandwidth(seconds, cache)
 

@@ -203,8 +203,8 @@ def total_times(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You return total times, and the rest of the span as idle. Nested calls make that negative: first subtract from "
-    "each call the calls directly inside it."
+    "You return total times, and the rest of the span as idle. Nested calls make that too small: first subtract "
+    "from each call the calls directly inside it."
 )
 def idle_beside_total_times(events: Events) -> Shares:
     if not events:
@@ -292,7 +292,7 @@ def microseconds(events: Events) -> Shares:
     return {name: share * _span(events) for name, share in _shares(events).items()}
 
 
-@time_shares.misconception("These are percentages. Return fractions: 0.5 for a half.")
+@time_shares.misconception("You return percentages. Return fractions: 0.5 for a half.")
 def percentages(events: Events) -> Shares:
     return {name: 100 * share for name, share in _shares(events).items()}
 

@@ -255,7 +255,7 @@ def one_roof_for_all(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 
 
 @what_helps.misconception(
-    "A kernel cannot be faster than the roofline. Raise ValueError: something was measured wrongly."
+    "You accept a kernel that is faster than the roofline. Something was measured wrongly: raise ValueError."
 )
 def too_fast_accepted(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
@@ -274,7 +274,7 @@ def wrong_way_round(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     return times | {"peak": times["bandwidth"], "bandwidth": times["peak"]}
 
 
-@what_helps.misconception("That is what each remedy saves. Return how long the kernels take with it.")
+@what_helps.misconception("You return what each remedy saves. Return how long the kernels take with it.")
 def seconds_saved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     taken = sum(kernel[2] for kernel in kernels)
     return {remedy: taken - time for remedy, time in _times(kernels, peak, bandwidth).items()}
@@ -359,8 +359,8 @@ def times_as_fast(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 
 
 @what_helps.misconception(
-    "You compute the rest with the new chip's times, so nothing becomes faster. The rest is what *this* chip's "
-    "roofline leaves unexplained."
+    "Nothing becomes faster with your new chips, as if you computed the rest with their times. The rest is what "
+    "*this* chip's roofline leaves unexplained."
 )
 def rest_of_the_new_chip(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     taken = sum(kernel[2] for kernel in kernels)

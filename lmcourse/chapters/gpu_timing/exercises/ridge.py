@@ -123,7 +123,7 @@ def always_halved(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: b
     return _ridge(tflops, bandwidth, unit, sparse=True)
 
 
-@ridge_point.misconception("That is bandwidth / peak, bytes per FLOP. The ridge is FLOPs per byte.")
+@ridge_point.misconception("You return bandwidth / peak, bytes per FLOP. The ridge is FLOPs per byte.")
 def bytes_per_flop(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return 1 / _ridge(tflops, bandwidth, unit, sparse)
 

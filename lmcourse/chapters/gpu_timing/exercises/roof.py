@@ -150,7 +150,8 @@ def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
 
 
 @roofline.misconception(
-    "You divide FLOPs by the attainable rate, so a kernel without FLOPs takes no time. It still moves its bytes."
+    "In your sum a kernel without FLOPs takes no time, as if you divided FLOPs by the attainable rate. It still "
+    "moves its bytes."
 )
 def nothing_for_a_copy(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(max(part) for part in _parts(kernels, peak, bandwidth) if part[0])

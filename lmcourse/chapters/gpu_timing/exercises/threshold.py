@@ -87,4 +87,4 @@ enough_tokens.wrong_value(
     math.ceil(RIDGE * WIDTH / (WIDTH - 4 * RIDGE)),
     "You count activations of twice the size. Inputs and outputs are in bf16, too: 2n in nD/(2n + D).",
 )
-enough_tokens.wrong_value(79, "That is half of the first number above the ridge. Do not divide by the 2 bytes again.")
+enough_tokens.wrong_value(79, "That is the first number above half of the ridge. Do not divide by the 2 bytes again.")

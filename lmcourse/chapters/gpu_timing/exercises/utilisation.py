@@ -210,7 +210,9 @@ def _without_limit(
     return cure(flops / statistics.median(seconds) / peaks[device][number])
 
 
-@mfu_of_step.misconception("A share above 1 is impossible. Raise ValueError, so that the mistake is noticed.")
+@mfu_of_step.misconception(
+    "You return a share above 1. It is impossible: raise ValueError, so that the mistake is noticed."
+)
 def above_one(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _without_limit(flops, seconds, device, number, peaks, lambda share: share)
 

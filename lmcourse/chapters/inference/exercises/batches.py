@@ -194,7 +194,10 @@ def always_continuous(lengths: list[int], slots: int, continuous: bool) -> float
     return _continuous(lengths, slots)
 
 
-@batch_use.misconception("You assume that all slots are full until the end. The last texts may run alone.")
+@batch_use.misconception(
+    "You take the tokens divided by the slots, or the longest text if that is more. A long text that starts "
+    "late runs on alone."
+)
 def no_tail(lengths: list[int], slots: int, continuous: bool) -> float:
     if not continuous or not lengths:
         return _step_by_step(lengths, slots, continuous)

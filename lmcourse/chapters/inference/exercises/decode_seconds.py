@@ -417,7 +417,7 @@ def started_too_early(step: Work, cache: Any, synchronise: Work, clock: Clock, p
     return statistics.median(_times(step, cache, synchronise, clock, past, repeats, before=False))
 
 
-@decode_seconds.misconception("With `repeats` below 1 no step counts. Raise ValueError.")
+@decode_seconds.misconception("You return a time if `repeats` is below 1. No step counts then: raise ValueError.")
 def nothing_is_zero(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     if repeats < 1:
         return 0.0

@@ -139,7 +139,7 @@ def one_more(lengths: list[int], page: int) -> tuple[float, float]:
     return _share(lengths, page, sum(n // page + 1 for n in lengths))
 
 
-@pages.misconception("A text without tokens takes no page.")
+@pages.misconception("You count a page for a text without tokens. It takes none.")
 def empty_takes_one(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, sum(max(-(-n // page), 1) for n in lengths))

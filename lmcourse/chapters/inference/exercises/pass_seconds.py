@@ -230,7 +230,7 @@ def read_per_token(
     return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=new * (width * n + b * c))
 
 
-@pass_seconds.misconception("A weight multiplies *and* adds: two FLOPs per weight and token.")
+@pass_seconds.misconception("You count one FLOP per weight and token. A weight multiplies *and* adds: two FLOPs.")
 def one_flop(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:

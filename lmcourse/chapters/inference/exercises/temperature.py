@@ -135,7 +135,8 @@ def multiplied(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "You divide the probabilities and normalise. That cancels, and the temperature has no effect. Divide the logits."
+    "Above 0 the temperature has no effect in your result. Divide the logits by it: probabilities that are "
+    "divided and normalised again do not change."
 )
 def on_probabilities(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
@@ -299,8 +300,8 @@ def powers_not_normalised(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "exp of a large logit is infinite in float32, and ∞/∞ is NaN. Subtract the row's largest logit first, or use "
-    "`softmax`, which does."
+    "Your exp of a large logit is infinite in float32, and ∞/∞ is NaN. Subtract the row's largest logit first, "
+    "or use `softmax`, which does."
 )
 def naive_softmax(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
@@ -345,7 +346,9 @@ def zero_refused(logits: Tensor, temperature: float) -> Tensor:
     return _number_by_number(logits, temperature)
 
 
-@temperature_probabilities.misconception("A negative temperature would favour the unlikeliest token. Raise ValueError.")
+@temperature_probabilities.misconception(
+    "You accept a negative temperature. It would favour the unlikeliest token: raise ValueError."
+)
 def negative_allowed(logits: Tensor, temperature: float) -> Tensor:
     return (logits.float() / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
 

@@ -224,7 +224,9 @@ def relative(before: States, after: States, shift: int) -> list[bool]:
     return found
 
 
-@unchanged.misconception("If both have no row in common, return False. In Python, `all` of nothing is True.")
+@unchanged.misconception(
+    "You return True if both have no row in common, as Python's `all` of nothing does. Return False."
+)
 def nothing_is_all(before: States, after: States, shift: int) -> list[bool]:
     return [all(rows) for rows in _each(before, after, shift)]
 

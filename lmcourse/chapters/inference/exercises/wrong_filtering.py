@@ -238,11 +238,14 @@ WRONG_FILTERS = (
         best_of_all_rows,
         "You compare with the best token of all rows. min_p times the best probability of the *same* row is the limit.",
     ),
-    (equals_out, "A token with exactly min_p times the best probability stays: the rule says *at least*."),
+    (equals_out, "You drop a token with exactly min_p times the best probability. It stays: the rule says *at least*."),
     (k_not_limited, "`topk` stops if k is larger than the vocabulary. Then all tokens stay: take the smaller of both."),
     (widened, "Your logits come back in float32. Compare in float32, and return them in the dtype that they had."),
     (log_probabilities, "You return log-probabilities. Leave the logits that stay as they came."),
-    (crossing_out, "The token that crosses `top_p` belongs to the set. Look at the sum of the tokens *before* it."),
+    (
+        crossing_out,
+        "You drop the token that crosses `top_p`. It belongs to the set: look at the sum of the tokens *before* it.",
+    ),
     (
         crossing_out_but_the_first,
         "You keep the best token, and drop a later one that crosses `top_p`. It stays, too: only the tokens *before* "
@@ -255,9 +258,9 @@ WRONG_FILTERS = (
     (met_exactly, "You keep a token although the tokens before it have exactly p together. It is out."),
     (
         each_above_p,
-        "top_p limits what the kept tokens have *together*. You compare each token's own probability with it.",
+        "You compare each token's own probability with top_p. It limits what the kept tokens have *together*.",
     ),
-    (rounded_at_one, "With top-p 1 every token stays. Your rounded sum reaches 1 too early."),
+    (rounded_at_one, "Your rounded sum reaches 1 too early. With top-p 1 every token stays."),
     (
         ties_stay,
         "You keep every token that equals the k-th best. Top-k keeps exactly k tokens; among equals, the lower ids.",
@@ -288,5 +291,5 @@ WRONG_FILTERS = (
         "normalised again.",
     ),
     (in_place, "You change the logits that you were given. Work on a copy."),
-    (never_refuses, "Raise ValueError for a k below 1, and for a top_p or min_p that is not above 0 and at most 1."),
+    (never_refuses, "You accept a k below 1, or a top_p or min_p that is not above 0 and at most 1. Raise ValueError."),
 )

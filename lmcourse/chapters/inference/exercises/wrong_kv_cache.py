@@ -311,20 +311,19 @@ WRONG_CACHES = (
     ),
     (
         OnlyIfLonger,
-        "After a pass that broke off, a layer holds more than len(cache). truncate must set all layers to the "
-        "same length.",
+        "If `tokens` is len(cache), your truncate changes nothing. After a pass that broke off, a layer holds more: "
+        "set all layers to the same length.",
     ),
     (UsedBytes, "You count the used memory. Count the allocated memory, for the whole capacity."),
     (KeysWeighed, "You count the keys *or* the values. Count both."),
     (
         AlwaysFourBytes,
-        "Your cache takes four bytes for every number. Half precision has two, double precision eight: use the dtype "
-        "of k.",
+        "You count four bytes for every number. Half precision has two, double precision eight: use the dtype of k.",
     ),
     (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
     (
         CountsFirst,
         "After a rejected append your cache has changed: you count the new tokens before you reject them.",
     ),
-    (KeepsAnything, "truncate should raise ValueError for a negative number, or for more tokens than there are."),
+    (KeepsAnything, "Your truncate accepts a negative number, or more tokens than there are. Raise ValueError."),
 )

@@ -192,7 +192,10 @@ def gradient_averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Ten
     return y, dx / worker.size
 
 
-@tensor_parallel_ffn.misconception("You add up dy over the workers. Every worker has the whole dy already.")
+@tensor_parallel_ffn.misconception(
+    "Your dL/dx is too large by the number of workers: you add up dy, or dL/dx twice. Every worker has the "
+    "whole dy already."
+)
 def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
     return y, dx * worker.size
@@ -266,7 +269,7 @@ def gelu_last(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy:
     return _gelu(h), worker.all_reduce((dy * _slope(h)) @ down @ up)
 
 
-@tensor_parallel_ffn.misconception("You return the two results in the wrong order: y first, then dL/dx.")
+@tensor_parallel_ffn.misconception("You return the two results in the wrong order. Return y first, then dL/dx.")
 def swapped(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
     return dx, y

@@ -247,7 +247,7 @@ def only_on_rank_0(worker: CollectiveWorker, gradients: list[Tensor], targets: i
 
 
 @average_gradients.misconception(
-    "You compute in 16 bits: there 257 targets become 256, and sums lose digits or overflow. Add up in fp32 or fp64."
+    "You compute in 16 bits: in bf16, 257 targets become 256, and sums lose digits or overflow. Add up in fp32 or fp64."
 )
 def in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     flat = torch.cat([gradient.flatten() for gradient in gradients])

@@ -260,7 +260,8 @@ def adds_again(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "All workers wait for their left neighbour first, and none has sent anything yet: send, then receive."
+    "All workers wait for their left neighbour, and none of them sends. Every receive needs a send before it: "
+    "send, then receive."
 )
 def receives_first(worker: Worker, x: Tensor) -> Tensor:
     if worker.size > 1:
@@ -270,8 +271,8 @@ def receives_first(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "You change x in place: the other workers' copies are gone. `tensor_split` gives views, and `+=` on one writes "
-    "into x."
+    "You change x in place: the tensor that the worker was given is gone. `tensor_split` gives views, and `+=` "
+    "on one writes into x."
 )
 def in_place(worker: Worker, x: Tensor) -> Tensor:
     n, rank = worker.size, worker.rank

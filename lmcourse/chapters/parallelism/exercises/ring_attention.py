@@ -293,8 +293,7 @@ def not_rescaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "You count ranks up: the block of round s is not that of rank + s. It comes from the left, so it is that of "
-    "rank − s."
+    "You take the block of round s for that of rank + s. It comes from the left, so it is that of rank − s."
 )
 def counts_up(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     n, t, blocks = worker.size, len(q), _passed(worker, k, v)
@@ -407,7 +406,8 @@ def to_the_left(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "All workers wait for their left neighbour, and none has sent anything yet: send, then receive."
+    "All workers wait for their left neighbour, and none of them sends. Every receive needs a send before it: "
+    "send, then receive."
 )
 def receives_first(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if worker.size > 1:

@@ -248,7 +248,7 @@ def any_numbers(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return order
 
 
-@stage_order.misconception("Micro-batches are counted from 0.")
+@stage_order.misconception("You count micro-batches from 1. Count them from 0.")
 def from_one(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return [f"{step[0]}{int(step[1:]) + 1}" for step in _by_counting(rank, stages, micro, schedule)]
 

@@ -183,7 +183,7 @@ def local_maximum_everywhere(worker: CollectiveWorker, logits: Tensor, targets: 
     return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
 
 
-@vocabulary_parallel_loss.misconception("exp(200) is infinite in fp32. Subtract the maximum first.")
+@vocabulary_parallel_loss.misconception("You do not subtract the maximum, and exp(200) is infinite in fp32.")
 def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.float()
     sums, gold = worker.all_reduce(torch.stack([z.exp().sum(1), _gold(worker, z, targets)[0]]))

@@ -107,7 +107,7 @@ def slope_divided_by_cap(logits: Tensor, cap: float) -> list[Tensor]:
     return _wrong_cap(logits, cap, cap, 1 / cap if cap else 1.0)
 
 
-@soft_cap.misconception("The derivative of tanh is 1 − tanh², with the square.")
+@soft_cap.misconception("Your slope is 1 − tanh. The derivative of tanh is 1 − tanh², with the square.")
 def slope_without_square(logits: Tensor, cap: float) -> list[Tensor]:
     value, _ = _wrong_cap(logits, cap, cap)
     return [value, 1 - torch.tanh(logits / cap)]

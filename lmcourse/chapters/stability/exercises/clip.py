@@ -129,7 +129,7 @@ def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
 
 
 @clip_by_global_norm.misconception(
-    "An infinite norm gives a factor of 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
+    "You accept an infinite norm. Its factor is 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
 )
 def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _norm(gradients)

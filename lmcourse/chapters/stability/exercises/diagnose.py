@@ -57,8 +57,8 @@ def highest_loss(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "One loss above that of guessing is no explosion yet. After a bad batch the run recovers: look at several of the "
-    "last losses."
+    "You take one loss above that of guessing for an explosion. After a bad batch the run recovers: look at "
+    "several of the last losses."
 )
 def one_high_loss(signs: Signs) -> str:
     return "steps" if max(signs["loss"][5:]) > signs["guessing"] else _diagnosis(signs)
@@ -80,8 +80,8 @@ def by_the_norm(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You compare the largest norm with the median of the whole run. Norms may be large in the first steps of any run: "
-    "compare a norm with those just before it."
+    "You compare the largest norm with the median of the whole run. Norms may be large in the first steps of "
+    "any run: leave these out, and look at the loss of the step as well."
 )
 def largest_norm(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -109,8 +109,8 @@ def by_the_loss(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "A loss that falls is no proof of health. It falls in four of these runs: check how far it falls, and look at the "
-    "other lists."
+    "You call every run healthy whose loss falls. It falls in four of these runs: check how far it falls, and "
+    "look at the other lists."
 )
 def falls_so_healthy(signs: Signs) -> str:
     loss = signs["loss"]
@@ -118,8 +118,7 @@ def falls_so_healthy(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You never find single bad batches. Look for a step whose norm is several times the median of the norms just "
-    "before it."
+    "You never find single bad batches. Look for a step, after the first few, whose loss is above that of guessing."
 )
 def never_a_batch(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -127,8 +126,8 @@ def never_a_batch(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You judge a run by how far its loss fell. The loss of a slow run falls, too, from guessing to single bytes: "
-    "compare the last losses with 3.04, the loss of single bytes."
+    "You call a slow run healthy. Its loss falls, too, but not as far: compare its last losses with those of "
+    "the healthy run."
 )
 def never_slow(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -294,7 +293,7 @@ def qk_norm_for_both(patient: str) -> list[str]:
 
 
 @prescribe.misconception(
-    "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. Not every "
+    "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. No "
     "seed is saved: the first steps of X stay too large, and the gradients of Y grow."
 )
 def logits_held_back(patient: str) -> list[str]:
@@ -370,8 +369,8 @@ for _name, _patient, _medicines, _sentence in (
         "warm_up_for_y",
         "Y",
         ["warm-up"],
-        "Warm-up lowers the rate of Y in all of its 100 steps, short ones too, so it learns little. Shorten only the "
-        "steps that are too long.",
+        "Warm-up lowers the rate of Y, but an SGD step is still proportional to its gradient, and some steps are "
+        "too long. Shorten only those.",
     ),
     (
         "clipping_and_z_loss_for_y",

@@ -131,7 +131,8 @@ def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: floa
 
 
 @qk_norm.misconception(
-    "You give the vectors length 1. RMSNorm gives them length √d, so your scores are d times too small."
+    "You give the vectors length 1. RMSNorm gives them length √d, so your scores are about d times too small "
+    "where ε is small."
 )
 def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     def shortened(x: Tensor, gamma: Tensor) -> Tensor:
@@ -187,9 +188,7 @@ def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps:
     return _scores(in_place(q, gamma_q).double(), in_place(k, gamma_k).double()).to(q.dtype)
 
 
-@qk_norm.misconception(
-    "You square in float32, but what you return is float32 too. Return the scores in the dtype of q."
-)
+@qk_norm.misconception("You return float32. Compute in float32, but return the scores in the dtype of q.")
 def stays_in_float32(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     return _by_torch(q, k, gamma_q, gamma_k, eps).float()
 

@@ -142,7 +142,9 @@ LossScaler = Exercise(
 )
 
 
-@LossScaler.misconception("A step without gradients has no overflow. Return an empty list and count it as a good step.")
+@LossScaler.misconception(
+    "You treat a step without gradients as an overflow. Return an empty list and count it as a good step."
+)
 class EmptyStepOverflows(_Reference):
     def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
         if gradients:
@@ -170,13 +172,14 @@ class NaNMissed(_Reference):
 
 
 @LossScaler.misconception(
-    "After an overflow you still return gradients. One infinite update ruins all weights: return None, skip the step."
+    "After an overflow you still return gradients. One infinite update can ruin all weights: return None, skip "
+    "the step."
 )
 class StepNotSkipped(_Reference):
     skips = False
 
 
-@LossScaler.misconception("After an overflow you leave the scale as it is. The next step will overflow, too: halve it.")
+@LossScaler.misconception("After an overflow you leave the scale as it is. The next step may overflow, too: halve it.")
 class NeverHalved(_Reference):
     halves = False
 

@@ -138,9 +138,7 @@ def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -
     return _wrong_spikes(norms, factor, window, fewest + 1)
 
 
-@spike_detector.misconception(
-    "A spike is *more* than factor times the median. A norm of exactly that size is not a spike."
-)
+@spike_detector.misconception("You report a norm of exactly factor times the median. A spike is *more* than that.")
 def ties_count(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, tie=True)
 

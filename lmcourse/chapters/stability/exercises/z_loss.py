@@ -170,7 +170,7 @@ def gradient_not_averaged(logits: Tensor, targets: Tensor, alpha: float) -> list
     return [loss, len(targets) * gradient]
 
 
-@z_loss.misconception("exp overflows for large logits, and Z with it. `logsumexp` subtracts the maximum first.")
+@z_loss.misconception("Your exp overflows for large logits, and Z with it. `logsumexp` subtracts the maximum first.")
 def naive_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     z = logits.exp().sum(dim=-1, keepdim=True)
     p, hit = logits.exp() / z, F.one_hot(targets, logits.shape[-1])
