@@ -71,7 +71,7 @@ def from_the_left(*shapes: list[int]) -> list[int]:
 @pytest.mark.parametrize(
     ("exercise", "answer", "said"),
     [
-        (filter_logits, filters, "The token that crosses `top_p` belongs to the set."),
+        (filter_logits, filters, "You drop the token that crosses `top_p`."),
         (best_text, greedy, "You take the likeliest first token"),
         (shares_storage, same_pointer, "You compare where the tensors start."),
         (next_token_loss, not_shifted, "You compare the logits at a token with that token."),
