@@ -318,7 +318,8 @@ WRONG_CACHES = (
     (KeysWeighed, "You count the keys *or* the values. Count both."),
     (
         AlwaysFourBytes,
-        "You count four bytes for every number. Half precision has two, double precision eight: use the dtype of k.",
+        "Your cache takes four bytes for every number, or counts them. Half precision has two, double precision eight: "
+        "use the dtype of k.",
     ),
     (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
     (
