@@ -1,4 +1,4 @@
-"""The functions that every notebook imports in its first cell: check, hint, predict, explore, start.
+"""The functions that notebooks import in their first cell: check, hint, predict, explore, once_solved, start.
 
 from lmcourse.notebook import check, explore, hint, predict, start
 
@@ -8,8 +8,8 @@ start("01-floating-point")
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from lmcourse.widgets import Control, Explorer
 
-__all__ = ["check", "explore", "hint", "predict", "start"]
+__all__ = ["check", "explore", "hint", "once_solved", "predict", "start"]
 
 
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
@@ -42,6 +42,20 @@ def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     from lmcourse.widgets import explorer  # imported here because grading does not draw and so does not need Matplotlib
 
     return explorer.explore(draw, **controls)
+
+
+@contextmanager
+def once_solved(exercises: str) -> Iterator[None]:
+    """Run a `with` block that calls the learner's answers; if one is not written yet, print which exercises to solve.
+
+    Args:
+        exercises: as a reader sees them: "Exercise 6", "Exercises 4 and 5".
+    """
+    try:
+        yield
+    except NotImplementedError:
+        answers = "answer" if exercises.startswith("Exercise ") else "answers"
+        print(f"This cell calls your {answers}: solve {exercises} first.")
 
 
 NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict": predict}

@@ -27,7 +27,6 @@
 # %%
 import math
 import random
-from contextlib import suppress
 from functools import partial
 
 import torch
@@ -37,7 +36,7 @@ from torch.nn.functional import cross_entropy
 from lmcourse import numerics
 from lmcourse.chapters.floating_point import figures
 from lmcourse.data.grammar import story_grammar
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets import Log
 
@@ -510,7 +509,7 @@ check(loss_scales, hidden=True)
 
 # %%
 yours = None
-with suppress(NotImplementedError):  # until Exercise 6 is solved
+with once_solved("Exercise 6"):
     yours = loss_scales(gradients, 5, 10)
     print(f"fp16: from 2^{math.log2(yours[0]):.0f} to 2^{math.log2(yours[1]):.0f}")
 explore(partial(figures.gradient_histogram, gradients, yours), scale=Log(2.0**-4, 2.0**36), format=["fp16", "bf16", "e5m2"])

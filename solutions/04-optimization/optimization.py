@@ -43,7 +43,7 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.training.schedules import Cosine, Schedule, WarmupStableDecay
 from lmcourse.widgets import Log
 
@@ -144,15 +144,13 @@ check(smoothness, hidden=True)
 # %%
 torch.manual_seed(0)
 X, y = torch.randn(50, 3, dtype=torch.float64), torch.randn(50, dtype=torch.float64)
-try:
+with once_solved("Exercise 2"):
     for name, n in (("with 1/n", 50), ("without", 1)):
         w, rate = torch.zeros(3, dtype=torch.float64), 1 / float(smoothness(X))
         for _ in range(20):
             w = w - rate * X.T @ (X @ w - y) / n
         curvature = float(smoothness(X)) * 50 / n
         print(f"{name:8} L is {curvature:6.2f}; after 20 steps of {rate:.2f} the weights have length {w.norm():.2g}")
-except NotImplementedError:
-    print("This cell calls your smoothness: solve Exercise 2 first.")
 
 # %% [markdown]
 # Without the $1/n$ the curvature is $n$ times as large, so the rate that was safe explodes. Sum or mean is the question of
@@ -522,7 +520,7 @@ print(f"for batches of 512 that would be {least + knee / 512:.0f} steps; measure
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 scales = []
-try:
+with once_solved("Exercise 5"):
     net, generator = first_net(0), torch.Generator().manual_seed(0)
     for step in range(201):
         if step in (10, 30, 100, 200):
@@ -535,8 +533,6 @@ try:
             print(f"step {step:3}: loss {now:.2f}, σ²/‖G‖² = {scales[-1]:4.0f}")
         for p, slope in zip(net, slopes(net, 64, generator), strict=True):
             p.data -= 2.0 * slope
-except NotImplementedError:
-    print("This cell calls your noise_scale: solve Exercise 5 first.")
 
 # %% [markdown]
 # It has the order of magnitude of the $B$ above, and that is all: it *grows* while the loss falls, because the full gradient shrinks faster than the noise. That is an argument for small batches at the beginning of a run and larger ones later.

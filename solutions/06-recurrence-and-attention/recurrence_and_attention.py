@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from lmcourse.chapters.recurrence_and_attention import figures
 from lmcourse.chapters.recurrence_and_attention.remembering import REMEMBERED
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.widgets import Log
 
 start("06-recurrence-and-attention")
@@ -112,15 +112,13 @@ E = torch.tensor([[nouns.get(word, 0.0) for word in words]])
 U = torch.tensor([[{"was": -2.0, "were": 2.0}.get(word, 0.0)] for word in words])
 b2 = torch.tensor([0.0 if word in ("was", "were") else -20.0 for word in words])  # only these two can follow
 were = {}
-try:
+with once_solved("Exercise 1"):
     for first in ("keys", "key"):
         read = torch.tensor([words.index(first if word == "keys" else word) for word in text.split()])
         for w in (0.5, 1.0, 2.0):
             W_h, W_e = torch.tensor([[w]]), torch.tensor([[0.3]])
             were[first, w] = float(rnn_probabilities(read, E, W_h, W_e, torch.zeros(1), U, b2, torch.zeros(1))[-1, 1])
         print(f"the {first:4} ...", "  ".join(f"W_h = {w:g}: were {were[first, w]:.2f}" for w in (0.5, 1.0, 2.0)))
-except NotImplementedError:
-    print("This cell calls your rnn_probabilities: solve Exercise 1 first.")
 
 # %% [markdown]
 # With 2 the network gets both sentences right. Its state stays near the first noun's side: $\tanh(2 \cdot 0.96 - 0.3) = 0.92$, so

@@ -46,7 +46,7 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.block import Residual
 from lmcourse.nn.embedding import HeadConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 
 start("10-normalization-and-blocks")
 torch.set_num_threads(1)  # everything here is small, and fastest on one
@@ -318,7 +318,7 @@ def difference_of_logits() -> float:
 
 
 print(f"RMSNorms put in, and nothing else: the logits differ by up to {difference_of_logits():.1f}")
-with suppress(NotImplementedError):  # until Exercise 3 is solved
+with once_solved("Exercise 3"):
     centred = centre_writers({ours: tensors[theirs] for theirs, ours in names.items()})
     with_rms_norm.load_state_dict(tensors | {theirs: centred[ours] for theirs, ours in names.items()})
     print(f"RMSNorms put in, writers centred:  the logits differ by up to {difference_of_logits():.12f}")
@@ -356,7 +356,7 @@ check(fold_norm, hidden=True)
 gamma, beta, x = torch.tensor([2.0, 0.5, -1.0]), torch.tensor([1.0, 0.0, 3.0]), torch.randn(4, 3)
 layer = nn.Linear(3, 2)
 normed = F.layer_norm(x, (3,))
-with suppress(NotImplementedError):  # until Exercise 4 is solved
+with once_solved("Exercise 4"):
     folded = fold_norm(gamma, beta, layer.weight.detach(), layer.bias.detach())
     apart = (F.linear(normed, *folded) - layer(gamma * normed + beta)).abs().max().item()
     print(f"the folded layer on x̂ and the old one after the norm differ by up to {apart:.5f}")
@@ -393,7 +393,7 @@ yours: dict[str, Callable[[], object]] = {
     "your rms_norm": lambda: rms_norm(x, ones),
 }
 for functions in (candidates, yours):
-    with suppress(NotImplementedError):  # until Exercises 1 and 2 are solved
+    with once_solved("Exercises 1 and 2"):
         timings = time_interleaved(functions | {"copy": x.clone}, repeats=5)
         for name in functions:
             print(f"{name:16} takes {timings[name].median / timings['copy'].median:4.1f} times as long as a copy of x")
@@ -773,7 +773,7 @@ def two_ways(placement: str, rule: str, seed: int = 0) -> tuple[Tensor, list[flo
 
 
 RUNS = [(p, "fan_in") for p in PLACEMENTS] + [("post", "gpt2"), ("output", "gpt2")]
-with suppress(NotImplementedError):  # until Exercise 7 is solved
+with once_solved("Exercise 7"):
     split = {run: two_ways(*run) for run in RUNS}
     print("                     through attention       through SwiGLU         product of 94 branches     `down` of the")
     print("                  straight  branch  both   straight  branch  both    straight        both    first / last block")
@@ -955,7 +955,7 @@ check(norm_parameters, hidden=True)
 # %%
 for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms", "pre"), ("gemma-2-9b", "rms", "double")):
     entry = find_model(name)
-    with suppress(NotImplementedError):  # until Exercise 10 is solved
+    with once_solved("Exercise 10"):
         count = norm_parameters(len(entry.decoder.layers), entry.decoder.d_model, kind, placement)
         share = count / count_parameters(entry.config).total
         print(f"{name:15} {count:9,} numbers in norms: {share:.5%} of the model")

@@ -52,7 +52,7 @@ from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.root import find_root
 from lmcourse.widgets import LivePlot, Log
 
@@ -278,11 +278,9 @@ with torch.no_grad():
     table[2].weight.mul_(0.1)
 tokens, following = torch.arange(16)[None], torch.randperm(16)[None]
 adam, off = torch.optim.AdamW(table.parameters(), lr=0.02), torch.amp.GradScaler("cpu", enabled=False)
-try:
+with once_solved("Exercise 3"):
     losses = [train_step(table, tokens, following, adam, off, 1.0) for _ in range(200)]
     print(f"ln 16 = {math.log(16):.2f}; first loss {losses[0]:.2f}; after 200 steps on one batch {losses[-1]:.3f}")
-except NotImplementedError:
-    print("This cell calls your train_step: solve Exercise 3 first.")
 
 # %% [markdown]
 # And in fp16: how large should the scale be? The scaler tries. It halves the scale after an overflow, whose update it skips, and doubles it after a number of good steps (2,000 as a rule, 4 here). From 2²² on:
@@ -292,13 +290,11 @@ torch.manual_seed(0)
 fresh = nn.Sequential(nn.Embedding(16, 32), nn.ReLU(), nn.Linear(32, 16))
 adam = torch.optim.AdamW(fresh.parameters(), lr=0.02)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**22, growth_interval=4)
-try:
+with once_solved("Exercise 3"):
     for step in range(10):
         scale = scaler.get_scale()
         found = train_step(fresh, tokens, following, adam, scaler, 1.0, torch.float16)
         print(f"step {step}: scale 2^{math.log2(scale):.0f}, loss {found:.2f}")
-except NotImplementedError:
-    print("This cell calls your train_step: solve Exercise 3 first.")
 
 # %% [markdown]
 # As long as the scale is too large, the loss stays where it is: those updates were skipped.
@@ -434,15 +430,13 @@ torch.manual_seed(0)
 model = Transformer(llama_like(2, 32, 4, 64, vocab_size=128, context=160))
 tokens = story_bytes()
 long, short = ((part[None, :-1], part[None, 1:]) for part in (tokens[:65], tokens[1000:1005]))
-try:
+with once_solved("Exercise 6"):
     right, *each = (
         torch.cat([part.flatten() for part in accumulate(model, texts)[1]])
         for texts in ([long, short], [long], [short])
     )
     wrong = sum(each) / 2
     print(f"the error of the mean of means is {(wrong - right).norm() / right.norm():.0%} of the gradient")
-except NotImplementedError:
-    print("This cell calls your accumulate: solve Exercise 6 first.")
 
 # %% [markdown]
 # **In real models.** Until October 2024 a popular trainer averaged the means, as did several others that had copied the idea. If you accumulated gradients with one of them over texts of different lengths, you minimised another loss than you thought (huggingface/transformers, pull request 34191). The losses looked fine. The test that would have caught it is the one that you just passed: *one large batch, or many small ones, same gradient.*
@@ -593,7 +587,7 @@ def new_model(seed: int = 0) -> Transformer:
 
 norms = [name for name, _ in model.named_parameters() if "norm" in name]
 short_run = Settings(24, rate=0.015, norms=norms, warmup=6, decay=6, micro_batches=2, every=5)
-try:
+with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
     calm = fit(new_model(), Loader(tokens, 4, 64, seed=0, prefetch=0), replace(short_run, snapshots=[]))
     dying = FailingLoader(tokens, 4, 64, seed=0, prefetch=0)
     dying.batches_left = 35  # two for an update: the power fails in the middle of the 18th
@@ -604,8 +598,6 @@ try:
     resumed = fit(new_model(seed=1), Loader(tokens, 4, 64, seed=0, prefetch=0), short_run, short_run.snapshots[-1])
     equal = sum(a == b for a, b in zip(resumed, calm[-len(resumed) :], strict=True))
     print(f"{len(resumed)} losses after the last snapshot, {equal} of them equal to the last bit")
-except NotImplementedError:
-    print("This cell calls your fit and what it calls: solve Exercises 1, 2, 4, 6, 7 and 8 first.")
 
 # %% [markdown]
 # A real process dies the same way; only its snapshots must be in a file by then. (A test of this package kills one with SIGKILL.)
@@ -636,14 +628,12 @@ def report(step: int, loss: float) -> None:
 
 
 long_run = Settings(300, rate=0.02, norms=norms, warmup=15, decay=150, report=report)
-try:
+with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
     writer, written, began = new_model(), {}, time.perf_counter()
     with LivePlot(entropy=0.222) as plot:
         curve = fit(writer, Loader(tokens, 16, 64, seed=0, prefetch=0), long_run)
     for step, line in written.items():
         print(f"step {step:3}, {fmean(curve[step - 10 : step]):.2f} nats a byte: {line}")
-except NotImplementedError:
-    print("This cell calls your fit and what it calls: solve Exercises 1, 2, 4, 6, 7 and 8 first.")
 
 # %% [markdown]
 # That is your trainer: six answers of this notebook, and a model that writes. (The norm of the gradient is drawn after clipping here, so it ends at 1.) Make the run three times as long, with a warm-up and a decay in proportion: almost all lines become correct sentences of the grammar. Change the rate, and read both numbers and text.
@@ -676,11 +666,9 @@ def noise_scale(model: Transformer) -> float:
     return (one - together) * n / (n * together - one)
 
 
-try:
+with once_solved("Exercises 1 to 8"):
     at_first, in_the_end = noise_scale(new_model()), noise_scale(writer)
     print(f"noise scale of a new model: {at_first:.1f} windows, of the writer: {in_the_end:.0f}")
-except NotImplementedError:
-    print("This cell calls your accumulate and your writer: solve Exercises 1 to 8 first.")
 
 # %% [markdown]
 # It grows as the loss falls: what is left to learn differs from window to window. That is one reason why large runs begin with smaller batches and end with larger ones: Llama 3 405B went from 4 to 16 million tokens (Grattafiori et al., 2024).
@@ -711,12 +699,10 @@ check(train_in_half)
 check(train_in_half, hidden=True)
 ### END HIDDEN TESTS
 # %%
-try:
+with once_solved("Exercise 9"):
     for update, count in ((0.001, 1000), (0.005, 100)):
         without, with_copy = (train_in_half(1.0, [update] * count, master) for master in (False, True))
         print(f"1 and {count:4} times {update}: {without} in bf16 alone, {with_copy} with a master copy")
-except NotImplementedError:
-    print("This cell calls your train_in_half: solve Exercise 9 first.")
 tiny = torch.tensor(1.0)
 for _ in range(1000):
     tiny += 2.0**-25
@@ -794,10 +780,8 @@ check(width_factors, hidden=True)
 # %%
 widths = (16, 32, 64, 128)
 moved = {"one rate": {width: change_of_logits(width, updates=8) for width in widths}}
-try:
+with once_solved("Exercise 10"):
     moved["your factors"] = {width: change_of_logits(width, width_factors, updates=8) for width in widths}
-except NotImplementedError:
-    print("This cell calls your width_factors: solve Exercise 10 first.")
 for name, by_width in moved.items():
     print(f"{name:13} " + "  ".join(f"d = {width}: {change:.2f}" for width, change in by_width.items()))
 figures.moved_logits(moved)
@@ -819,11 +803,9 @@ for name, stored in (("one rate", STANDARD), ("rates by width", SCALED)):
 # The best rate no longer moves, and what is found at 32 holds at 128. Try one run yourself, with your factors:
 
 # %%
-try:
+with once_solved("Exercise 10"):
     mine = end_of_run(64, 0.016, width_factors)
     print(f"width 64, rate 0.016, your factors: {mine:.2f}; the stored run of this seed: {SCALED[64][3][0]:.2f}")
-except NotImplementedError:
-    print("This cell calls your width_factors: solve Exercise 10 first.")
 
 # %% [markdown]
 # **In real models.** GPT-3 had a smaller rate for each larger model: from 6e-4 at 125 million parameters to 0.6e-4 at 175 billion. MiniCPM (2024), and some models of the Cerebras-GPT family (2023), took theirs from small models by µP.
@@ -880,10 +862,8 @@ torch.manual_seed(0)
 features = torch.full((100_000,), 2.0)
 dropped = F.dropout(features, 0.25)
 print(f"torch, 100,000 entries of 2, p = 0.25: mean {dropped.mean():.2f}, variance {dropped.var():.2f}")
-try:
+with once_solved("Exercise 11"):
     print(f"by your formula, variance {dropout(features, dropped != 0, 0.25)[1][0]:.2f}")
-except NotImplementedError:
-    print("This cell calls your dropout: solve Exercise 11 first.")
 
 # %% [markdown]
 # **In real models.** GPT-1 and BERT dropped 0.1 in all three places, and after the embedding. Llama, and nearly all models that read their text once, drop nothing. A mask costs one byte for each feature until the backward pass (notebook 14 counts them).
