@@ -90,7 +90,10 @@ def density(x: Tensor) -> Tensor:
     return (wide * (-(wide**2) / 2).exp() / math.sqrt(2 * math.pi)).to(x.dtype)
 
 
-@gelu.misconception("erf(x) belongs to a normal distribution of variance ½. For variance 1 it is erf(x / √2).")
+@gelu.misconception(
+    "The √2 inside erf is missing. erf(x) belongs to a normal distribution of variance ½; for variance 1 it is erf(x "
+    "/ √2)."
+)
 def without_root_two(x: Tensor) -> Tensor:
     return (x.double() * (1 + x.double().erf()) / 2).to(x.dtype)
 
@@ -101,7 +104,7 @@ def not_halved(x: Tensor) -> Tensor:
 
 
 @gelu.misconception(
-    "You compute in the input's 16 bits. There 1 + erf(…) loses nearly all its digits for negative x: compute in "
+    "You compute in the input's 16 bits. There 1 + erf(…) loses nearly all its digits for x far below 0: compute in "
     "fp32, then cast back."
 )
 def in_sixteen_bits(x: Tensor) -> Tensor:

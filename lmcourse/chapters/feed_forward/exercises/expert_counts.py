@@ -112,7 +112,10 @@ def flops_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0
     return [whole, used, 2 * whole]
 
 
-@moe_counts.misconception("Three times as many FLOPs: that is a training step, forward and backward. One pass costs 2.")
+@moe_counts.misconception(
+    "You count three times as many FLOPs, as for a training step, forward and backward. One forward pass takes 2 per "
+    "weight."
+)
 def with_backward(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, flops = _counts(d_model, width, experts, k, shared)
     return [whole, used, 3 * flops]

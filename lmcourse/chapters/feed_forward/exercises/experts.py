@@ -181,8 +181,8 @@ def weights_not_divided(
 
 
 @moe.misconception(
-    "For k = 1 your weight is always 1: divided by itself, or a softmax of a single score. No gradient reaches the "
-    "router. For k = 1 the weight is p."
+    "For k = 1 your weight is always 1: divided by itself, or a softmax of a single score. So the result sends the "
+    "router no gradient. For k = 1 the weight is p."
 )
 def divided_for_one(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
@@ -194,8 +194,8 @@ def divided_for_one(
 
 
 @moe.misconception(
-    "The experts' results are added without weights. Multiply each by the router's probability, divided by the sum "
-    "over the k. Without it, no gradient reaches the router."
+    "The experts' results are added without weights. For k above 1, multiply each by the router's probability, "
+    "divided by the sum over the k. Without it, the result sends the router no gradient."
 )
 def not_weighted(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None

@@ -160,7 +160,9 @@ def gate_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> S
     return _search(parameters, vocab_size, head_width, matrices=2)
 
 
-@decoder_shape.misconception("Attention has four matrices of d × d: queries, keys, values and the output.")
+@decoder_shape.misconception(
+    "You count three matrices in attention. It has four of d × d: queries, keys, values and the output."
+)
 def output_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     return _search(parameters, vocab_size, head_width, attention=3)
 
@@ -209,7 +211,8 @@ def nearest_size(parameters: int, vocab_size: int, head_width: int = 128) -> Sha
 
 
 @decoder_shape.misconception(
-    "You try one d_ff for each d, 8/3 of it. If that fits no number of layers, another one between 2.5 and 4 may."
+    "You raise ValueError where a shape exists. Do you try only one d_ff for each d, such as 8/3 of it? Any multiple "
+    "of 64 between 2.5 and 4 times d may fit."
 )
 def one_width_each(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     for d in range(head_width, 8000, head_width):

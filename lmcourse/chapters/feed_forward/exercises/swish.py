@@ -100,7 +100,10 @@ def sign_turned(x: Tensor, beta: float = 1.0) -> Tensor:
     return _silu(x, -beta)
 
 
-@silu.misconception("e^z / (1 + e^z) becomes ∞/∞ for large z, which is NaN. Divide both by e^z, or use tanh.")
+@silu.misconception(
+    "You compute e^z / (1 + e^z), which is ∞/∞ for large z, and so NaN. σ(z) = (1 + tanh(z/2)) / 2 is safe "
+    "everywhere, in the backward pass as well."
+)
 def infinity_over_infinity(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x if x.dtype == torch.float64 else x.float()
     power = (beta * wide).exp()
@@ -138,8 +141,9 @@ def gate_rounded(x: Tensor, beta: float = 1.0) -> Tensor:
 
 
 @silu.misconception(
-    "torch.where computes both of its branches. The branch that is not chosen overflows, and in the backward pass its "
-    "gradient is 0 · ∞, which is NaN. Use one formula that is safe everywhere, such as (1 + tanh(z/2)) / 2."
+    "The values are right, but the gradient is NaN. torch.where computes both of its branches, and the one that is "
+    "not chosen overflows: 0 · ∞ in the backward pass. Use one formula that is safe everywhere, such as (1 + "
+    "tanh(z/2)) / 2."
 )
 def both_branches(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x if x.dtype == torch.float64 else x.float()

@@ -70,7 +70,9 @@ training_days.wrong_value(
     _wrong_days(per_parameter=8), "You compute all blocks twice. MFU counts 6 FLOPs per weight, not 8."
 )
 training_days.wrong_value(
-    _wrong_days(mfu=2.0), "You multiply the days by MFU. A lower MFU makes the run longer: divide by it."
+    _wrong_days(mfu=2.0),
+    "You multiply the days by MFU, or use the peak for sparse matrices without MFU, which gives the same number "
+    "here. A lower MFU makes the run longer.",
 )
 training_days.wrong_value(_wrong_days(gpus=1), "That is for one GPU. There are 1024.")
 training_days.wrong_value(_wrong_days(gpus=1000), "You count 1000 GPUs. There are 1024.")
@@ -80,7 +82,8 @@ training_days.wrong_value(
 )
 training_days.wrong_value(
     _wrong_days(peak=DENSE / 2),
-    "You use half of 989.4 TFLOP/s. That is the dense rate of tf32, or a dense rate halved again: bf16 does 989.4.",
+    "Your run takes twice as long. You use half of 989.4 TFLOP/s (the dense rate of tf32, or a dense rate halved "
+    "again), or the MFU twice.",
 )
 training_days.wrong_value(_wrong_days(mfu=50), "You use an MFU of 50. A share is between 0 and 1: here it is 0.5.")
 training_days.wrong_value(_wrong_days(mfu=0.4), "You use an MFU of 0.4. Here it is 0.5.")
@@ -348,7 +351,7 @@ def peak_halved(parameters: float, tokens: float, days: float, offers: dict[str,
     return _cheapest(parameters, tokens, days, halved)
 
 
-@cheapest_offer.misconception("If no offer finishes in time, there is nothing to return: raise ValueError.")
+@cheapest_offer.misconception("You return None if no offer finishes in time. Raise ValueError.")
 def none_for_none(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> object:
     try:
         return _cheapest(parameters, tokens, days, offers)

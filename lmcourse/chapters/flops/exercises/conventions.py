@@ -219,7 +219,7 @@ def width_of_the_model(**run: Any) -> Shares:
     return _shares(**{**run, "d_attn": run["d_model"]})
 
 
-@four_shares.misconception("The head has `vocab_size` · `d_model` weights, not `d_attn` rows of them.")
+@four_shares.misconception("Your head has `vocab_size` · `d_attn` weights. It has `vocab_size` · `d_model`.")
 def head_of_attention(**run: Any) -> Shares:
     more = run["vocab_size"] * (run["d_attn"] - run["d_model"])
     again = more if run["recompute"] == "blocks" else 0
@@ -248,7 +248,9 @@ def forward_alone(**run: Any) -> Shares:
     return _shares(**run, weights=1, pairs=1)
 
 
-@four_shares.misconception("`tokens_per_second` is for all devices together: divide by `devices` as well as `peak`.")
+@four_shares.misconception(
+    "You do not divide by `devices`. `tokens_per_second` is for all devices together, and `peak` for one."
+)
 def one_device(**run: Any) -> Shares:
     return _shares(**{**run, "devices": 1})
 

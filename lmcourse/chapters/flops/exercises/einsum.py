@@ -143,14 +143,14 @@ def batch_left_out(pattern: str, first: list[int], second: list[int]) -> int:
     return 2 * math.prod(size for name, size in sizes.items() if name not in stays)
 
 
-@einsum_flops.misconception("If no axis is summed, there is no matrix product: count 0, as torch's counter does.")
+@einsum_flops.misconception(
+    "You count products even if no axis is summed. That is no matrix product: count 0, as torch's counter does."
+)
 def products_without_a_sum(pattern: str, first: list[int], second: list[int]) -> int:
     return 2 * math.prod(_axes(pattern, first, second)[0].values())
 
 
-@einsum_flops.misconception(
-    "An axis with two different sizes is an error: raise a ValueError, do not pick one of them."
-)
+@einsum_flops.misconception("You accept an axis with two different sizes. Raise a ValueError, do not pick one of them.")
 def sizes_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
     inputs, result = pattern.split("->")
     sizes = dict(zip(inputs.replace(",", " ").split(), first + second, strict=True))

@@ -103,7 +103,7 @@ def head_in_every_layer(*args: int, d_kv: int | None = None, gated: bool = False
 
 
 @forward_flops.misconception(
-    "You count twice too much for the head. It is one product, 2·B·S·D·V; the embedding is a look-up."
+    "You count twice as much for the head as it takes. It is one product, 2·B·S·D·V; the embedding is a look-up."
 )
 def embedding_as_product(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=2)
@@ -122,7 +122,8 @@ def wide_keys(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts
 
 
 @forward_flops.misconception(
-    "Sharing keys saves weights and memory, but no scores: every query head still meets every key with its own query."
+    "You count fewer scores and values if heads share keys. Sharing saves weights and memory, but no scores: every "
+    "query head still meets every key with its own query."
 )
 def scores_of_key_heads(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     share = 1.0 if d_kv is None else d_kv / args[3]
@@ -134,7 +135,7 @@ def gate_forgotten(*args: int, d_kv: int | None = None, gated: bool = False) -> 
     return _forward(*args, d_kv=d_kv)
 
 
-@forward_flops.misconception("You count one of the two matrices of the feed-forward layer, up or down.")
+@forward_flops.misconception("You leave out one matrix of the feed-forward layer, up or down, with a gate and without.")
 def up_without_down(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2 / 3 if gated else 1 / 2)
 
@@ -156,7 +157,9 @@ def causal_half(*args: int, d_kv: int | None = None, gated: bool = False) -> Par
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=1 / 2, values=1 / 2)
 
 
-@forward_flops.misconception("You count twice too much for the feed-forward layer. Count its matrices of D · F again.")
+@forward_flops.misconception(
+    "You count twice as much for the feed-forward layer as it takes. Count its matrices of D · F again."
+)
 def ffn_twice(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2)
 

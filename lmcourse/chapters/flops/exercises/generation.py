@@ -132,13 +132,18 @@ def no_prefill(prompt: int, new: int, layers: int, d_model: int, vocab_size: int
     return _total(_passes(prompt, new, cache)[1:], layers, d_model, vocab_size)
 
 
-@generation_flops.misconception("A new token sees itself as well: t tokens before it make t + 1 keys.")
+@generation_flops.misconception(
+    "Your new tokens do not see themselves, if there is a cache. With t tokens before it, a new one has t + 1 keys."
+)
 def not_itself(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     first, *rest = _passes(prompt, new, cache)
     return _total([first, *((queries, keys - cache) for queries, keys in rest)], layers, d_model, vocab_size)
 
 
-@generation_flops.misconception("Each token that is read also sees itself: with t tokens so far, there are t keys.")
+@generation_flops.misconception(
+    "You count one key too few in every pass after the first. Each token that is read also sees itself: with t "
+    "tokens so far, there are t keys."
+)
 def not_itself_anywhere(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     first, *rest = _passes(prompt, new, cache)
     return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocab_size)

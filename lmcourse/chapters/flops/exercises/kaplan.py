@@ -107,13 +107,13 @@ def one_of_three(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int
     return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
 
 
-@kaplan_total.misconception("Attention has a fourth matrix, from d_attn back to d_model.")
+@kaplan_total.misconception("The output matrix of attention is missing, from d_attn back to d_model.")
 def no_output(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
     missing = layers * d_model * d_attn
     return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
 
 
-@kaplan_total.misconception("The feed-forward layer has two matrices, to d_ff and back.")
+@kaplan_total.misconception("You count one matrix of the feed-forward layer. It has two, to d_ff and back.")
 def one_of_two(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
     missing = layers * d_model * d_ff
     return _changed((layers, d_model, d_attn, d_ff, context), -missing, -2 * missing)
@@ -125,7 +125,10 @@ def square_matrices(layers: int, d_model: int, d_attn: int, d_ff: int, context: 
     return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
 
 
-@kaplan_total.misconception("Each weight takes a multiplication and an addition: 2 FLOPs per parameter and token.")
+@kaplan_total.misconception(
+    "You count one FLOP per parameter. Each weight takes a multiplication and an addition: 2 FLOPs per parameter and "
+    "token."
+)
 def a_flop_per_weight(*sizes: int) -> list[int]:
     return _changed(sizes, flops=-_total(*sizes)[0])
 
@@ -166,7 +169,9 @@ def square_output(layers: int, d_model: int, d_attn: int, d_ff: int, context: in
     return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
 
 
-@kaplan_total.misconception("12 · d_model² per layer is right only if d_attn = d_model and d_ff = 4 · d_model.")
+@kaplan_total.misconception(
+    "You count 12 · d_model² per layer. That is right only if d_attn = d_model and d_ff = 4 · d_model."
+)
 def twelve_squares(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
     parameters = 12 * layers * d_model**2
     return [parameters, 2 * parameters + 2 * layers * context * d_attn]

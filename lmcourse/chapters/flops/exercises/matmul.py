@@ -57,8 +57,8 @@ def multiply_adds(m: int, k: int, n: int) -> int:
 
 
 @matmul_flops.misconception(
-    "Exactly, k products need only k − 1 additions. The convention is 2·k: the first product is added to zero, as in "
-    "the loop."
+    "You count k − 1 additions for k products, which is exact. The convention is 2·k: the first product is added to "
+    "zero, as in the loop."
 )
 def one_addition_less(m: int, k: int, n: int) -> int:
     return m * (2 * k - 1) * n

@@ -166,7 +166,7 @@ def end_of_forward(layers: int, every: int) -> tuple[int, int]:
     return len(lengths) + lengths[-1], _simulated(layers, every)[1]
 
 
-@compute_twice.misconception("The leftover layers are a segment as well, with their own input.")
+@compute_twice.misconception("You leave out the leftover layers. They are a segment as well, with their own input.")
 def rest_forgotten(layers: int, every: int) -> tuple[int, int]:
     whole = max(layers // every, 1)
     return whole + min(every, layers), (whole - 1) * every
@@ -177,7 +177,7 @@ def nothing_twice(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every)[0], 0
 
 
-@compute_twice.misconception("Reject a segment of no layers, or no layers at all: raise ValueError.")
+@compute_twice.misconception("You accept a segment of no layers, or no layers at all. Raise ValueError.")
 def never_refuses(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every) if layers > 0 and every > 0 else (0, 0)
 

@@ -81,7 +81,9 @@ def exactly_half(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return ceil(Fraction(rest, scores))
 
 
-@scores_take_over.misconception("A length is a whole number of tokens: the smallest that is enough.")
+@scores_take_over.misconception(
+    "You return a fraction. A length is a whole number of tokens: the smallest that is enough."
+)
 def a_fraction(D: int, A: int, E: int = 4, p: int = 2) -> float:
     scores, rest = block_bytes(1, D, A, E, p)
     return rest / scores
@@ -115,7 +117,7 @@ def no_masks(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _from(D, A, E, p, masks=0, pairs=2 * p)
 
 
-@scores_take_over.misconception("You always use 34·D / 5·A. It is right only for p = 2 and E = 4.")
+@scores_take_over.misconception("You always use 34·D / (5·A). It is right only for p = 2 and E = 4.")
 def always_16_bits(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A)
 
@@ -125,7 +127,7 @@ def always_four_times(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A, 4, p)
 
 
-@scores_take_over.misconception("You ignore p. A mask takes one byte whatever p is.")
+@scores_take_over.misconception("You ignore p. Numbers take p bytes; only the masks always take 1.")
 def always_two_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A, E)
 

@@ -131,7 +131,8 @@ def _without(config: Sizes, *parts: str) -> int:
 
 
 @parameter_count.misconception(
-    "12·layers·d² plus the ends is a rule of thumb. It leaves out norms and biases, and assumes d_ff = 4d."
+    "You take 12·layers·d² plus embedding, positions and head. That rule of thumb leaves out norms and biases, and "
+    "assumes d_ff = 4d without a gate, and keys as wide as queries."
 )
 def rule_of_thumb(config: Sizes) -> int:
     ends = _parts(config)
@@ -171,7 +172,9 @@ def tied_head_counted(config: Sizes) -> int:
     return _count(config | {"tied": False})
 
 
-@parameter_count.misconception("A head that is not tied has its own matrix, as large as the embedding.")
+@parameter_count.misconception(
+    "The separate head is missing. If it is not tied, it has its own matrix, as large as the embedding."
+)
 def head_forgotten(config: Sizes) -> int:
     return _without(config, "head")
 
@@ -183,7 +186,9 @@ def four_d_squared(config: Sizes) -> int:
     return _count(config | {"kv_heads": config["heads"]})
 
 
-@parameter_count.misconception("A gated feed-forward layer has three matrices: gate, value and down.")
+@parameter_count.misconception(
+    "You count two matrices in a gated feed-forward layer. It has three: gate, value and down."
+)
 def gate_forgotten(config: Sizes) -> int:
     return _count(config | {"gated": False})
 

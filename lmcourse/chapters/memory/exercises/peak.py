@@ -76,7 +76,7 @@ def largest_tensor(events: list[int]) -> Peak:
 
 
 @peak_and_moment.misconception(
-    "You add up all allocations. What was released before may not count: its memory is free again."
+    "You add up all allocations. What was released before does not count: its memory is free again."
 )
 def all_allocations(events: list[int]) -> Peak:
     return sum(size for size in events if size > 0), max(i for i, size in enumerate(events) if size > 0)

@@ -160,7 +160,9 @@ def inference_as_training(parameters: int, precision: str, optimiser: str = "ada
     return _states(parameters, "mixed" if precision == "inference" else precision, optimiser)
 
 
-@state_bytes.misconception("8 bits are one byte, and there are two moments: 2 bytes for each parameter.")
+@state_bytes.misconception(
+    "You count one byte for both 8-bit moments. Each of them takes one: 2 bytes for each parameter."
+)
 def one_byte_for_both(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     states = _states(parameters, precision, optimiser)
     fewer = parameters if optimiser == "adamw-8bit" and states["gradients"] else 0
@@ -193,7 +195,7 @@ def half_of_everything(parameters: int, precision: str, optimiser: str = "adamw"
     return {part: size // 2 for part, size in _states(parameters, precision, optimiser).items()}
 
 
-@state_bytes.misconception("Raise a ValueError for an unknown precision or optimizer.")
+@state_bytes.misconception("You accept an unknown precision or optimizer. Raise a ValueError.")
 def anything_goes(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     known = optimiser if optimiser in MOMENTS else "adamw"
     return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
@@ -331,7 +333,7 @@ def gib_for_gb(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices * 2**30 // sum(_states(1, precision).values())
 
 
-@largest_model.misconception("You forget the gradients: 4 bytes per parameter.")
+@largest_model.misconception("You forget the gradients: 4 bytes per parameter, or 2 in mixed-16.")
 def without_gradients(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, sum(gradients_forgotten(1, precision).values()))
 
@@ -369,7 +371,8 @@ def in_billions(gigabytes: int, devices: int, precision: str) -> int:
 
 
 @largest_model.misconception(
-    "You do not round down: in mixed precision 35555555555 parameters fit, and no part of another one."
+    "You do not round down: on 8 cards of 80 GB, in mixed precision, 35555555555 parameters fit, and no part of "
+    "another one."
 )
 def a_fraction(gigabytes: int, devices: int, precision: str) -> float:
     return gigabytes * devices * 10**9 / sum(_states(1, precision).values())

@@ -267,12 +267,15 @@ def loss_of_the_last(model: Any, batches: Batches) -> Result:
     return Accumulated()(model, batches[-1:])[0], Accumulated()(model, batches)[1]
 
 
-@accumulate.misconception("The gradients are right. The loss is the mean of the means of the batches.")
+@accumulate.misconception(
+    "The gradients are right, but your loss is the mean of the batches' means. Return the mean over all targets that "
+    "count."
+)
 def loss_is_mean_of_means(model: Any, batches: Batches) -> Result:
     return MeanOfMeans()(model, batches)[0], Accumulated()(model, batches)[1]
 
 
-@accumulate.misconception("The gradients are right. The loss is the sum over all targets, not their mean.")
+@accumulate.misconception("The gradients are right, but your loss is the sum over all targets. Return their mean.")
 def loss_is_the_sum(model: Any, batches: Batches) -> Result:
     return NeverDivided()(model, batches)[0], Accumulated()(model, batches)[1]
 

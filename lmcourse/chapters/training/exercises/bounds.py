@@ -78,14 +78,16 @@ def _with(
     return found, -cut * found if low is None else low, cut * found
 
 
-@initial_bounds.misconception("One over the root of fan_in is LeCun's rule. Xavier's uses fan_in and fan_out.")
+@initial_bounds.misconception(
+    "For Xavier you return 1 over the root of fan_in, which is LeCun's rule. Xavier's uses fan_in and fan_out."
+)
 def xavier_is_lecun(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with("lecun" if rule == "xavier" else rule, fan_in, fan_out, cut)
 
 
 @initial_bounds.misconception(
-    "The bounds are in deviations, but trunc_normal_ takes plain numbers: at d = 1024, ±3 is 96 deviations away, and "
-    "nothing is ever cut."
+    "Your bounds are in deviations, but trunc_normal_ takes plain numbers: at d = 1024, ±3 is 96 deviations away, "
+    "and nothing is ever cut."
 )
 def bounds_in_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _reference(rule, fan_in, fan_out, cut)[0], -cut, cut
@@ -101,7 +103,9 @@ def by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_out, fan_in, cut)
 
 
-@initial_bounds.misconception("Xavier's variance is one over the *mean* of fan_in and fan_out: 2/(in + out).")
+@initial_bounds.misconception(
+    "Your Xavier variance is one over the sum of fan_in and fan_out. It is one over their *mean*: 2/(in + out)."
+)
 def sum_of_both_ends(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     std = _reference(rule, fan_in, fan_out, cut)[0]
     return _with(rule, fan_in, fan_out, cut, std / math.sqrt(2) if rule == "xavier" else std)
@@ -134,12 +138,16 @@ def corrected(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] / math.sqrt(left))
 
 
-@initial_bounds.misconception("You cut on one side only, so the mean of the weights is not 0.")
+@initial_bounds.misconception(
+    "Your lower bound is 0, so no weight is negative and their mean is not 0. Cut at the same distance on both sides."
+)
 def one_sided(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, low=0.0)
 
 
-@initial_bounds.misconception("A ReLU removes half of the variance, so He's weights are *larger* than LeCun's.")
+@initial_bounds.misconception(
+    "Your weights for He are smaller than LeCun's. A ReLU removes half of the variance, so they should be *larger*."
+)
 def he_is_smaller(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     std = _reference(rule, fan_in, fan_out, cut)[0]
     return _with(rule, fan_in, fan_out, cut, std / 2 if rule == "he" else std)

@@ -89,7 +89,7 @@ def divided_by_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, (1 - p) / keep.double().mean().item() if keep.any() else 1.0)
 
 
-@dropout.misconception("On average the result is 1 − p times too small: divide what is kept by 1 − p.")
+@dropout.misconception("On average your result is only (1 − p) · x. Divide what is kept by 1 − p.")
 def not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1 - p)
 
@@ -99,13 +99,13 @@ def neither_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1 - p, p * (1 - p) * x.square())
 
 
-@dropout.misconception("p is the probability to be *dropped*. What is kept is divided by 1 − p.")
+@dropout.misconception("You divide by p, the probability to be *dropped*. Divide what is kept by 1 − p.")
 def divided_by_p(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, (1 - p) / p if p else 1.0)
 
 
 @dropout.misconception(
-    "You take p for the probability to *stay*, in the result and in the variance. It is that of a 0."
+    "You take p for the probability to *stay*, in the result and in the variance. It is the probability of a 0."
 )
 def p_stays(x: Tensor, keep: Tensor, p: float) -> Result:
     if not 0 < p < 1:
@@ -174,7 +174,9 @@ def refuses_zero(x: Tensor, keep: Tensor, p: float) -> Result:
     return _reference(x, keep, p)
 
 
-@dropout.misconception("The result is right. The variance of an entry does not depend on the mask that was drawn.")
+@dropout.misconception(
+    "The result is right, but your variance is 0 where `keep` is False. It does not depend on the mask that was drawn."
+)
 def variance_of_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
     right, variance = _reference(x, keep, p)
     return right, variance.masked_fill(~keep, 0.0)
@@ -197,7 +199,10 @@ def variance_of_the_mask(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, torch.full_like(x, p * (1 - p)))
 
 
-@dropout.misconception("A p below 0 is not a probability, and with p = 1 the mean cannot be x: raise ValueError.")
+@dropout.misconception(
+    "You accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise "
+    "ValueError."
+)
 def never_refuses(x: Tensor, keep: Tensor, p: float) -> Result:
     if 0 <= p < 1:
         return _reference(x, keep, p)

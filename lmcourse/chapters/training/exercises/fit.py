@@ -266,7 +266,7 @@ class ConstantRate(Fitted):
         return 1.0
 
 
-@_wrong("The rate is one update ahead: the first update has the factor of step 0.")
+@_wrong("Your rate is one update ahead. The first update should have the factor of step 0.")
 class RateAhead(Fitted):
     def factor(self, step: int, settings: Any) -> float:
         return super().factor(step + 1, settings)
@@ -361,7 +361,10 @@ class AllStepsAgain(Fitted):
         run.step = 0
 
 
-@_wrong("The optimizer's moments are lost: you make the optimizer after the snapshot is restored. Make it before.")
+@_wrong(
+    "The optimizer's moments are lost when a run is resumed. Make the optimizer before you restore the snapshot, and "
+    "keep that one."
+)
 class OptimizerAfterwards(Fitted):
     def resume(self, start: Any, run: Any) -> None:
         start.restore(run)

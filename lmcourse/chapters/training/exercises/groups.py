@@ -82,7 +82,9 @@ def _by(decays: list[str], shapes: Shapes) -> Groups:
     return sorted(decays), sorted(set(shapes) - set(decays))
 
 
-@decay_groups.misconception("You let biases and scales decay. That gains nothing: the next matrix would undo it.")
+@decay_groups.misconception(
+    "You let biases and scales decay. Only matrices do: pull a norm's scale to 0, and the next matrix grows to undo it."
+)
 def everything(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([*shapes], shapes)
 
@@ -97,7 +99,9 @@ def embeddings_out(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([n for n in _reference(shapes, norms)[0] if not n.startswith("embedding")], shapes)
 
 
-@decay_groups.misconception("A norm with a scale for each head has two axes, and does not decay either: see `norms`.")
+@decay_groups.misconception(
+    "In your answer a norm with two axes decays, one that has a scale for each head. No norm decays: see `norms`."
+)
 def head_norms_decay(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) >= 2], shapes)
 
@@ -109,7 +113,9 @@ def by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name.endswith("weight")], shapes)
 
 
-@decay_groups.misconception("You find biases by their name. A bias is anything with one axis, whatever its name.")
+@decay_groups.misconception(
+    "You find biases by their name. A parameter with fewer than two axes never decays, whatever its name."
+)
 def biases_by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name not in norms and "bias" not in name], shapes)
 
@@ -156,7 +162,9 @@ def second_unsorted(shapes: Shapes, norms: list[str]) -> Groups:
     return first, [name for name in shapes if name not in first]
 
 
-@decay_groups.misconception("A weight with three axes or more, of a convolution for instance, is a matrix here too.")
+@decay_groups.misconception(
+    "Your weights with three axes or more, of a convolution for instance, do not decay. They are matrices here too."
+)
 def only_two_axes(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) == 2 and name not in norms], shapes)
 

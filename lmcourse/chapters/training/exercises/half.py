@@ -92,7 +92,9 @@ train_in_half = Exercise(
 )
 
 
-@train_in_half.misconception("Without a master copy the weight is rounded after *every* update.")
+@train_in_half.misconception(
+    "Without a master copy you round only at the end. The weight should be rounded after *every* update."
+)
 def never_rounded(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, True)
 

@@ -161,7 +161,9 @@ def refuses_full_runs(step: int, steps: int, warmup: int, decay: int, floor: flo
     return _factor(step, steps, warmup, decay, floor)
 
 
-@wsd_factor.misconception("If the two phases are longer than the run, raise ValueError at any step.")
+@wsd_factor.misconception(
+    "You accept phases that are together longer than the run. Raise ValueError for them, at any step."
+)
 def never_refuses(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     if step < steps - decay:
         return min(1.0, (step + 1) / warmup) if warmup else 1.0

@@ -68,7 +68,9 @@ for _strict in ("", ", strict=False"):
     )
 
 
-@sweep_steps.misconception("The trunk need not reach the end of the longest run: its last steps are a decay.")
+@sweep_steps.misconception(
+    "Your trunk reaches the end of the longest run. It need not: the last steps of that run are a decay."
+)
 def trunk_too_long(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), max(lengths, default=0) + sum(decays)
 
@@ -83,12 +85,17 @@ def trunk_for_each(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), sum(lengths)
 
 
-@sweep_steps.misconception("A cosine schedule cannot be cut short: each length is a separate run from step 0.")
+@sweep_steps.misconception(
+    "For the cosines you count the longest run only. A cosine schedule cannot be cut short: each length is a "
+    "separate run from step 0."
+)
 def cosine_cut_short(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return max(lengths, default=0), _steps(lengths, decays)[1]
 
 
-@sweep_steps.misconception("The longest run need not be the last that leaves the trunk: its decay may begin earlier.")
+@sweep_steps.misconception(
+    "Your trunk ends where the longest run leaves it. A shorter run may leave it later, if its decay is shorter."
+)
 def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     length, decay = max(zip(lengths, decays, strict=True), default=(0, 0))
     return sum(lengths), length - decay + sum(decays)
@@ -120,7 +127,7 @@ def other_way_round(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return _steps(lengths, decays)[::-1]
 
 
-@sweep_steps.misconception("You count the decay of the longest run only. Each length has one.")
+@sweep_steps.misconception("You count one decay only. Each length has its own.")
 def one_decay(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     trunk = max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
     return sum(lengths), trunk + max(decays, default=0)

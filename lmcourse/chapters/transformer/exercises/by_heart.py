@@ -287,7 +287,10 @@ def _trained(given: Sequence[Any], optimizer: Any, zero: bool = True) -> tuple[l
     return losses, own
 
 
-@by_heart.misconception("Gradients are added up: without `zero_grad`, each step also follows all the old ones.")
+@by_heart.misconception(
+    "You never clear the gradients, and `backward` adds to them. So each step also follows all the old ones: call "
+    "`zero_grad`."
+)
 def no_zero_grad(*given: Any) -> list[float]:
     return _trained(given, torch.optim.AdamW, zero=False)[0]
 
@@ -402,7 +405,7 @@ def old_weights_read(*given: Any) -> list[float]:
     return losses
 
 
-@by_heart.misconception('A tied model has no "head" among its weights. Copy the names that are there.')
+@by_heart.misconception('You read "head" even from a tied model, which has none. Copy the names that are there.')
 def head_demanded(*given: Any) -> list[float]:
     return _changed(given) if given[2]["head"] is not None else []
 
@@ -416,8 +419,8 @@ def tied_comes_apart(*given: Any) -> list[float]:
 
 
 @by_heart.misconception(
-    "A clone of a tensor that requires gradients is not a leaf, so the optimizer rejects it. Call `.detach()` on it "
-    "first."
+    "You clone tensors that require gradients. Such a clone is not a leaf, so the optimizer rejects it: call "
+    "`.detach()` first."
 )
 def not_detached(*given: Any) -> list[float]:
     torch.optim.AdamW([leaf.clone().requires_grad_() for leaf in _leaves(given[2])])

@@ -141,7 +141,7 @@ def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
 
 
-@decoder.misconception('Without "head" among the weights, the head is the embedding.')
+@decoder.misconception('You read "head" even where the weights have none. Then the head is the embedding.')
 def never_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights | {"head": weights["head"]}, sizes, parts)
 
@@ -168,18 +168,18 @@ def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
 
 
-@decoder.misconception('The kind of the feed-forward layer is "swiglu". Other kinds use a different gate function.')
+@decoder.misconception('Your feed-forward layer has the gate of "glu", a sigmoid. Its kind is "swiglu".')
 def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
     return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})
 
 
-@decoder.misconception("There are fewer key heads than query heads: pass `kv_heads` to self_attention.")
+@decoder.misconception("Your attention has as many key heads as query heads. Pass `kv_heads` to self_attention.")
 def as_many_keys(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes | {"kv_heads": sizes["heads"]}, parts)
 
 
-@decoder.misconception("The weights are (out, in), but glu_ffn expects (in, out). Square matrices raise no error.")
+@decoder.misconception("You pass the feed-forward weights to glu_ffn as they are, (out, in). It expects (in, out).")
 def not_transposed(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
 
@@ -194,7 +194,9 @@ def probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) 
     return _by_layers(tokens, weights, sizes, parts).softmax(-1)
 
 
-@decoder.misconception("Every position predicts its next token: the logits are (b, s, v), not those of the last token.")
+@decoder.misconception(
+    "You return the logits of the last token only. Every position predicts its next token: return (b, s, v)."
+)
 def last_token_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes, parts)[:, -1]
 

@@ -276,14 +276,15 @@ def signed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 
 
 @influence.misconception(
-    "Each token that you try overwrites what the last one showed. One change is enough: combine them, with |=."
+    "Only the last token of the vocabulary counts in your result. Try all tokens, and combine what they show, with "
+    "|=: one change is enough."
 )
 def last_try_wins(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [vocabulary - 1])
 
 
 @influence.misconception(
-    "`allclose` and `isclose` also allow a difference relative to the output, which hides a leak. Set rtol to 0."
+    "You allow a difference relative to the output, as `allclose` and `isclose` do unless rtol is 0. That hides a leak."
 )
 def relative_tolerance(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)

@@ -95,7 +95,10 @@ def from_bits(vocabulary: int, spread: float = 0.0) -> float:
     return math.log2(vocabulary) * math.log(2) + math.pow(spread, 2) / 2
 
 
-@initial_loss.misconception("Spread-out logits are confident guesses, and wrong ones: the loss is higher than ln V.")
+@initial_loss.misconception(
+    "You leave out the spread. Spread-out logits are confident guesses, and mostly wrong ones: the loss is higher "
+    "than ln v."
+)
 def uniform_only(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary)
@@ -112,7 +115,7 @@ def not_halved(vocabulary: int, spread: float = 0.0) -> float:
     return math.log(vocabulary) + spread**2
 
 
-@initial_loss.misconception("Use the square of the spread.")
+@initial_loss.misconception("You halve the spread itself. Halve its square.")
 def not_squared(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) + spread / 2
@@ -124,7 +127,7 @@ def spread_added(vocabulary: int, spread: float = 0.0) -> float:
     return math.log(vocabulary) + spread
 
 
-@initial_loss.misconception("Spread-out logits make the loss rise, not fall.")
+@initial_loss.misconception("Your loss falls when the logits spread out. It should rise.")
 def minus(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) - spread**2 / 2
@@ -151,12 +154,16 @@ def product_overflows(vocabulary: int, spread: float = 0.0) -> float:
     return math.log(vocabulary * math.exp(spread**2 / 2))
 
 
-@initial_loss.misconception("Without a token there is nothing to predict: raise ValueError.")
+@initial_loss.misconception(
+    "You accept a vocabulary of no tokens, where there is nothing to predict. Raise ValueError."
+)
 def no_tokens_allowed(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(max(1, vocabulary), spread)
 
 
-@initial_loss.misconception("A spread is a standard deviation, which is never below 0: raise ValueError.")
+@initial_loss.misconception(
+    "You accept a spread below 0. It is a standard deviation, which is never negative: raise ValueError."
+)
 def negative_allowed(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, abs(spread))
 

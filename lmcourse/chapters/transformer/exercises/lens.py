@@ -198,7 +198,7 @@ def scale_left_out(states: list[Tensor], scale: Tensor, head: Tensor, targets: T
     return _losses(states, torch.ones_like(scale), head, targets)
 
 
-@logit_lens.misconception("A LayerNorm subtracts the mean. The norm before this head only divides.")
+@logit_lens.misconception("Your norm subtracts the mean, as LayerNorm does. The norm before this head only divides.")
 def layer_normed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([F.layer_norm(state, scale.shape, scale, eps=EPS) for state in states], head, targets)
 

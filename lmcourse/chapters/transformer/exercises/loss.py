@@ -203,7 +203,8 @@ def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor
 
 
 @causal_lm_loss.misconception(
-    "e²⁰⁰ is infinite in fp32, and e⁻²⁰⁰ is 0. Subtract the largest logit of the *same position* first; logsumexp does."
+    "Your exponentials leave the range of fp32: e²⁰⁰ is infinite there, and e⁻²⁰⁰ is 0. Subtract the largest logit "
+    "of the *same position* first; logsumexp does."
 )
 def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     counts = tokens[:, 1:] != ignored
@@ -234,7 +235,9 @@ def ignored_when_read(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED
     return (losses * read).sum() / read.sum().clamp(min=1)
 
 
-@causal_lm_loss.misconception("If no target counts, you divide 0 by 0. Return 0.")
+@causal_lm_loss.misconception(
+    "If no target counts, you divide 0 by 0. Return 0, computed from the logits so that `backward()` works."
+)
 def nan_for_nothing(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return losses[counts].mean()

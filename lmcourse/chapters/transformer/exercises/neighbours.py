@@ -144,7 +144,7 @@ def in_place(weight: Tensor, d_head: int) -> Tensor:
     return weight.copy_(_row_by_row(weight, d_head))
 
 
-@pair_neighbours.misconception("An odd head has a feature without a partner: raise ValueError.")
+@pair_neighbours.misconception("You accept heads of an odd width, where one feature has no partner. Raise ValueError.")
 def odd_allowed(weight: Tensor, d_head: int) -> Tensor:
     if d_head % 2 == 0:
         return _row_by_row(weight, d_head)

@@ -96,14 +96,16 @@ def with_a_count(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
 
 
 @rows_with_gradient.misconception(
-    "You list the last token of a text. It is only predicted, never read, so its row gets no gradient."
+    "You list the last token of each text as well. In that place it is only predicted, never read, and sends no "
+    "gradient to its row."
 )
 def last_token_too(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else tokens.unique().tolist()  # type: ignore[no-untyped-call]
 
 
 @rows_with_gradient.misconception(
-    "If the head is tied, the same matrix computes *all* logits, and the softmax sends a gradient to every row."
+    "With a tied head you list only the tokens that are read. The same matrix computes *all* logits, and the softmax "
+    "sends a gradient to every row."
 )
 def tied_like_untied(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, False)
@@ -142,7 +144,7 @@ def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
 
 
 @rows_with_gradient.misconception(
-    "You leave out the last token of the batch. Each text has a last token of its own, which is never read."
+    "You leave out the last token of the whole batch only. Each text has a last token of its own, which is never read."
 )
 def last_of_the_batch(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else tokens.flatten()[:-1].unique().tolist()  # type: ignore[no-untyped-call]
@@ -153,6 +155,8 @@ def first_text_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens[:1], vocabulary, tied)
 
 
-@rows_with_gradient.misconception("A text of one token has nothing to predict: no loss, and no gradient for any row.")
+@rows_with_gradient.misconception(
+    "You list rows for texts of one token. They have nothing to predict: no loss, and no gradient for any row."
+)
 def even_without_a_loss(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return list(range(vocabulary)) if tied else _by_autograd(tokens, vocabulary, tied)

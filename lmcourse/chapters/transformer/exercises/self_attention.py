@@ -268,7 +268,9 @@ def without_out(
     )
 
 
-@self_attention.misconception("`out` is (out, in), like every weight of nn.Linear: multiply by its transpose.")
+@self_attention.misconception(
+    "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by its transpose."
+)
 def out_not_transposed(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -285,7 +287,7 @@ def adds_the_stream(
 
 
 @self_attention.misconception(
-    "Your values are detached, so they get no gradient. The logits are right, but the model learns less."
+    "Your values are detached, so they get no gradient. The result is right, but the model learns less."
 )
 def values_detached(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
