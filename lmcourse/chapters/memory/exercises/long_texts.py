@@ -141,7 +141,7 @@ def one_head(D: int, A: int, E: int = 4, p: int = 2) -> int:
     "Your scores have two tensors. There is a third with a number for each head and pair: the mask, 1 byte each."
 )
 def scores_without_the_mask(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, pairs=2 * p - 1)
+    return _from(D, A, E, p, pairs=2 * p)
 
 
 @scores_take_over.misconception("The feed-forward layer is missing among the rest.")
