@@ -266,7 +266,7 @@ def percent(**run: Any) -> Shares:
     return {name: 100 * share for name, share in _shares(**run).items()}
 
 
-@four_shares.misconception("A share above 1 is impossible: raise ValueError, do not return it.")
+@four_shares.misconception("You return a share above 1, which is impossible. Raise ValueError.")
 def share_above_one(**run: Any) -> Shares:
     return _shares(**run, above_one=True)
 

@@ -92,7 +92,7 @@ def _checked(*run: float) -> float:
     return _mfu(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak)
 
 
-@mfu.misconception("A share above 1 is impossible: something was counted wrongly. Raise ValueError, do not return it.")
+@mfu.misconception("You return a share above 1, which is impossible: something was counted wrongly. Raise ValueError.")
 def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _share(step_flops, step_tokens, tokens_per_second, gpus, peak)
 

@@ -155,7 +155,7 @@ def width_divides(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Siz
     return {"states": 18 * N / T, "activations": L * B * S * ((10 + 24 / T) * D + 5 * A * S / T)}
 
 
-@tensor_parallel_bytes.misconception("Heads cannot be cut: if T does not divide A, raise a ValueError.")
+@tensor_parallel_bytes.misconception("You accept a T that does not divide A. Heads cannot be cut: raise a ValueError.")
 def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
     return _wrong_parallel(T, N, L, B, S, D, A) if A % T == 0 else {"states": 18 * N / T, "activations": 0.0}
 

@@ -186,9 +186,7 @@ def four_d_squared(config: Sizes) -> int:
     return _count(config | {"kv_heads": config["heads"]})
 
 
-@parameter_count.misconception(
-    "You count two matrices in a gated feed-forward layer. It has three: gate, value and down."
-)
+@parameter_count.misconception("You count two matrices in a gated feed-forward layer. It has three: gate, up and down.")
 def gate_forgotten(config: Sizes) -> int:
     return _count(config | {"gated": False})
 

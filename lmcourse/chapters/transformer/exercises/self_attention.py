@@ -196,7 +196,9 @@ def reshaped_at_once(
     return attend(rope(q, at, theta), rope(k, at, theta), v).reshape(b, s, -1) @ out.T  # type: ignore[no-any-return]
 
 
-@self_attention.misconception("You rotate nothing: without `rope`, attention cannot see the order of the tokens.")
+@self_attention.misconception(
+    "You rotate nothing. Without `rope`, a score does not depend on the positions of its two tokens."
+)
 def no_rope(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
