@@ -111,7 +111,10 @@ def in_sixteen_bits(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
 
 
-@gelu.misconception("You always return float32. Compute as you like, but return the dtype of x.")
+@gelu.misconception(
+    "Your result is float32, or only as precise as float32, whatever x is. Convert only 16-bit inputs to float32, "
+    "and return the dtype of x."
+)
 def always_float32(x: Tensor) -> Tensor:
     return _gelu(x).float()
 

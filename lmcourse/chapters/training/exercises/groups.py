@@ -125,7 +125,10 @@ def norms_by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) >= 2 and "norm" not in name], shapes)
 
 
-@decay_groups.misconception("You leave out names that contain the name of a norm. Only the whole name counts.")
+@decay_groups.misconception(
+    "You leave out names that contain the word `norm` or the name of a norm. A norm's parameter is one whose whole "
+    "name is in `norms`."
+)
 def names_within_names(shapes: Shapes, norms: list[str]) -> Groups:
     matrices = [name for name, shape in shapes.items() if len(shape) >= 2]
     return _by([name for name in matrices if not any(norm in name for norm in norms)], shapes)
