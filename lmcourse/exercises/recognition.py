@@ -44,8 +44,8 @@ class Recognised:
 
     @property
     def sentence(self) -> str:
-        """The sentence of the mistake; for two mistakes, "… Or this one: …"."""
-        return " Or this one: ".join(mistake.sentence for mistake in self.mistakes)
+        """The sentence of the mistake; for two mistakes, "… Or: …"."""
+        return " Or: ".join(mistake.sentence for mistake in self.mistakes)
 
     @property
     def besides(self) -> str:
@@ -102,6 +102,8 @@ def agree_on(trial: Trial, guess: Outcome) -> bool:
         return True
     if guess.failure or trial.outcome.failure or guess.changed != trial.outcome.changed:
         return False
+    if same_numbers(guess.value, trial.expected.value, trial.exercise.tolerance):
+        return False  # the mistake is wrong only in its type, and this answer has another one
     return same_numbers(guess.value, trial.outcome.value, trial.exercise.tolerance)
 
 

@@ -107,7 +107,7 @@ def test_two_mistakes_that_fit_equally_are_both_named() -> None:
         return x * x if len(x) > 1 else -x
 
     report = check_exercise(with_two(squares, cubes_of_one, cases=edge_cases()), answer)
-    assert report.mistake == "squares Or this one: cubes_of_one"
+    assert report.mistake == "squares Or: cubes_of_one"
     assert report.besides == "“one number” fails, too."
 
 

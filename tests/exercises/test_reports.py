@@ -75,7 +75,7 @@ def test_text_has_the_mistake_then_failures_then_passes() -> None:
     report = check_exercise(doubling(), without_sign)
     assert str(report).splitlines() == [
         "double   0 / 2 points",
-        "→ Your results fit this mistake: You forget the sign.",
+        "→ Your results fit a known mistake. You forget the sign.",
         "✗ a negative one",
         "    double(tensor([-3.]))",
         "    largest difference 12 at [0]: expected -6, yours 6",
