@@ -216,7 +216,7 @@ def result_times_itself(*args: Any) -> Gradients:
     return _blocks(*args, d_sum="result")
 
 
-@flash_backward.misconception("e^score overflows, and so does e^log_sum: subtract first, then exp.")
+@flash_backward.misconception("e^score overflows for large scores, and so does e^log_sum: subtract first, then exp.")
 def quotient_of_powers(*args: Any) -> Gradients:
     return _blocks(*args, weights="quotient")
 

@@ -160,7 +160,8 @@ def own_maximum_for_the_block(top: Tensor, total: Tensor, numerator: Tensor, sco
 
 
 @block_update.misconception(
-    "The old m is subtracted from the new scores. In the first block that is −∞, and later a larger score overflows."
+    "You subtract the old m from the new scores. Subtract the new m, as for the old sums: the old m is −∞ in the first "
+    "block, and later it may be too small."
 )
 def the_old_maximum_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     shrink, raised = (top - _highest(top, scores)).exp(), (scores - top).exp()

@@ -140,7 +140,8 @@ def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, p
 
 
 @attend_with_cache.misconception(
-    "A new token sees itself as well: add its key and value to the cache before it looks, not after."
+    "A new token sees itself as well: check the diagonal of your mask, or add its key and value to the cache before "
+    "it looks."
 )
 def itself_not_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)

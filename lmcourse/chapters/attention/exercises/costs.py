@@ -161,7 +161,7 @@ def wide_key_projections(*args: int, fused: bool = True) -> tuple[int, int]:
 
 
 @attention_flops_bytes.misconception(
-    "Sharing keys saves bytes, not FLOPs: every query head still multiplies its own queries with every key."
+    "Sharing keys does not make the scores cheaper: every query head still multiplies its own queries with every key."
 )
 def scores_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, scored_heads=args[5])

@@ -69,7 +69,9 @@ def _checked(s: int, t: int) -> Tensor:
     return torch.ones(s, t, dtype=torch.bool)
 
 
-@causal_mask.misconception("Your mask is upside down: the first token sees everything and the last only itself.")
+@causal_mask.misconception(
+    "Your mask is upside down: each query sees itself and the tokens after it, not those before it."
+)
 def upside_down(s: int, t: int) -> Tensor:
     return _checked(s, t).triu(t - s)
 

@@ -110,7 +110,9 @@ def _product(masks: list[Tensor]) -> Tensor:
     return ways
 
 
-@receptive_field.misconception("That is one layer. Every further layer lets a token see what its neighbours have seen.")
+@receptive_field.misconception(
+    "You count only what the top layer sees directly. Every other layer lets it see what its neighbours have seen."
+)
 def top_layer_only(masks: list[Tensor]) -> Tensor:
     return masks[-1].sum(dim=-1)
 
@@ -160,7 +162,8 @@ def columns_counted(masks: list[Tensor]) -> Tensor:
 
 
 @receptive_field.misconception(
-    "You add up the windows of the layers. They overlap by the token itself, so L layers reach L·(W − 1) + 1."
+    "You add up the windows of the layers. They overlap, at the token itself at least: follow the paths from layer to "
+    "layer."
 )
 def windows_added(masks: list[Tensor]) -> Tensor:
     total = torch.stack([mask.sum(dim=-1) for mask in masks]).sum(dim=0)

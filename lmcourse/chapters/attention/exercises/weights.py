@@ -111,9 +111,7 @@ def unscaled(q: Tensor, k: Tensor) -> Tensor:
     return _scores(q, k).softmax(dim=-1)
 
 
-@attention_weights.misconception(
-    "Your result is exactly what dividing by d gives. The spread of q·k is √d, so that is what brings it back to 1."
-)
+@attention_weights.misconception("You divide the scores by d. Their spread is √d: dividing by √d brings it back to 1.")
 def divided_by_d(q: Tensor, k: Tensor) -> Tensor:
     return _scores(q, k, 1 / q.shape[-1]).softmax(dim=-1)
 

@@ -240,7 +240,7 @@ def blocks_only(weights: Weights) -> Weights:
 
 
 @centre_writers.misconception(
-    "From block 10 on nothing is changed: you cut two characters off a name. `name.split('.')[0]` is its kind."
+    "From block 10 on nothing is changed: a block's number may have two digits. `name.split('.')[0]` is the kind."
 )
 def one_digit(weights: Weights) -> Weights:
     right = _projected(weights)

@@ -133,7 +133,7 @@ def _wrong(
     return (wide / root * scale.to(wide.dtype)).to(x.dtype)
 
 
-@rms_norm.misconception("You subtract the mean. This norm leaves the direction alone and changes the length only.")
+@rms_norm.misconception("You subtract the mean. RMSNorm subtracts nothing: it divides, and multiplies by the scale.")
 def subtracts_the_mean(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return _wrong(wide - wide.mean(-1, keepdim=True), scale, eps).to(x.dtype)

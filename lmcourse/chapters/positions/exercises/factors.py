@@ -168,7 +168,7 @@ def square(m: int, speed: float) -> complex:
 
 
 @position_factor.misconception(
-    "Your step is the speed itself, a real number below 1: its powers shrink. A step has the length 1."
+    "Your step is the speed itself, a real number: its powers shrink or grow. A step has the length 1."
 )
 def powers_of_the_speed(m: int, speed: float) -> complex:
     return speed**m

@@ -154,7 +154,7 @@ def odd_width_accepted(x: Tensor, positions: Tensor, base: float = BASE) -> Tens
     return torch.cat([turned_pairs(x[..., :-1], positions, base), x[..., -1:]], dim=-1)
 
 
-@rope.misconception("You turn the other way: (a, b) becomes (a cos − b sin, a sin + b cos).")
+@rope.misconception("You turn the other way. (a, b) should become (a cos − b sin, a sin + b cos).")
 def clockwise(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, -positions, base)
 

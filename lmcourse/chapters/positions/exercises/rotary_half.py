@@ -83,7 +83,7 @@ def neighbours_turned(x: Tensor, positions: Tensor, interleaved: bool = False) -
     return turned_pairs(x[..., evens_first(x.shape[-1])] if interleaved else x, positions)
 
 
-@rope_half.misconception("You turn the other way: the first half becomes first · cos − second · sin.")
+@rope_half.misconception("You turn the other way. The first half should become first · cos − second · sin.")
 def clockwise_halves(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     return _rope_half(x, -positions, interleaved)
 

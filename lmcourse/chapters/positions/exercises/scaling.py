@@ -247,7 +247,9 @@ def half_and_half(width: int, base: float, kind: str, factor: float, trained: in
     return _by_parts(width, base, factor, trained, lambda turns: 0.5 if 1 < turns < 4 else float(turns >= 4))
 
 
-@rope_speeds.misconception("By parts: you stop a pair that turns at most once. Divide its speed by the factor.")
+@rope_speeds.misconception(
+    "By parts: you keep a part of each speed and drop the rest, so slow pairs stop. Divide the rest by the factor."
+)
 def no_division_below_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
         return _speeds(width, base, kind, factor, trained)

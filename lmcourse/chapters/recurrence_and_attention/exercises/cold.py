@@ -156,7 +156,9 @@ def without_itself(scores: Tensor, share: float) -> float:
     return _by_halving(lambda t: 1 / max(float((-gaps / t).exp().sum()) - 1, 1e-300), share)
 
 
-@temperature_for.misconception("You find the temperature of the *worst* match.")
+@temperature_for.misconception(
+    "At your temperature the *worst* match has the weight 1 − share. The best match should have the weight `share`."
+)
 def of_the_worst(scores: Tensor, share: float) -> float:
     _refuse(scores, share)
     return _by_halving(lambda t: 1 - float(_weights(scores, t).min()), share)
@@ -203,9 +205,7 @@ def not_a_number(scores: Tensor, share: float) -> float:
     return _by_halving(weight, share)
 
 
-@temperature_for.misconception(
-    "The exponential of a score in the hundreds overflows. Subtract the largest score first."
-)
+@temperature_for.misconception("e^(score/T) overflows where score/T is above 709. Subtract the largest score first.")
 def overflows(scores: Tensor, share: float) -> float:
     _refuse(scores, share)
     return _by_halving(
@@ -230,7 +230,8 @@ def no_upper_end(scores: Tensor, share: float) -> float:
 
 
 @temperature_for.misconception(
-    "You reject weights that are too large. Reject 1/n or less as well: T would be infinite."
+    "You reject weights that are too large. Reject 1/n or less as well: for 1/n, T would be infinite, and for less "
+    "there is none."
 )
 def no_lower_end(scores: Tensor, share: float) -> float:
     if share >= 1 / int((scores == scores.max()).sum()):

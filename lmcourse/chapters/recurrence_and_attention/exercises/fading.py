@@ -137,7 +137,7 @@ def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 
 
 @gradient_at_lag.misconception(
-    "You use powers of the spectral radius. They are right only for many steps without tanh."
+    "You use powers of the spectral radius. They ignore the tanh, and show only the growth over many steps."
 )
 def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     radius = torch.linalg.eigvals(W_h).abs().max()

@@ -169,7 +169,7 @@ def from_the_wrong_side(
     return _predict(_states(tokens, E, W_h.T, W_e, b1, h0)[1:], U, b2)
 
 
-@rnn_probabilities.misconception("There is no tanh in your step. Without it the states only add up.")
+@rnn_probabilities.misconception("There is no tanh in your step. Without it every step is linear.")
 def no_tanh(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:

@@ -49,7 +49,7 @@ rnn_parameters = Exercise(
 )
 
 
-@rnn_parameters.misconception("E and h0 are missing. Both are learned, and E is large.")
+@rnn_parameters.misconception("E is missing, and so are d numbers, most often h0. Both are learned, and E is large.")
 def as_in_the_notes(v: int, e: int, d: int) -> int:
     return d * d + d * e + d + v * d + v
 
@@ -76,7 +76,9 @@ def matrices_only(v: int, e: int, d: int) -> int:
     return v * e + d * d + d * e + v * d
 
 
-@rnn_parameters.misconception("The biases b₁ and b₂ are missing: d and v numbers.")
+@rnn_parameters.misconception(
+    "d + v numbers are missing: most often the biases b₁ and b₂. h0 has d numbers, too, and all three are learned."
+)
 def without_biases(v: int, e: int, d: int) -> int:
     return _counted(v, e, d) - d - v
 

@@ -414,7 +414,8 @@ def nothing_changes(words: Words, times: list[int], counts: Counts, where: Where
 
 
 @merge_counted.misconception(
-    "You fail on a pair with the new token, which has no count yet. Start from 0: counts.get(each, 0)."
+    "You fail on a pair with the new token, which has no entry yet. Start its count from 0: counts.get(each, 0), and "
+    "its entry in `where` from an empty set."
 )
 def no_first_count(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     for number in sorted(where.get(pair, ())):

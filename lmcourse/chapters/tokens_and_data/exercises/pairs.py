@@ -187,7 +187,9 @@ def once_a_word(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in _zip(words, times) for pair in set(pairwise(word)))
 
 
-@count_pairs.misconception("When a count is missing, you silently leave out a word. Raise ValueError.")
+@count_pairs.misconception(
+    "You return counts even if there is a number too few or too many. Compare the two lengths, and raise ValueError."
+)
 def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
 
