@@ -132,7 +132,8 @@ def a_softmax_for_each_part(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, pas
 
 
 @attend_with_cache.misconception(
-    "You use no mask. That is right for one new token; with several, no token may see the ones after it."
+    "Your new tokens see tokens after them: the mask is missing, or one place too wide. For a single new token this "
+    "makes no difference."
 )
 def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)

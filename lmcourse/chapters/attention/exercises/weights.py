@@ -88,7 +88,7 @@ def times_root_d(q: Tensor, k: Tensor) -> Tensor:
 
 
 @attention_weights.misconception(
-    "`reshape` reads the keys' numbers in the same order. The last two axes of k have to be swapped: `k.mT`."
+    "`reshape` and `view` keep the keys' numbers in their order. The last two axes of k have to be swapped: `k.mT`."
 )
 def keys_reshaped(q: Tensor, k: Tensor) -> Tensor:
     b, h, t, d = k.shape

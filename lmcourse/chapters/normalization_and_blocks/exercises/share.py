@@ -198,7 +198,7 @@ def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
     return 1 / math.sqrt(2 * blocks * ratio**2)
 
 
-@embedding_share.misconception("You assume that every branch is as long as the stream. `ratio` gives its length.")
+@embedding_share.misconception("Your results belong to a ratio of 1. `ratio` gives the length of each branch.")
 def ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, 1.0)
 

@@ -147,7 +147,7 @@ def the_phase(m: int, speed: float) -> complex:
 
 
 @position_factor.misconception(
-    "Your factor at position 0 is not 1. Nothing has turned there yet: take m steps, not m + 1."
+    "Your factor at position 0 is not 1. Nothing has turned there yet: the angle must be 0 for m = 0."
 )
 def a_step_too_many(m: int, speed: float) -> complex:
     return cmath.exp(1j * (m + 1) * speed)

@@ -101,8 +101,8 @@ def going_up(heads: int) -> Tensor:
 
 
 @alibi_slopes.misconception(
-    "You take the second, fourth, … slope of the larger series. Your heads have those already: take the first, third, "
-    "… slope."
+    "The slopes that you add are in your list already: they are the second, fourth, … of the larger series. Take the "
+    "first, third, … slope."
 )
 def the_ones_that_are_there(heads: int) -> Tensor:
     return _between(heads, _next(heads)[1::2])

@@ -113,7 +113,7 @@ def just_reaching_refused(kind: str, n: int, layers: int = 1, window: int = 0) -
     return steps, moves
 
 
-@waiting.misconception("You count one layer. The last state of the top layer comes L − 1 steps later.")
+@waiting.misconception("Your steps are those of one layer. The last state of the top layer comes L − 1 steps later.")
 def layers_for_nothing(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n if kind == "rnn" else steps, moves
