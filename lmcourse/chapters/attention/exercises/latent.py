@@ -116,7 +116,7 @@ def heads_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
 
 
 @absorbed_scores.misconception(
-    "You reshape where you should transpose. `reshape` reads the same numbers in another order; `.mT` swaps the axes."
+    "You reshape where you should transpose. `reshape` keeps the numbers in their order; `.mT` swaps the axes."
 )
 def latent_reshaped(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return (q @ w_uk) @ latent.reshape(*latent.shape[:-2], latent.shape[-1], latent.shape[-2])

@@ -92,7 +92,9 @@ def _known(tokens: list[int], merges: list[Pair]) -> list[bytes]:
     return [pieces[token] for token in tokens]
 
 
-@decode.misconception("You decode each token by itself. A letter may be spread over two: join the bytes first.")
+@decode.misconception(
+    "You decode each token by itself, or as ASCII. One letter may be in two tokens: join all bytes, then decode UTF-8."
+)
 def token_by_token(tokens: list[int], merges: list[Pair]) -> str:
     return "".join(piece.decode(errors="replace") for piece in _known(tokens, merges))
 
