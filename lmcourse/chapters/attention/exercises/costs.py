@@ -237,7 +237,7 @@ def no_output_projection(*args: int, fused: bool = True) -> tuple[int, int]:
 
 
 @attention_flops_bytes.misconception(
-    "A score matrix in memory moves twice: it is written by one kernel and read by the next."
+    "You count half of what the score matrix moves. One kernel writes it and the next reads it, for every query head."
 )
 def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, score_moves=1)
