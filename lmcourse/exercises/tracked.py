@@ -54,7 +54,7 @@ class Inputs:
         return value
 
     def changed(self, answer: object) -> tuple[str, ...]:
-        """Return the names of inputs that were changed."""
+        """Return the names of inputs that were changed, without those that a script returns as a result anyway."""
         old_args, old_kwargs = self._case.plain_inputs
         found = [
             name
@@ -62,7 +62,8 @@ class Inputs:
             if not same(old, new)
         ]
         found += [f"input `{name}`" for name, old in old_kwargs.items() if not same(old, self.kwargs[name])]
-        found += [label for label, value, old in self._made if not _still(value, old)]
+        returned = {f"`{line}`" for line in self._case.expressions}
+        found += [label for label, value, old in self._made if label not in returned and not _still(value, old)]
         return tuple(found)
 
     def within(self, result: object, answer: object) -> tuple[str, ...]:

@@ -20,7 +20,11 @@ def raises(evidence: Evidence) -> str:
 
 
 def _raised_on_purpose(failure: Failure) -> bool:
-    return bool(re.match(r"(.*:\s*)?(raise|assert)\b", failure.line))
+    """Return True if a line is a `raise` or an `assert`; after a condition in the same line, only if the message is the
+    learner's own, because the condition can fail as well."""
+    if found := re.match(r"(.*:\s*)?(raise|assert)\b(.*)", failure.line):
+        return not found[1] or failure.message in found[3]
+    return False
 
 
 def not_refused(evidence: Evidence) -> str:
@@ -93,7 +97,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         ("IndexError: ", "is out of bounds", "index out of range"),
         "An index is out of range.",
     ),
-    (("KeyError: ",), "The dict has no such key."),
+    (("KeyError: ",), "The dict or set there does not hold that key."),
     (("ZeroDivisionError", "modulo by zero"), "The line divides by something that is 0 there."),
     (
         ("math domain", "math range", "Numerical result out of range", "int too large", "cannot convert float"),
