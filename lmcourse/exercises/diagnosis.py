@@ -148,7 +148,8 @@ def _by_names(trials: Sequence[Trial], failing: Sequence[Trial], others: Collect
     among = "Of the public cases, only" if others else "Only"
     if len(failing) == 1:
         return f"{among} {names(failing)} fails{simple_ratio(failing[0])}."
-    return f"{among} {names(failing)} fail."
+    several = "cases of " if len({trial.case.name for trial in failing}) < len(failing) else ""
+    return f"{among} {several}{names(failing)} fail."
 
 
 def simple_ratio(trial: Trial) -> str:

@@ -35,6 +35,11 @@ def misusing(*changed: str) -> Trial:
     return Trial(doubling(), case("a case", 1.0), False, Outcome(2.0, changed=changed), Outcome(2.0))
 
 
+def not_new() -> Trial:
+    """Return a trial whose result is an input although it must be new."""
+    return Trial(doubling(new=True), case("a case", 1.0), False, Outcome(2.0, shared=("input `x`",)), Outcome(2.0))
+
+
 def evidence(*failing: Trial, passing: tuple[Trial, ...] = ()) -> Evidence:
     return Evidence(doubling(), failing, passing)
 
@@ -176,6 +181,11 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         numbers((1.0, raised("ValueError", "no", line="raise ValueError"))),
         "a `raise` or an `assert` of your own",
     ),
+    (
+        exceptions.raises,
+        numbers((1.0, raised("ValueError", "max() arg is an empty sequence", line="if max(x) > 2: raise ValueError"))),
+        "Something in the line is empty.",
+    ),
     (exceptions.raises, numbers((1.0, raised("StrangeError"))), ""),
     (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "In “a case” `ValueError` must be raised, but your"),
@@ -201,7 +211,12 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         evidence(misusing("input `x`"), misusing("input `x`", "`w`")),
         "It changes input `x` in place: work on a copy.",
     ),
-    (features.input_misused, evidence(misusing("input `x`"), misusing("`w`")), ""),
+    (
+        features.input_misused,
+        evidence(misusing("input `x`"), misusing("`w`")),
+        "It changes an input in place: work on a copy.",
+    ),
+    (features.input_misused, evidence(misusing("input `x`"), not_new()), ""),
     (
         features.one_part_wrong,
         numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
@@ -262,6 +277,8 @@ def test_failing_cases_are_named_if_no_detector_matches() -> None:
     assert check_exercise(exercise, answer).diagnosis == "Only “three numbers” fails."
     assert check_exercise(exercise, answer, hidden=True).diagnosis == "Of the public cases, only “three numbers” fails."
     assert check_exercise(exercise, lambda x: x**3 + 1).diagnosis == ""
+    twins = doubling(hidden_cases=lambda random: [three, three])
+    assert check_exercise(twins, answer, hidden=True).diagnosis == "Only cases of “three numbers” fail."
 
 
 @pytest.mark.parametrize(

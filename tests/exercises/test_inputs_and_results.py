@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises import case
+from lmcourse.exercises.cases import script
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import NotPlainError, Special, copy_input, format_value, same, to_plain
@@ -73,6 +74,12 @@ def test_an_object_put_into_an_input_counts_as_a_change() -> None:
 def test_unchanged_inputs_are_not_reported() -> None:
     nan = torch.tensor([math.nan, -0.0])
     assert outcome_of(lambda x, y, z: x.clone().add_(1), nan, [math.nan, {"a": None}], 3).changed == ()
+
+
+def test_a_value_that_a_script_returns_is_compared_once() -> None:
+    lines = "log = []\ncall(log.append)\n"
+    calls = [run_case(lambda act: act(1), script("a case", lines + end), name="call") for end in ("", "log")]
+    assert [outcome.changed for outcome in calls] == [("`log`",), ()]
 
 
 def test_an_input_keeps_requires_grad_and_strides() -> None:

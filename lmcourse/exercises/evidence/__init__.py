@@ -179,7 +179,7 @@ def distinct(x: Tensor) -> int:
 
 def names(trials: Sequence[Trial]) -> str:
     """Return the names of some cases, such as "“one head” and “six heads”", or their number if there are many."""
-    quoted = [f"“{trial.case.name}”" for trial in trials]
+    quoted = [*dict.fromkeys(f"“{trial.case.name}”" for trial in trials)]
     if len(quoted) > MAX_NAMES:
-        return f"{len(quoted)} of the cases that fail"
+        return f"{len(trials)} of the cases that fail"
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -10,7 +10,10 @@ from lmcourse.exercises.values import format_value, same
 def input_misused(evidence: Evidence) -> str:
     """Detect that an input is changed in place, or returned where a new result is needed."""
     [said, *others] = {misused(trial.exercise, trial.expected, trial.outcome) for trial in evidence.failing}
-    return "" if others else f"{said[0].upper()}{said[1:]}."
+    if others:
+        changes = all(each.startswith("it changes ") for each in (said, *others))
+        return "It changes an input in place: work on a copy." if changes else ""
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def same_result_for_all(evidence: Evidence) -> str:
