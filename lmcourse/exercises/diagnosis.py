@@ -127,7 +127,7 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
             return sentence
         if sentence := _first(detectors, evidence):
             whole = (alone and not others) or names(of_kind) in sentence
-            return sentence if whole else f"In {_where(of_kind, others)}: {sentence}"
+            return sentence if whole else f"In {_where(of_kind, others)}: {sentence[0].lower()}{sentence[1:]}"
     return ""
 
 
@@ -196,7 +196,7 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     ),
     (lambda ratio: _is_power_of_ten(ratio), "Only a power of ten is wrong."),
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
-    (lambda ratio: abs(ratio - 1) < 5e-3, "Close: it is off by less than half a percent."),
+    (lambda ratio: abs(ratio - 1) < 5e-3, "It is off by less than half a percent."),
 )
 
 

@@ -94,7 +94,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
         "'few' is False where it should be True.",
     ),
     (relations.truth_reversed, numbers((ROWS > 5, changed(ROWS > 5, 0, to=1).logical_xor(ROWS > 10))), ""),
-    (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "no number is off by more than 0.2 %."),
+    (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "No number is off by more than 0.2 %."),
     (relations.nearly_right, numbers((ROWS, ROWS.float().double() * (1 + 5e-8))), "which is the precision of float32."),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.02)), ""),
     (relations.nearly_right, numbers((torch.zeros(2), torch.tensor([1e-3, 1e-3]))), ""),
@@ -251,7 +251,7 @@ def test_an_explanation_of_some_cases_names_them() -> None:
         return 6 * x
 
     told = check_exercise(doubling(), answer).diagnosis
-    assert told == "In “two numbers”: Every number that differs is 3 times the expected one."
+    assert told == "In “two numbers”: every number that differs is 3 times the expected one."
 
 
 def test_a_sentence_on_public_cases_names_them_if_hidden_ones_fail() -> None:
@@ -262,7 +262,7 @@ def test_a_sentence_on_public_cases_names_them_if_hidden_ones_fail() -> None:
 
     sentence = "Every number that differs is 3 times the expected one."
     assert check_exercise(exercise, answer).diagnosis == sentence
-    assert check_exercise(exercise, answer, hidden=True).diagnosis.endswith(f"”: {sentence}")
+    assert check_exercise(exercise, answer, hidden=True).diagnosis.endswith(f"”: {sentence.replace('E', 'e')}")
 
 
 def test_failing_cases_are_named_if_no_detector_matches() -> None:
@@ -336,7 +336,7 @@ def test_a_script_report_names_the_wrong_line() -> None:
         (2304 * 1.024**2, "It is off by the ratio of a power of 1,000"),
         (2.304, "Only a power of ten is wrong"),
         (1152, "It is off by a factor of two."),
-        (2300.0, "Close: it is off by less than half a percent."),
+        (2300.0, "It is off by less than half a percent."),
         (None, "Nothing here yet: replace None."),
         (3000, ""),
         ("2304", ""),

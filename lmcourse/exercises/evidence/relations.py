@@ -116,7 +116,7 @@ def nearly_right(evidence: Evidence) -> str:
     # rounded up, so that the printed number is an upper limit
     largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale
     single = ", which is the precision of float32" if 1e-8 < float(error.max()) < FLOAT32 else ""
-    return f"Close: no number is off by more than {largest:.1g} %{single}."
+    return f"No number is off by more than {largest:.1g} %{single}."
 
 
 FLOAT32 = 2.0**-22

@@ -132,6 +132,27 @@ def a_softmax_for_each_part(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, pas
 
 
 @attend_with_cache.misconception(
+    "You take one softmax over the cache and another over the new tokens, and average. One softmax over all keys "
+    "divides a query's attention among them."
+)
+def two_softmaxes_averaged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    new = _attend(q, k, v)
+    if past_k.shape[2]:
+        new = (new + F.scaled_dot_product_attention(q, past_k, past_v)) / 2
+    return new, *_grown(k, v, past_k, past_v)
+
+
+@attend_with_cache.misconception(
+    "A new token sees the cache and itself, but not the new tokens before it. It sees those, too."
+)
+def new_tokens_before_hidden(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    s, m = k.shape[2], past_k.shape[2]
+    mask = torch.cat([torch.ones(s, m, dtype=torch.bool), torch.eye(s, dtype=torch.bool)], dim=1)
+    return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask), keys, values
+
+
+@attend_with_cache.misconception(
     "Your new tokens see tokens after them: the mask is missing, or one place too wide. For a single new token this "
     "makes no difference."
 )

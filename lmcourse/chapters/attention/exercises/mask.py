@@ -116,7 +116,7 @@ def always_square(s: int, t: int) -> Tensor:
 
 
 @causal_mask.misconception(
-    "With no query, your mask has a row for every token: a slice [-s:] of the last s rows begins at [0:] for s = 0."
+    "With no query, your mask has a row for every token: for s = 0 the slice [-s:] is [0:], all rows."
 )
 def the_last_rows_from_minus_s(s: int, t: int) -> Tensor:
     _checked(s, t)

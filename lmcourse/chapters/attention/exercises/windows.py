@@ -127,11 +127,24 @@ def queries_at_the_start(s: int, t: int, window: int) -> Tensor:
 
 
 @sliding_window_mask.misconception(
-    "You forget t − s at the far edge of the window. With fewer queries than keys it is too long by t − s tokens."
+    "You forget t − s at the far edge of the window. With fewer queries than keys it reaches up to t − s tokens too "
+    "far back."
 )
 def far_edge_without_the_offset(s: int, t: int, window: int) -> Tensor:
     distance = _distance(s, t, window)
     return (distance >= 0) & (distance - (t - s) < window)
+
+
+@sliding_window_mask.misconception(
+    "Near the beginning your rows are empty: a slice that starts below 0 counts from the end. Start it at max(0, …)."
+)
+def slice_below_zero(s: int, t: int, window: int) -> Tensor:
+    if window < 1:
+        raise ValueError
+    mask = torch.zeros(s, t, dtype=torch.bool)
+    for row, query in enumerate(range(t - s, t)):
+        mask[row, query - window + 1 : query + 1] = True
+    return mask
 
 
 @sliding_window_mask.misconception("A window below 1 does not even hold the token itself: raise a ValueError.")

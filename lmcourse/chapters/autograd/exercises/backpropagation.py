@@ -154,7 +154,7 @@ def without_a_seed(end: Any) -> None:
 
 @backpropagate.misconception(
     "You walk back level by level, and a node passes on its gradient when it is first reached. What arrives later, by "
-    "a longer way, is lost: put the nodes in order first."
+    "a longer way, is not passed on: put the nodes in order first."
 )
 def at_the_first_visit(end: Any) -> None:
     end.grad = 1.0

@@ -188,7 +188,7 @@ def without_a_seed(graph: Graph, end: str) -> Grads:
 
 @backward_sweep.misconception(
     "You visit nodes by distance from the end, and a node passes on its gradient at the first visit. What reaches it "
-    "later, by a longer way, is lost: wait until it is complete."
+    "later, by a longer way, is not passed on: wait until it is complete."
 )
 def at_the_first_visit(graph: Graph, end: str) -> Grads:
     return _sweep_in_order(graph, end, _first_visits(graph, end))
@@ -288,8 +288,8 @@ def replaced(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "A node passes on its gradient as soon as you take it from the stack. What other nodes send it afterwards is lost: "
-    "wait until it is complete."
+    "A node passes on its gradient as soon as you take it from the stack. What other nodes send it later is not passed "
+    "on: wait until it is complete."
 )
 def from_the_stack_at_once(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}

@@ -158,7 +158,7 @@ def per_text(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * (tokens.shape[1] - 1)
 
 
-@next_token_loss.misconception("You divide by the number of tokens. Each text has one prediction fewer.")
+@next_token_loss.misconception("You divide by the number of tokens. Each text has one prediction fewer than tokens.")
 def divided_by_tokens(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * (tokens.shape[1] - 1) / tokens.shape[1]
 

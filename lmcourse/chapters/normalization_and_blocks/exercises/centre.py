@@ -289,6 +289,12 @@ def global_mean(weights: Weights) -> Weights:
     return {name: w - w.mean() if _kind(name) in (*ROWS, *COLUMNS) else w for name, w in weights.items()}
 
 
+@centre_writers.misconception("You subtract one mean of the whole table. Each vector that is written has its own mean.")
+def a_mean_of_the_table(weights: Weights) -> Weights:
+    tables = {name: w - w.mean() for name, w in weights.items() if _kind(name) in ROWS}
+    return _projected(weights) | tables
+
+
 @centre_writers.misconception("You change the lengths. Only subtract the mean: RMSNorm removes the length.")
 def divided_too(weights: Weights) -> Weights:
     right = _projected(weights)

@@ -182,8 +182,8 @@ class RateInside(MomentumRule):
 
 
 @Momentum.misconception(
-    "`nesterov=True` changes nothing. With Nesterov the stored parameter is y, which is ahead of x by a fraction of a "
-    "step."
+    "`nesterov=True` changes nothing: g plus β times the *old* b is the new b. With Nesterov the parameter moves by g "
+    "plus β times the *new* b."
 )
 class NoLookAhead(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:

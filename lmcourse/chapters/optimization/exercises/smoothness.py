@@ -158,7 +158,8 @@ def hundred_steps(X: Tensor) -> float:
 
 
 @smoothness.misconception(
-    "Ten steps of power iteration are too few: nearly steep directions are still mixed in. Ask for eigenvalues."
+    "Ten steps of power iteration are too few: directions that are nearly as steep are still mixed in. Ask for "
+    "eigenvalues."
 )
 def ten_steps(X: Tensor) -> float:
     v = torch.ones_like(X[0])

@@ -152,7 +152,10 @@ def halves_exchanged(offset: Tensor, bidirectional: bool, buckets: int = 32, max
     return _t5(-offset if bidirectional else offset, bidirectional, buckets, max_distance)
 
 
-@t5_bucket.misconception("In a decoder no key is ahead: every positive offset belongs to bucket 0.")
+@t5_bucket.misconception(
+    "You give keys ahead the buckets of those behind. In a decoder no key is ahead: every positive offset belongs to "
+    "bucket 0."
+)
 def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="future")
 

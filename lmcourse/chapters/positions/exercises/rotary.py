@@ -170,7 +170,7 @@ def one_speed(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned(x, angles(positions, x.shape[-1], 1.0))
 
 
-@rope.misconception("Your exponent is i/d. Pair i turns at base^(−2i/d).")
+@rope.misconception("Your exponent is −i/d. Pair i turns at base^(−2i/d).")
 def half_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, positions, base**0.5)
 

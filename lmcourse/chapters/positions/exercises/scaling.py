@@ -294,7 +294,7 @@ def exponent_of_half_the_width(width: int, base: float, kind: str, factor: float
     return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
 
 
-@rope_speeds.misconception("Your exponent is i/d. Pair i turns at base^(−2i/d).")
+@rope_speeds.misconception("Your exponent is −i/d. Pair i turns at base^(−2i/d).")
 def half_an_exponent(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     return _speeds(width, math.sqrt(base), kind, factor, trained)
 

@@ -116,7 +116,7 @@ def cosines_only(k: int, d: int) -> Tensor:
     return _shift_matrix(k, d).diag().diag()
 
 
-@shift_matrix.misconception("Your exponent is i/d. Pair i has the frequency 10000^(−2i/d).")
+@shift_matrix.misconception("Your exponent is −i/d. Pair i has the frequency 10000^(−2i/d).")
 def exponent_halved(k: int, d: int) -> Tensor:
     return _blocks(k * angles(torch.tensor(1), d, base=100.0))
 

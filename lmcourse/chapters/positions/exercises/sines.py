@@ -96,7 +96,7 @@ def cosine_first(positions: Tensor, d: int) -> Tensor:
     return _pairs(angles(positions, d), sine_first=False)
 
 
-@sinusoidal.misconception("Your exponent is i/d: then pair d/2 would turn by 1/100. It must turn by 1/10000.")
+@sinusoidal.misconception("Your exponent is −i/d: then pair d/2 would turn by 1/100. It must turn by 1/10000.")
 def half_the_exponent(positions: Tensor, d: int) -> Tensor:
     return _pairs(angles(positions, d, base=100.0))
 

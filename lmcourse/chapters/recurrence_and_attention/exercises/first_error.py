@@ -80,6 +80,7 @@ after_the_first_error = Exercise(
         case("wrong from the start", [7, 2, 3, 8, 5], [7, 2, 2, 8, 5], [1, 2, 3, 4, 5]),
         case("never wrong", [1, 2, 3], [1, 2, 3], [1, 2, 3]),
         edge(case("wrong at the end", [1, 2, 9], [1, 2, 9], [1, 2, 3])),
+        case("a word that comes twice", [3, 5, 4, 6], [3, 5, 4, 7], [3, 5, 3, 6]),
         case("never right again", [5, 6, 7, 8], [5, 6, 7, 8], [1, 2, 3, 4]),
     ],
     hidden_cases=_hidden,
@@ -143,6 +144,24 @@ def after_the_last(forced: list[int], free: list[int], gold: list[int]) -> list[
 def where_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     first = _first(free, forced)
     return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) else None
+
+
+@after_the_first_error.misconception(
+    "You count from the place where the two runs part. The first error is earlier: they make it together."
+)
+def after_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, forced)
+    return _shares([forced, free], gold, range(first + 1, len(gold))) if first < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception(
+    "You look for the wrong word by its value, and find an earlier place where it stands, too. Keep the error's index."
+)
+def by_value(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, gold)
+    if first >= len(gold) - 1:
+        return None
+    return _shares([forced, free], gold, range(gold.index(gold[first]) + 1, len(gold)))
 
 
 @after_the_first_error.misconception("You compare the runs with each other. Compare each with the right text, gold.")

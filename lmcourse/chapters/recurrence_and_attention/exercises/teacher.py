@@ -98,6 +98,13 @@ def rows_moved(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:1], start), target[:-1]])
 
 
+@teacher_inputs.misconception("You shift rows, not words: time is the second axis.")
+def rows_rolled(target: Tensor, start: int) -> Tensor:
+    read = target.roll(1, dims=0)
+    read[:, 0] = start
+    return read
+
+
 @teacher_inputs.misconception("Your tokens are int64, whatever comes in. Return the dtype of `target`.")
 def always_int64(target: Tensor, start: int) -> Tensor:
     return _row_by_row(target, start).long()

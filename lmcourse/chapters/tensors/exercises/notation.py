@@ -122,7 +122,9 @@ def gated_summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gated=x @ w)
 
 
-@index_notation.misconception("In `gram` you keep b. It is only on the right, so it is summed, and so is s.")
+@index_notation.misconception(
+    "In `gram` you keep b. In the formula b and s are only on the right of =, so both are summed."
+)
 def a_gram_for_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=torch.einsum("bse,bsf->bef", x, x))
 
