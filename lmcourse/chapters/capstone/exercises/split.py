@@ -80,7 +80,9 @@ def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split
     return _best(A, B, a, b, 6 * flops)
 
 
-@best_split.misconception("The exponents are swapped: the faster a term falls, the less of the budget it needs.")
+@best_split.misconception(
+    "The exponents are swapped: the faster a term falls, the more slowly its number grows with the budget."
+)
 def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))
     return size, flops / 6 / size

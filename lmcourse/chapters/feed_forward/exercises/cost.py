@@ -84,8 +84,8 @@ def average_of_ratios(kernels: Kernels, bytes_each: int) -> float:
 
 
 @elementwise_intensity.misconception(
-    "You count one read and one write for all kernels together, as if they were fused. Between two kernels every "
-    "number goes to memory and back."
+    "You count only what the first kernel reads and the last one writes, as if they were fused. Between two kernels "
+    "every number goes to memory and back."
 )
 def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / ((kernels[0][1] + kernels[-1][2]) * bytes_each)
@@ -121,6 +121,13 @@ def the_smallest(kernels: Kernels, bytes_each: int) -> float:
 @elementwise_intensity.misconception("You add up the intensities. Add up the work, and divide by all bytes once.")
 def sum_of_ratios(kernels: Kernels, bytes_each: int) -> float:
     return sum(_intensity([kernel], bytes_each) for kernel in kernels)
+
+
+@elementwise_intensity.misconception(
+    "You multiply only the reads by bytes_each. Every number that is written takes as many bytes."
+)
+def reads_in_bytes(kernels: Kernels, bytes_each: int) -> float:
+    return sum(k[0] for k in kernels) / sum(k[1] * bytes_each + k[2] for k in kernels)
 
 
 @elementwise_intensity.misconception("You count only what is written. What a kernel reads comes from memory, too.")

@@ -87,7 +87,7 @@ def shared_forgotten(d_model: int, width: int, experts: int, k: int, shared: int
     return _counts(d_model, width, experts, k)
 
 
-@moe_counts.misconception("Your tokens use only k experts. They also use the shared experts: k + shared.")
+@moe_counts.misconception("Your tokens use only k experts. They should also use the shared experts: k + shared.")
 def shared_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, k)[1:]]
 
@@ -125,6 +125,13 @@ def with_backward(d_model: int, width: int, experts: int, k: int, shared: int = 
 def router_with_k_columns(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, flops = _counts(d_model, width, experts, k, shared)
     return [whole - d_model * (experts - k), used - d_model * (experts - k), flops - 2 * d_model * (experts - k)]
+
+
+@moe_counts.misconception(
+    "You count the shared experts among `experts`. They come on top, and the router scores all `experts`."
+)
+def shared_included(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    return _counts(d_model, width, experts - shared, k, shared)
 
 
 @moe_counts.misconception("Your tokens use one expert, not k.")

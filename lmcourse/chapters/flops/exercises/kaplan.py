@@ -76,7 +76,9 @@ def exact_mean(*sizes: int) -> list[int]:
     return _changed(sizes, flops=_mask(sizes) / sizes[4])
 
 
-@kaplan_total.misconception("You count one product per pair. A score takes 2 · d_attn FLOPs, and so does its value.")
+@kaplan_total.misconception(
+    "You count one product per pair. A score takes 2 · d_attn FLOPs, and its product with a value takes as many."
+)
 def scores_without_values(*sizes: int) -> list[int]:
     return _changed(sizes, flops=-_mask(sizes) / 2)
 

@@ -156,8 +156,7 @@ def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[flo
 
 
 @what_helps.misconception(
-    "You halve the longer of the two times, all of it. With twice the peak, moving the bytes takes as long as before "
-    "and becomes the limit."
+    "You halve the longer of the two times, all of it. The other time stays as it is, and may then be the longer one."
 )
 def no_other_limit(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:

@@ -183,7 +183,7 @@ def percent(lengths: list[int], page: int) -> tuple[float, float]:
     return taken, 100 * used
 
 
-@pages.misconception("You average the fractions of the texts. A long text counts for more than a short one.")
+@pages.misconception("You average the fractions of the texts. A text with more pages should count for more.")
 def averaged(lengths: list[int], page: int) -> tuple[float, float]:
     taken, _ = _token_by_token(lengths, page)
     shares = [n / (page * -(-n // page)) for n in lengths if n]

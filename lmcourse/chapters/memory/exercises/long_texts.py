@@ -117,6 +117,11 @@ def no_masks(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _from(D, A, E, p, masks=0, pairs=2 * p)
 
 
+@scores_take_over.misconception("Your masks take p bytes a number. A mask takes one byte, whatever p is.")
+def masks_of_p_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _from(D, A, E, p, masks=2 * p, pairs=3 * p)
+
+
 @scores_take_over.misconception("You always use 34·D / (5·A). It is right only for p = 2 and E = 4.")
 def always_16_bits(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A)

@@ -54,7 +54,6 @@ def _hidden(random: Random) -> list[Case]:
         _ask("one worker", fixed, 1, 3, 0.5, 0.5),
         _ask("one weight each", fixed, 3, 1, 0.25, 0.5),
         _ask("a rate of zero", fixed, 2, 2, 0.0, 0.5),
-        _ask("no momentum", fixed, 2, 3, 0.5, 0.0),
         _twice("two steps", fixed, 3, 2),
         _ask("other numbers", random, 3, random.randint(2, 4), 0.125, 0.9),
     ]
@@ -71,6 +70,7 @@ sharded_step = Exercise(
         _ask("two workers, with momentum", Random(2), 2, 2, 0.25, 0.5),
         _ask("three workers", Random(3), 3, 2, 0.5, 0.25),
         _twice("two steps", Random(4), 2, 3),
+        _ask("no momentum", Random(5), 2, 3, 0.5, 0.0),
     ],
     hidden_cases=_hidden,
     hints=[

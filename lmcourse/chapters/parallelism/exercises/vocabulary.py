@@ -171,8 +171,8 @@ def one_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> fl
 
 
 @vocabulary_parallel_loss.misconception(
-    "You subtract each worker's own maximum, from its target's logit as well. Their sums cannot be added: subtract the "
-    "maximum of all workers, all_reduce(…, op='max')."
+    "You subtract each worker's own maximum, from its target's logit as well. Sums of exponentials with different "
+    "maxima cannot be added: subtract the maximum of all workers, all_reduce(…, op='max')."
 )
 def local_maximum_everywhere(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()

@@ -98,8 +98,7 @@ def early(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) ->
 
 
 @wsd_factor.misconception(
-    "Your last step has the floor as its rate, so with a floor of 0 it does nothing. Only the step *after* it reaches "
-    "the floor."
+    "Your decay reaches the floor one step too early. Only the step *after* the last one has the floor as its rate."
 )
 def reaches_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, decay, floor, last=1, span=-1)

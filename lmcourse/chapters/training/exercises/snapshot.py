@@ -224,8 +224,8 @@ class Held:
 
 
 @Snapshot.misconception(
-    "You keep the tensors *themselves*, and the run continues to train them: copy both state_dict()s when you take the "
-    "snapshot."
+    "You keep the tensors *themselves*, and the run continues to train them: copy the state_dict()s of model and "
+    "optimizer when you take the snapshot."
 )
 class NotCopied(Held):
     pass

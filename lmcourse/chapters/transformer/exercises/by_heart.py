@@ -288,8 +288,8 @@ def _trained(given: Sequence[Any], optimizer: Any, zero: bool = True) -> tuple[l
 
 
 @by_heart.misconception(
-    "You never clear the gradients, and `backward` adds to them. So each step also follows all the old ones: call "
-    "`zero_grad`."
+    "You never clear the gradients, and `backward` adds to them. So each step also follows the gradients of all steps "
+    "before: call `zero_grad`."
 )
 def no_zero_grad(*given: Any) -> list[float]:
     return _trained(given, torch.optim.AdamW, zero=False)[0]
