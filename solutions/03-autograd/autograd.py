@@ -147,7 +147,7 @@ figures.GraphPlayer("linear regression")
 # ### Exercise 1 · By hand, once  (2 points · 6 min · ●)
 #
 # For $u = w_1 x$, $\hat y = w_0 + u$, $z = \hat y - y$, $L = z^2$, return the gradient of $L$ with respect to `z`, `y_hat`, `u`, `w0` and
-# `w1`, as a dictionary with these names.
+# `w1`, as a dictionary with these names. Without autograd.
 
 
 # %% exercise="linear_regression_grads"

@@ -27,7 +27,7 @@ def _stall_cases(random: Random) -> list[Case]:
         case("subnormal increments", 3 * 2.0**-24, *widths("fp16")),
         case("other formats", 0.375, *widths("e5m2")),
         case("other formats", 48.0, 6, 5),
-        case("other formats", 1.0, 8, 9),
+        case("other formats", 1.0, 8, 13),
         *(case("other increments", value, 5, 10) for value in exact),
         *(case("powers of two", value, *widths("bf16")) for value in powers),
     ]
