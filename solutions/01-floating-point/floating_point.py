@@ -583,14 +583,8 @@ for dtype in (torch.bfloat16, torch.float16, torch.float32):
     print(f"{dtype!s:15}  1000 × 0.01 = {total.item():.4f}")
 
 # %% [markdown]
-# Walk it through. At $s = 4$ the gap in bf16 is $2^{2-7} = 1/32$. Adding 0.01 moves the sum by less than half of that, so it rounds
-# back to 4. The next addition finds the same 4. Forever.
-#
-# A sum does not stall because its parts are small. It stalls because they are small *compared to the sum*: as soon as
-#
-# $$\text{increment} \le \tfrac{1}{2}\,\text{ulp}(s).$$
-#
-# On a tie, the even neighbour wins; a sum that has just reached a power of two has a fraction of all zeros, so it is even, and stays.
+# Does every sum stop at 4? Move the increment. Where do the sums of bf16 stop, and what do these numbers have in common? How large is the increment
+# there, measured in gaps (Exercise 4)?
 
 # %%
 explore(figures.running_sums, increment=Log(0.001, 1.0, 10), count=(100, 2000, 100))
@@ -616,6 +610,15 @@ check(stall_point, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# Walk it through. At $s = 4$ the gap in bf16 is $2^{2-7} = 1/32$. Adding 0.01 moves the sum by less than half of that, so it rounds
+# back to 4. The next addition finds the same 4. Forever.
+#
+# A sum does not stall because its parts are small. It stalls because they are small *compared to the sum*: as soon as
+#
+# $$\text{increment} \le \tfrac{1}{2}\,\text{ulp}(s).$$
+#
+# On a tie, the even neighbour wins; a sum that has just reached a power of two has a fraction of all zeros, so it is even, and stays.
+#
 # ### Let chance round
 #
 # There is another way out. Round up or down *by chance*, to the nearer number more often: 4.01 is about a third of the way from 4 to $4 + 1/32$, so it

@@ -16,6 +16,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "01": [
         ("significant_digits", "Move the slider and watch", ({"digits": ALL},)),
         ("quantisation_error", "Move the scale", ({"scale": ALL},)),
+        ("running_sums", "Move the increment", ({"increment": ALL},)),
         ("softmax_bars", "which of the two sliders moves the bars?", ({"temperature": ALL}, {"shift": ALL})),
     ],
     "02": [

@@ -8,8 +8,7 @@ PREDICTIONS = (
         "Start at 0 and add 0.01 a thousand times in bf16. Where do you end?",
         options=("exactly 10", "4.0", "9.953", "10.04"),
         answer="4.0",
-        because="From 4 on, half the gap between two bf16 numbers is larger than 0.01, and every addition rounds "
-        "back to 4.",
+        because="4.01 rounds back to 4, so the next addition starts from 4 again. Why at 4, and not at 2?",
     ),
     Prediction(
         "numbers_per_binade",

@@ -36,8 +36,8 @@ def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
         ends.append(end)
     axes.legend(frameon=False, fontsize=10, loc="upper left")
     caption = (
-        "A sum stops once the increment is at most half the gap between neighbouring values. "
-        "That is why products are taken in 16 bits and added up in 32."
+        "Dotted: the exact sum. A line that has become flat no longer changes: each addition is rounded away. "
+        "The legend has the last sum of each format."
     )
     alt = f"Running sum of {count} times {increment:g}, exactly {increment * count:g}; {', '.join(ends)}"
     return describe(figure, caption=caption, alt=alt)
