@@ -57,7 +57,7 @@ DARK_LINES: dict[str, str] = {
 """The colours for lines, with a contrast of 3 to 1 against both backgrounds, as WCAG 2.2 requires for graphics
 (criterion 1.4.11)."""
 GREY = "#5F6368"
-GRID = "#E3E5E8"
+GRID = "#E3E3E3"
 
 DPI = 120
 _CAPTION_SIZE = 9.0

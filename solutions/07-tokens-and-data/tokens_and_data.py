@@ -40,7 +40,7 @@ from lmcourse.chapters.tokens_and_data import figures
 from lmcourse.chapters.tokens_and_data.counted_text import CountedText, visits_needed
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer
 from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, MEMORY
-from lmcourse.chapters.tokens_and_data.figures.words import types_after, words_of
+from lmcourse.chapters.tokens_and_data.figures.words import different_after, words_of
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.corpus_sources import stories
 from lmcourse.data.loader import Loader
@@ -971,7 +971,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %% tags=["hide-input"]
 assert round(len(text.encode()), -3) == 98_000 and round(len(text.encode()) / len(words), 1) == 5.5
-assert types_after(words)[-1] == len(set(words)) and 0.05 < sum(word not in known for word in later) / len(later) < 0.15
+assert different_after(words)[-1] == len(set(words)) and 0.05 < sum(word not in known for word in later) / len(later) < 0.15
 assert [len(letter.encode()) for letter in "é人😀"] == [2, 3, 4] and ByteTokenizer().vocab_size == 256
 toy = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 toy_pairs = Counter()

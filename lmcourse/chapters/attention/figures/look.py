@@ -203,4 +203,4 @@ def _draw_plane(axes: Axes, points: Sequence[Pair], weights: Array, colour: str,
 def _draw_hull(axes: Axes, points: Sequence[Pair]) -> None:
     """Fill the convex hull of the points, by filling all triangles between three of them."""
     for corners in combinations(points, 3):
-        axes.fill(*zip(*corners, strict=True), color="#E3E5E8", linewidth=0.8)
+        axes.fill(*zip(*corners, strict=True), color=GRID, linewidth=0.8)

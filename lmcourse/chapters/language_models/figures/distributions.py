@@ -17,6 +17,7 @@ MODELS = {"knows nothing": (1 / 3, 1 / 3, 1 / 3), "cautious": (0.6, 0.3, 0.1), "
 """The three models in the triangle beside the reader's."""
 
 _COLOURS = ("vermilion", "blue", "green", "purple", "orange")
+_MARKERS = "os^Dv"
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2))
 
 
@@ -49,9 +50,9 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
         axes.annotate(
             f"{word}\n(p = 1)", (x, y), xytext=shift, textcoords="offset points", ha=side, fontsize=10, linespacing=1.2
         )
-    for colour, (name, p) in zip(_COLOURS, models.items(), strict=False):
+    for colour, marker, (name, p) in zip(_COLOURS, _MARKERS, models.items(), strict=False):
         shares = ", ".join(f"{share:.2g}" for share in p)
-        axes.plot(*place(p), "o", color=PALETTE[colour], markersize=10, label=f"{name}: ({shares})")
+        axes.plot(*place(p), marker, color=PALETTE[colour], markersize=9, label=f"{name}: ({shares})")
     axes.set_xlim(-0.35, 2.9)
     axes.set_ylim(-0.12, 1.12)
     axes.set_aspect("equal")

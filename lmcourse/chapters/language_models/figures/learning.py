@@ -21,7 +21,7 @@ def learning_curves(curves: Curves, entropy: float, counting: float) -> Figure:
     title = f"Stopped at step {stopped}: {curves.new[stopped] - entropy:.2f} nats above the entropy on new text"
     axes = new_axes(figure, title, "step", "nats per word")
     axes.plot(steps, curves.train, color=PALETTE["blue"], label="text it trains on")
-    axes.plot(steps, curves.held_out, color=PALETTE["orange"], linewidth=1.2, label="last tenth, kept aside")
+    axes.plot(steps, curves.held_out, color=PALETTE["green"], linewidth=1.2, label="last tenth, kept aside")
     axes.plot(steps, curves.new, color=PALETTE["vermilion"], label="endless new text")
     axes.axhline(counting, color=GREY, linestyle="--", linewidth=1.2, label="counting, on new text")
     axes.axhline(entropy, color="black", linestyle=":", linewidth=1.5, label=f"entropy {entropy:.2f}")

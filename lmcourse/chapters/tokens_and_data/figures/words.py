@@ -15,7 +15,7 @@ def words_of(text: str) -> list[str]:
     return re.findall("[a-z]+", text.lower())
 
 
-def types_after(words: list[str]) -> list[int]:
+def different_after(words: list[str]) -> list[int]:
     """The number of different words among the first 1, 2, 3, …"""
     seen: set[str] = set()
     found = []
@@ -27,7 +27,7 @@ def types_after(words: list[str]) -> list[int]:
 
 def new_words(text: str) -> Figure:
     """Different words against words read, on logarithmic scales."""
-    found = types_after(words_of(text))
+    found = different_after(words_of(text))
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "The list of words never ends", "words read", "different words")
     axes.loglog(range(1, len(found) + 1), found, color=PALETTE["blue"], linewidth=2, label="this text")
