@@ -203,12 +203,12 @@ predict("top_p_keeps")
 # that is `None` does nothing. Apply top-k, then top-p, then min-p. Each rule sees the tokens that the rule before it
 # has left, normalised again, with probabilities in float32 (or float64).
 #
-# - top-k keeps exactly `top_k` tokens, or all if there are fewer. Of equal logits, the lower ids stay.
-# - top-p sorts by probability (of equals, the lower id comes first). A token stays if the tokens *before* it have less
-#   than `top_p` together. With `top_p` = 1 everything stays.
+# - top-k keeps the `top_k` likeliest tokens, or all if there are fewer.
+# - top-p sorts by probability. A token stays if the tokens *before* it have less than `top_p` together. With `top_p` = 1
+#   everything stays.
 # - min-p keeps a token if its probability is at least `min_p` times the best token's.
 #
-# Raise `ValueError` if `top_k` is below 1, or if `top_p` or `min_p` is not above 0 and at most 1. A logit that is
+# Equal logits at the limit of top-k or top-p, and a sum of exactly `top_p`, are up to you. Raise `ValueError` if `top_k` is below 1, or if `top_p` or `min_p` is not above 0 and at most 1. A logit that is
 # $-\infty$ already stays so.
 
 # %% exercise="filter_logits"
@@ -222,7 +222,7 @@ def filter_logits(
     for share in (top_p, min_p):
         if share is not None and not 0 < share <= 1:
             raise ValueError(f"a share is above 0 and at most 1, not {share}")
-    order = logits.argsort(dim=-1, descending=True, stable=True)
+    order = logits.argsort(dim=-1, descending=True)
     if top_k is not None:
         logits = logits.scatter(-1, order[:, top_k:], -math.inf)
     if top_p is not None and top_p < 1:

@@ -76,4 +76,40 @@ def with_numpy(logits: Tensor, top_k: int | None, top_p: float | None, min_p: fl
     return torch.from_numpy(z).to(logits.dtype)
 
 
-RIGHT_FILTERS = (token_by_token, with_a_mask, with_numpy)
+def from_the_least_likely(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    if top_k is not None and top_k < 1 or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+        raise ValueError("an argument is out of range")
+    if top_k is not None:
+        last = torch.topk(logits, min(top_k, logits.size(-1)))[0][..., -1, None]
+        logits = logits.masked_fill(logits < last, -float("inf"))
+    if top_p is not None and top_p < 1:
+        sorted_logits, sorted_ids = torch.sort(logits.float(), descending=False)
+        removed = sorted_logits.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
+        removed[..., -1:] = False
+        logits = logits.masked_fill(removed.scatter(1, sorted_ids, removed), -float("inf"))
+    if min_p is not None:
+        p = logits.float().softmax(dim=-1)
+        logits = logits.masked_fill(p < min_p * p.max(dim=-1, keepdim=True)[0], -float("inf"))
+    return logits
+
+
+def shifted_by_one(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    if top_k is not None and top_k < 1 or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+        raise ValueError("an argument is out of range")
+    logits = logits.clone()
+    if top_k is not None:
+        v, _ = torch.topk(logits, min(top_k, logits.size(-1)))
+        logits[logits < v[:, [-1]]] = -float("inf")
+    if top_p is not None and top_p < 1:
+        sorted_logits, sorted_ids = torch.sort(logits, descending=True)
+        removed = torch.cumsum(sorted_logits.float().softmax(dim=-1), dim=-1) > top_p
+        removed[..., 1:] = removed[..., :-1].clone()
+        removed[..., 0] = False
+        logits[removed.scatter(1, sorted_ids, removed)] = -float("inf")
+    if min_p is not None:
+        p = logits.float().softmax(dim=-1)
+        logits[p < min_p * p.max(dim=-1, keepdim=True).values] = -float("inf")
+    return logits
+
+
+RIGHT_FILTERS = (token_by_token, with_a_mask, with_numpy, from_the_least_likely, shifted_by_one)

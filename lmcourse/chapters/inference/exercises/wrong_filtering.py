@@ -84,14 +84,6 @@ def one_too_many(logits: Tensor, top_k: int | None, top_p: float | None, min_p: 
     return _run(logits, (top_k, top_p, min_p), top_p=rule)
 
 
-def met_exactly(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    def rule(logits: Tensor, share: float) -> Tensor:
-        order, _, before = _before(logits)
-        return logits if share == 1 else _out(logits, order, before > share)
-
-    return _run(logits, (top_k, top_p, min_p), top_p=rule)
-
-
 def each_above_p(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     def rule(logits: Tensor, share: float) -> Tensor:
         return logits if share == 1 else logits.masked_fill(logits.softmax(-1) < share, OUT)
@@ -105,26 +97,6 @@ def rounded_at_one(logits: Tensor, top_k: int | None, top_p: float | None, min_p
         return _out(logits, order, before >= share)
 
     return _run(logits, (top_k, top_p, min_p), top_p=rule)
-
-
-def ties_stay(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    def rule(logits: Tensor, k: float) -> Tensor:
-        last = logits.topk(min(int(k), logits.shape[-1])).values[:, -1:]
-        return logits.masked_fill(logits < last, OUT)
-
-    return _run(logits, (top_k, top_p, min_p), top_k=rule)
-
-
-def last_of_ties(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    return _run(logits.flip(-1), (top_k, top_p, min_p)).flip(-1)
-
-
-def ties_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    def rule(logits: Tensor, k: float) -> Tensor:
-        following = logits.sort(-1, descending=True).values[:, int(k) : int(k) + 1]
-        return logits.masked_fill(logits <= following, OUT) if following.numel() else logits
-
-    return _run(logits, (top_k, top_p, min_p), top_k=rule)
 
 
 def k_th_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
@@ -255,22 +227,11 @@ WRONG_FILTERS = (
         one_too_many,
         "You keep one token more than the one that reaches p. A token stays if those *before* it have less than p.",
     ),
-    (met_exactly, "You keep a token although the tokens before it have exactly p together. It is out."),
     (
         each_above_p,
         "You compare each token's own probability with top_p. It limits what the kept tokens have *together*.",
     ),
     (rounded_at_one, "Your rounded sum reaches 1 too early. With top-p 1 every token stays."),
-    (
-        ties_stay,
-        "You keep every token that equals the k-th best. Top-k keeps exactly k tokens; among equals, the lower ids.",
-    ),
-    (last_of_ties, "Among equal logits you keep the higher ids. Keep the lower ids."),
-    (
-        ties_out,
-        "You drop every token that equals the best token that is out. Top-k keeps exactly k tokens; among equals, the "
-        "lower ids.",
-    ),
     (k_th_out, "You drop the k-th best token itself. It belongs to the k tokens that stay."),
     (
         mask_in_sorted_order,
