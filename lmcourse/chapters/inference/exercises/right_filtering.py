@@ -77,7 +77,7 @@ def with_numpy(logits: Tensor, top_k: int | None, top_p: float | None, min_p: fl
 
 
 def from_the_least_likely(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    if top_k is not None and top_k < 1 or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+    if (top_k is not None and top_k < 1) or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
         raise ValueError("an argument is out of range")
     if top_k is not None:
         last = torch.topk(logits, min(top_k, logits.size(-1)))[0][..., -1, None]
@@ -94,7 +94,7 @@ def from_the_least_likely(logits: Tensor, top_k: int | None, top_p: float | None
 
 
 def shifted_by_one(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    if top_k is not None and top_k < 1 or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+    if (top_k is not None and top_k < 1) or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
         raise ValueError("an argument is out of range")
     logits = logits.clone()
     if top_k is not None:

@@ -58,7 +58,8 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
         axes.semilogy(
             running_mean(values.tolist(), window).tolist(), color=colour, linewidth=1.2, label=f"γ = {rate:g}"
         )
-        axes.semilogy([len(values) // 2, len(values) - 1], [floor.item()] * 2, color=colour, linestyle="--", linewidth=1)
+        second_half = [len(values) // 2, len(values) - 1]
+        axes.semilogy(second_half, [floor.item()] * 2, color=colour, linestyle="--", linewidth=1)
     axes.legend(frameon=False, fontsize=10, ncols=2)
     caption = (
         f"One example per step, mean of {window} steps around each. Dashed: the mean of the second half. A larger rate "
