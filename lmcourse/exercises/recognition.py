@@ -96,6 +96,12 @@ def agree_on(trial: Trial, guess: Outcome) -> bool:
     If the answer is right, the mistake must be right, too. If the answer is wrong, only the numbers are compared, not
     dtypes and containers.
     """
+    if id(guess) not in trial.agreements:  # the outcome is kept with its id, so no other object gets this id
+        trial.agreements[id(guess)] = guess, _agree_on(trial, guess)
+    return trial.agreements[id(guess)][1]
+
+
+def _agree_on(trial: Trial, guess: Outcome) -> bool:
     if trial.wrong is None:
         return not _fails(trial, guess)
     if agree(trial.exercise, guess, trial.outcome):

@@ -8,7 +8,7 @@ are merged with a group that it fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -31,13 +31,17 @@ missing import, and the printed solution fails it, too. Some of them are subclas
 
 @dataclass(frozen=True, eq=False)  # outcomes hold tensors, which have no one truth value for ==
 class Trial:
-    """A case of an exercise, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
+    """A case of an exercise, whether it is hidden, and the outcomes of the learner's answer and of the reference.
+
+    `agreements` is for `recognition`: for the id of a known mistake's outcome, that outcome, and whether they agree.
+    """
 
     exercise: Exercise
     case: Case
     hidden: bool
     outcome: Outcome
     expected: Outcome
+    agreements: dict[int, tuple[Outcome, bool]] = field(default_factory=dict, init=False)
 
     @cached_property
     def wrong(self) -> str | None:

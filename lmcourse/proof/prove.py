@@ -17,7 +17,7 @@ from typing import Any
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.checking import try_cases
+from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
@@ -179,22 +179,27 @@ class _Proof:
 
     def stub_earns(self) -> bool:
         """Return True if the untouched stub earns points."""
-        return any(report.points for report in self._reports(partial(self._run, self.cell.run(self.cell.stub))))
+        trials = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
+        return any(report.points for report in self._reports(trials))
 
     def guessable(self) -> list[str]:
         """Return the answers that ignore their inputs and still earn points."""
         found = []
         for constant in self.constants:
-            run = partial(self._given_by_constant, constant)
-            public = [trial.wrong is None for trial in self._trials(run, public=True)]
-            earned = {"notebook": self._earns(public)}
-            if self._earns([*public, *[True] * len(self.exercise.hidden)]):  # the points if it passed every hidden case
-                earned["grade"] = self._earns([trial.wrong is None for trial in self._trials(run)])
-            found += [
-                f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}"
-                for where, points in earned.items()
-                if points
-            ]
+            passed, seconds = [True] * len(self.cases), self.exercise.seconds
+            for place, (case, _) in enumerate(self.cases):
+                outcome = self._given_by_constant(constant, case, seconds)
+                passed[place] = verdict(self.exercise, case, self._expected(case), outcome) is None
+                earned = {"notebook": self._earns(passed[: len(self.exercise.public)]), "grade": self._earns(passed)}
+                if not any(earned.values()):  # not even if it passes every other case
+                    break
+                seconds = seconds_after(outcome, seconds)
+            else:
+                found += [
+                    f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}"
+                    for where, points in earned.items()
+                    if points
+                ]
         return found
 
     def _earns(self, passed: Sequence[bool]) -> float:
@@ -208,14 +213,16 @@ class _Proof:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         rules = self.exercise.rules
-        for report in self._reports(partial(self._run, answer, forbid=rules), forbidden_in_source(answer, rules)):
+        trials = self._trials(partial(self._run, answer, forbid=rules))
+        for report in self._reports(trials, forbidden_in_source(answer, rules)):
             if not report.passed:
                 return report.diagnosis or _failing(report)
         return ""
 
     def _misconception(self, chapter: Chapter, wrong: Misconception, *, mutilate: bool) -> MisconceptionResult:
-        public, graded = self._reports(partial(self._given, wrong))
-        forms = [self._mutilated(wrong, mutilation) for mutilation in MUTILATIONS if mutilate]
+        trials = self._trials(partial(self._given, wrong))
+        public, graded = self._reports(trials)
+        forms = [self._mutilated(wrong, trials, mutilation) for mutilation in MUTILATIONS if mutilate]
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -229,14 +236,16 @@ class _Proof:
             tuple(name for form in forms for name in form or ()),
         )
 
-    def _mutilated(self, wrong: Misconception, mutilation: Mutilation) -> list[str] | None:
+    def _mutilated(
+        self, wrong: Misconception, trials: Sequence[Trial], mutilation: Mutilation
+    ) -> list[str] | None:
         """Return where a mutilated form of a misconception is not named; None if no form has to be named.
 
         It must be named if its numbers are wrong in an ordinary case, and if these are enough evidence.
         """
-        trials = self._trials(partial(self._given, wrong))
-        changed = [replace(trial, outcome=mutilation.change(trial)) for trial in trials]
-        if all(one.outcome is other.outcome for one, other in zip(trials, changed, strict=True)):
+        pairs = [(trial, mutilation.change(trial)) for trial in trials]
+        changed = [trial if new is trial.outcome else replace(trial, outcome=new) for trial, new in pairs]
+        if all(one is other for one, other in zip(trials, changed, strict=True)):
             return None
         found: list[str] | None = None
         for where, count in (("grade", len(trials)), ("notebook", len(self.exercise.cases))):
@@ -277,21 +286,19 @@ class _Proof:
             found.append(min(MUTANT_SECONDS + MUTANT_SHARE * taken, self.exercise.seconds))
         return found
 
-    def _reports(self, run: Run, forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
+    def _reports(self, trials: Sequence[Trial], forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
         """Return two reports on an answer: of the notebook's check, and of grading."""
-        trials = self._trials(run)
         return (
             judge(self.exercise, trials[: len(self.exercise.public)], forbidden=forbidden, given=self._given),
             judge(self.exercise, trials, hidden=True, forbidden=forbidden, given=self._given),
         )
 
-    def _trials(self, run: Run, *, public: bool = False) -> list[Trial]:
+    def _trials(self, run: Run) -> list[Trial]:
 
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))
 
-        cases = self.cases[: len(self.exercise.public)] if public else self.cases
-        return try_cases(cases, trial, self.exercise.seconds)
+        return try_cases(self.cases, trial, self.exercise.seconds)
 
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
         """Return the outcome of a constant on a case; only a script has to be run."""
