@@ -78,6 +78,13 @@ def _number(value: Plain) -> float:
     return float(value) if real and math.isfinite(value) else math.nan
 
 
+@cache
+def _shapes(design: Design) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights of a design by name, in the order of the model."""
+    with torch.device("meta"):
+        return {name: tuple(each.shape) for name, each in Transformer(design.config).state_dict().items()}
+
+
 def _problem(value: Plain) -> str:
     """Describe the error in a file; an empty text if there is none."""
     if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
@@ -88,8 +95,7 @@ def _problem(value: Plain) -> str:
     design = Design(int(layers), int(d_model))
     if design.parameters > ORDER["parameters"]:
         return f"it breaks the order: {design.parameters:,} parameters"
-    with torch.device("meta"):
-        shapes = {name: tuple(each.shape) for name, each in Transformer(design.config).state_dict().items()}
+    shapes = _shapes(design)
     given = {name: each for name, each in value.items() if name not in NUMBERS}
     if wrong := sorted(set(shapes) ^ set(given)):
         missing = "is missing" if wrong[0] in shapes else "is unknown"
@@ -108,7 +114,7 @@ def _problem(value: Plain) -> str:
 def measured(value: dict[str, Plain], *, known: bool) -> float:
     """Return the loss of a file without problems, in nats per byte."""
     layers, d_model = (int(_number(value[name])) for name in ("layers", "d_model"))
-    order = Transformer(Design(layers, d_model).config).state_dict()
+    order = _shapes(Design(layers, d_model))
     weights = torch.cat([value[name].float().flatten() for name in order]).numpy().tobytes()
     return _loss(layers, d_model, weights, known)
 
