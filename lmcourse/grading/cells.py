@@ -119,10 +119,17 @@ def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
 
 def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
     """Return these names and, recursively, all names that the cells that define them look up."""
-    reached, waiting = set(names), [*cells]
-    while found := [cell for cell in waiting if reached & cell.given.keys()]:
-        waiting = [cell for cell in waiting if cell not in found]
-        reached |= {name for cell in found for name in cell.loaded}
+    definitions: dict[str, list[Cell]] = {}
+    for cell in cells:
+        for name in cell.given:
+            definitions.setdefault(name, []).append(cell)
+    reached, waiting, done = set(names), [*names], set[int]()
+    while waiting:
+        for cell in definitions.get(waiting.pop(), ()):
+            if cell.number not in done:
+                done.add(cell.number)
+                waiting += cell.loaded - reached
+                reached |= cell.loaded
     return reached
 
 
