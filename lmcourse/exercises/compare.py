@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -232,7 +233,8 @@ def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str
     """Return the position of the largest difference; an unexpected NaN comes first."""
     size = (_widened(expected) - _widened(received)).abs().masked_fill(~wrong, -1.0)
     size = size.nan_to_num(nan=math.inf, posinf=math.inf)
-    position = [int(index) for index in torch.unravel_index(size.argmax(), expected.shape)]
+    # not torch.unravel_index, which imports SymPy: the first wrong answer would wait for that
+    position = [int(index) for index in np.unravel_index(int(size.argmax()), expected.shape)]
     a, b = distinct_digits(expected[tuple(position)].item(), received[tuple(position)].item())
     largest = format_number(float(f"{size.max().item():.2g}"))
     where = f"at {position}: expected {a}, yours {b}" if position else f"expected {a}, yours {b}"
