@@ -15,14 +15,13 @@ LFS_POINTER = b"version https://git-lfs"
 def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError] = CourseError) -> dict[str, Any]:
     """Return the object of a JSON file.
 
+    Raises CourseError if the file cannot be read, is not valid JSON (NaN and Infinity are invalid), names a key twice
+    in an object, is not an object or lacks a key.
+
     Args:
         path: the file.
         needed: keys that the object must have.
         error: the class of the raised exceptions.
-
-    Raises:
-        CourseError: the file cannot be read, is not valid JSON (NaN and Infinity are invalid), names a key twice in an
-            object, is not an object or lacks a key.
     """
     check_content(path, error=error)
     try:

@@ -1,9 +1,4 @@
-"""The functions that notebooks import in their first cell: check, hint, predict, explore, once_solved, start.
-
-from lmcourse.notebook import check, explore, hint, predict, start
-
-start("01-floating-point")
-"""
+"""The functions that notebooks import in their first cell: check, hint, predict, explore, once_solved, start."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def predict_saved_bytes(
 
     Parameters, buffers, tokens and targets do not count. The prediction is for PyTorch's CPU kernels. CUDA kernels
     sometimes keep less: a dropout mask takes 1 byte per element, RMSNorm is one kernel, and fused attention supports
-    dropout.
+    dropout. Raises ValueError if texts have fewer than 2 tokens, heads have fewer than 2 features, parameters under
+    autocast are not fp32, or a choice is unknown.
 
     Args:
         config: the model.
@@ -56,10 +57,6 @@ def predict_saved_bytes(
         activation_checkpointing: "blocks" keeps only the input of each block and recomputes the rest (Chen et
             al., 2016). Masks and RoPE's tables are also kept, but by the model, not by autograd.
         autocast: whether products are computed in bf16, from fp32 parameters.
-
-    Raises:
-        ValueError: texts have fewer than 2 tokens, heads have fewer than 2 features, parameters under autocast are not
-            fp32, or a choice is unknown.
     """
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)

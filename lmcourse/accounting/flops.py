@@ -61,6 +61,8 @@ def forward_flops(
 ) -> Breakdown[int]:
     """Return the FLOPs of one forward pass, by part.
 
+    Raises ValueError if a size is impossible, or `past` is given for a model that sees later tokens.
+
     Args:
         config: the model.
         batch: number of sequences.
@@ -71,9 +73,6 @@ def forward_flops(
         past: tokens in the KV cache. A decoding step has seq_len=1 and past=t; the source text has already been read.
         logits: whether logits are computed for "all" tokens, or only for the "last" token of each sequence, which is
             enough to generate.
-
-    Raises:
-        ValueError: a size is impossible, or `past` is given for a model that sees later tokens.
     """
     check_choice("choice of logits", logits, Logits)
     check_choice("choice of pairs", pairs, Pairs)
@@ -279,9 +278,6 @@ def training_flops(
             block runs twice (Chen et al., 2016). The whole block is counted, although torch's `checkpoint` stops as
             soon as it has the tensors that the backward pass needs: in a pre-norm block without dropout, before the
             last product.
-
-    Raises:
-        ValueError: as in `forward_flops`.
     """
     check_choice("recomputation of", recompute, Recompute)
     forward = forward_flops(config, batch, seq_len, source=source, pairs=pairs)

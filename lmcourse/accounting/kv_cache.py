@@ -20,16 +20,14 @@ from lmcourse.models.matrices import LayerMatrices
 def cache_bytes(config: TransformerConfig, batch: int, seq_len: int, *, precision: Format = "bf16") -> Breakdown[int]:
     """Return the bytes of the cache for a batch of texts, by attention pattern: "full", "window 4096" and so on.
 
-    The cache holds exactly `seq_len` tokens, like `Cache(config, capacity=seq_len)`.
+    The cache holds exactly `seq_len` tokens, like `Cache(config, capacity=seq_len)`. Raises ValueError if a size is
+    below 1, or a layer sees later tokens.
 
     Args:
         config: the model.
         batch: number of texts.
         seq_len: tokens per text, including the prompt.
         precision: the format of keys and values.
-
-    Raises:
-        ValueError: a size is below 1, or a layer sees later tokens.
     """
     if batch < 1 or seq_len < 1:
         raise ValueError("batch and seq_len must be positive")

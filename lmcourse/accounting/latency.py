@@ -82,9 +82,6 @@ def forward_operations(
             past; a decoding step has length 1. Without a cache every new token needs a prefill. Fused kernels skip
             hidden pairs.
         precision: the format of weights, activations and the KV cache.
-
-    Raises:
-        ValueError: as in `forward_flops`.
     """
     flops: Counter[str] = Counter()
     for part, count in forward_flops(config, batch, seq_len, past=past, pairs=pairs, logits=logits):

@@ -147,6 +147,8 @@ def step_parts(
 ) -> StepParts:
     """Return the components of a step for a layout; the stage with the most layers sets the pace.
 
+    Raises ValueError if the layout does not use all devices, or the texts cannot be divided in this way.
+
     Args:
         step, machines: the work, and the machines that do it.
         data, tensor, pipeline: devices per dimension.
@@ -156,9 +158,6 @@ def step_parts(
             pass.
         interleave: the number of pieces of the model that each stage holds; activations cross each border this many
             times.
-
-    Raises:
-        ValueError: the layout does not use all devices, or the texts cannot be divided in this way.
     """
     if Layout(data, tensor, pipeline, zero).devices != machines.devices:
         raise ValueError(f"{data} x {tensor} x {pipeline} is not the number of devices, {machines.devices}")

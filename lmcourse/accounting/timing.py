@@ -67,6 +67,8 @@ def time_it(
 ) -> Timing:
     """Time repeated runs of one function.
 
+    Raises ValueError if there would be no timed run.
+
     Args:
         function: the function to run.
         warmup: number of untimed runs before the timed runs.
@@ -75,9 +77,6 @@ def time_it(
         device: the device on which the function works.
         before: a function to call before each run, outside the timing, such as `cache_flusher(device)`.
         stopwatch: the timer for one run; by default the device's.
-
-    Raises:
-        ValueError: there would be no timed run.
     """
     timings = time_interleaved(
         {"": function},
@@ -103,16 +102,14 @@ def time_interleaved(
 ) -> dict[str, Timing]:
     """Time several functions in rounds: each runs once per round, every second round in reverse order.
 
-    On a machine with other load, ratios of medians are then still reliable, while absolute times are not.
+    On a machine with other load, ratios of medians are then still reliable, while absolute times are not. Raises
+    ValueError if there would be no timed run.
 
     Args:
         functions: the functions by name.
         warmup, device, before, stopwatch: as in `time_it`.
         repeats: least number of timed rounds.
         seconds: repeat until all functions together have taken this long.
-
-    Raises:
-        ValueError: there would be no timed run.
     """
     if repeats < 1 or warmup < 0:
         raise ValueError(f"at least 0 warm-up runs and 1 timed run are needed, not {warmup} and {repeats}")

@@ -26,6 +26,9 @@ from lmcourse.nn.checks import check_type
 class Workload:
     """The work to account for: model, batch, sequence length, precision recipe, device layout.
 
+    Raises TypeError if the model or the recipe has the wrong type, for example a name instead of the object, and
+    ValueError if the model cannot be divided in this way.
+
     Attributes:
         config: the model.
         batch: number of texts that a replica of the model reads at once. A replica is one device, or the devices that
@@ -34,10 +37,6 @@ class Workload:
         recipe: the formats of weights, gradients and optimizer state.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: the numbers of devices for each kind of parallelism.
-
-    Raises:
-        TypeError: the model or the recipe has the wrong type, for example a name instead of the object.
-        ValueError: the model cannot be divided in this way.
     """
 
     config: TransformerConfig

@@ -73,11 +73,6 @@ def _check_surroundings() -> None:
 
 
 def _check_folder() -> None:
-    """Check that the current folder exists.
-
-    Raises:
-        CourseError: the folder was deleted.
-    """
     try:
         Path.cwd()
     except FileNotFoundError:

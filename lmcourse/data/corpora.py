@@ -50,10 +50,7 @@ CORPORA = {name: Corpus(name, texts) for name, texts in _SOURCES.items()}
 
 def find_corpus(spec: str) -> Corpus:
     """Return the corpus with a name in CORPORA, or the text file or folder at a path. If a path looks like a name,
-    write ./name.
-
-    Raises:
-        CourseError: there is no such corpus or path, and the message suggests a name; or there is no text at the path.
+    write ./name. Raises CourseError if there is no text there; for an unknown name, its message suggests one.
     """
     if spec in CORPORA:
         return CORPORA[spec]

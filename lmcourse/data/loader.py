@@ -35,7 +35,9 @@ class Loader(Iterator[Batch]):
     so a run can resume with different values.
 
     A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when the loader
-    is deleted. The next request for a batch starts a new thread, which continues where reading stopped.
+    is deleted. The next request for a batch starts a new thread, which continues where reading stopped. Raises
+    TypeError if the tokens are a text or a list, or not integers, and ValueError if the text is shorter than one
+    window, or a number is out of range.
 
     Args:
         tokens: the tokens of the text.
@@ -45,10 +47,6 @@ class Loader(Iterator[Batch]):
         rank, world_size: the number of this process, and the number of processes.
         prefetch: how many batches are made in advance; with 0 there is no thread, and each batch is made on request.
         device: the device for the batches, which reach a GPU through pinned memory; None leaves them in main memory.
-
-    Raises:
-        TypeError: the tokens are a text or a list, or not integers.
-        ValueError: the text is shorter than one window, or a number is out of range.
     """
 
     def __init__(
@@ -159,10 +157,8 @@ def evaluation_batches(
     """Return consecutive windows in which every token except the first is a target exactly once.
 
     The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORE_INDEX; they come
-    after the text, where a causal model does not see them.
-
-    Raises:
-        ValueError: there is nothing to predict, or a number is out of range.
+    after the text, where a causal model does not see them. Raises ValueError if there is nothing to predict, or a
+    number is out of range.
     """
     if batch < 1 or seq_len < 1:
         raise ValueError(f"batch and seq_len must be at least 1, not {batch} and {seq_len}")

@@ -112,6 +112,8 @@ Chunk = Sequence[int] | NDArray[np.integer[Any]]
 def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer: dict[str, Any] | None = None) -> int:
     """Write a token file, chunk by chunk. It gets its name only when it is completely on the disk.
 
+    Raises ValueError if a token is not in the vocabulary, or there are no tokens.
+
     Args:
         path: the file; an existing file is replaced.
         chunks: the tokens, in any number of parts.
@@ -120,9 +122,6 @@ def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer
 
     Returns:
         The number of tokens written.
-
-    Raises:
-        ValueError: a token is not in the vocabulary, or there are no tokens.
     """
     if not 1 <= vocab_size <= 2**32:
         raise ValueError(f"a token file can have a vocabulary of 1 to 2³² tokens, not {vocab_size}")

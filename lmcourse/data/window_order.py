@@ -11,7 +11,8 @@ class WindowOrder:
 
     In an epoch, the windows are adjacent, and each comes once, in random order. The first window of each epoch starts
     at a random token, so that the borders between windows differ from epoch to epoch. All epochs have the same number
-    of windows. This leaves out fewer tokens than two windows have, and different ones in each epoch.
+    of windows. This leaves out fewer tokens than two windows have, and different ones in each epoch. Raises ValueError
+    if the text is shorter than one window.
 
     Args:
         tokens: number of tokens in the text.
@@ -20,9 +21,6 @@ class WindowOrder:
 
     Attributes:
         per_epoch: number of windows in an epoch.
-
-    Raises:
-        ValueError: the text is shorter than one window.
     """
 
     def __init__(self, tokens: int, seq_len: int, seed: int) -> None:

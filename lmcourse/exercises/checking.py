@@ -32,12 +32,11 @@ SECONDS_FOR_CALLS = 4.0
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
     """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
 
+    Raises CourseError if the exercise does not exist.
+
     Args:
         hidden: whether to judge the hidden cases, too, as in grading.
         values: for an exercise whose answer is a value, its name and your value.
-
-    Raises:
-        CourseError: the exercise does not exist.
     """
     if len(values) == 1 and answer is None:
         (name, value), *_ = values.items()

@@ -25,6 +25,9 @@ def generate(
 ) -> list[list[int]]:
     """Continue every prompt; return the new tokens of each text, without the prompt.
 
+    Raises TypeError if the model, the prompts or the sampler have the wrong type, and ValueError if a prompt is empty,
+    a token is not in the vocabulary, or a text would exceed the model's context.
+
     Args:
         model: a decoder, or an encoder–decoder. It is in evaluation mode during generation.
         prompts: lists of token ids of any lengths; for an encoder–decoder, the beginnings of the answers.
@@ -34,10 +37,6 @@ def generate(
         generator: the random number generator, for reproducible results.
         sources: for an encoder–decoder, the source texts.
         compiled: the model's compiled decoding step, if it is worth compiling (see `compiled`).
-
-    Raises:
-        TypeError: the model, the prompts or the sampler have the wrong type.
-        ValueError: a prompt is empty, a token is not in the vocabulary, or a text would exceed the model's context.
     """
     check_request(model, prompts, max_new_tokens, stop, sources, sampler)
     written: list[list[int]] = [[] for _ in prompts]

@@ -57,10 +57,7 @@ def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
     """Keep the smallest set of most likely tokens with total probability p (nucleus sampling, Holtzman et al., 2020).
 
     A token stays if the sum of all more likely tokens is below p. So the token that crosses the threshold stays, and at
-    least one token always stays.
-
-    Raises:
-        ValueError: p is not in (0, 1].
+    least one token always stays. Raises ValueError if p is not in (0, 1].
     """
     _check_probability("top-p", p)
     if p == 1:
@@ -75,8 +72,7 @@ def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
 def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
     """Keep tokens at least p times as likely as the most likely one (Nguyen et al., 2024), including ties.
 
-    Raises:
-        ValueError: p is not in (0, 1].
+    Raises ValueError if p is not in (0, 1].
     """
     _check_probability("min-p", p)
     limit = logits.amax(dim=-1, keepdim=True) + math.log(p)

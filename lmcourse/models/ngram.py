@@ -24,6 +24,8 @@ class NGram:
 
     Witten and Bell (1991) always mix in the shorter context c', the more strongly, the more different tokens t(c)
     followed c: p_m(w | c) = (count(c w) + t(c) p_{m−1}(w | c')) / (count(c) + t(c)). Then no token has probability 0.
+    Raises ValueError if the order is below 1, k is negative, the weights do not sum to one, or both ways of smoothing
+    are asked for.
 
     Args:
         order: n: 1 ignores the context, 2 looks at one token, …
@@ -31,10 +33,6 @@ class NGram:
         add: k, added to every count (Laplace: 1).
         weights: λ_1 … λ_n, which sum to one; None uses the full order alone.
         witten_bell: whether to mix in shorter contexts by the rule of Witten and Bell; not together with `add`.
-
-    Raises:
-        ValueError: the order is below 1, k is negative, the weights do not sum to one, or both ways of smoothing are
-            asked for.
     """
 
     def __init__(

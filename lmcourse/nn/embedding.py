@@ -73,8 +73,7 @@ class HeadConfig:
 def sinusoidal(positions: Int[Tensor, "*shape"], d: int) -> Float[Tensor, "*shape d"]:
     """Return sin(position / 10000^(2i/d)) in even features and the cosine in odd ones (Vaswani et al., 2017, §3.5).
 
-    Raises:
-        ValueError: d is odd.
+    Raises ValueError if d is odd.
     """
     if d % 2:
         raise ValueError(f"sinusoidal positions pair a sine with a cosine: the width must be even, not {d}")

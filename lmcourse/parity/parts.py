@@ -121,10 +121,8 @@ def decoder_weights(model: Transformer) -> dict[str, Any]:
     """Return a model's weights by name: embedding, blocks (a list), norm, and a head unless it is tied.
 
     The features of queries and keys are reordered. The model rotates features i and i + d/2 of a head together, as in
-    most published weights; these functions rotate features 2i and 2i + 1. The scores do not change.
-
-    Raises:
-        ValueError: the model does not have these parts.
+    most published weights; these functions rotate features 2i and 2i + 1. The scores do not change. Raises ValueError
+    if the model does not have these parts.
     """
     blocks = [_block_weights(each) for each in model.blocks]
     weights = {"embedding": _copied(model.embedding.tokens.weight), "blocks": blocks, "norm": norm_scale(model.norm)}

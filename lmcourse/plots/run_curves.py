@@ -26,14 +26,13 @@ _MAX_MARKED_STEPS = 40
 def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
     """Draw the curves of a run from its metrics.
 
+    Raises ValueError if there are no steps, or `smoothing` is below 1.
+
     Args:
         records: the records of its steps, from the trainer.
         entropy: the entropy of the text in nats per token, if it is known: the lower limit of the loss on new text.
         smoothing: number of steps over which `running_mean` averages the training loss; by default a tenth of all
             steps, at most 50.
-
-    Raises:
-        ValueError: there are no steps, or `smoothing` is below 1.
     """
     if not records:
         raise ValueError("there are no steps to draw: train for at least one step")
@@ -51,12 +50,7 @@ def training_curves(records: Sequence[Record], *, entropy: float | None = None, 
 
 
 def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
-    """Draw the curves of the run in a folder.
-
-    Raises:
-        FileNotFoundError: the folder has no run.
-        ValueError: as in `training_curves`.
-    """
+    """Draw the curves of the run in a folder (see `training_curves`)."""
     return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy, smoothing=smoothing)
 
 

@@ -16,10 +16,8 @@ def export_run(run: Path, out: Path) -> None:
     """Copy a run without the data that only training needs: its text and the optimizer state.
 
     The copy has settings, tokenizer, metrics, the held-out text, and the weights of the checkpoint with the lowest
-    validation loss. It gets its name when it is completely on the disk.
-
-    Raises:
-        CourseError: the run does not exist, is damaged, or was written by several processes; or `out` already exists.
+    validation loss. It gets its name when it is completely on the disk. Raises CourseError if the run does not exist,
+    is damaged, or was written by several processes, or if `out` already exists.
     """
     if out.exists():
         raise CourseError(f"{out} already exists: choose another folder")

@@ -236,9 +236,7 @@ class _Proof:
             tuple(name for form in forms for name in form or ()),
         )
 
-    def _mutilated(
-        self, wrong: Misconception, trials: Sequence[Trial], mutilation: Mutilation
-    ) -> list[str] | None:
+    def _mutilated(self, wrong: Misconception, trials: Sequence[Trial], mutilation: Mutilation) -> list[str] | None:
         """Return where a mutilated form of a misconception is not named; None if no form has to be named.
 
         It must be named if its numbers are wrong in an ordinary case, and if these are enough evidence.

@@ -121,14 +121,13 @@ class BuiltSite:
 def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     """Build the site of these chapters, and replace the whole folder `out` by it.
 
+    Raises CourseError if a package is missing, a notebook is not built, `out` contains other files, or Sphinx prints
+    warnings.
+
     Args:
         root: the course's folder.
         out: the folder of the site.
         chapters: in the order of the site.
-
-    Raises:
-        CourseError: a package is missing, a notebook is not built, `out` contains other files, or Sphinx prints
-            warnings.
     """
     if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib.katex"))):
         raise CourseError(MISSING)

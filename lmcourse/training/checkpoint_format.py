@@ -55,14 +55,13 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint. It gets its name only when it is completely on the disk. Every process must call this.
 
+    Raises CourseError if the checkpoint cannot be written, for example because the disk is full.
+
     Args:
         path: the folder, which all processes must be able to reach. An existing one is replaced.
         model, optimizer: this process's part of them.
         state, manifest: values for JSON files; those of rank 0 are written.
         distributed: the context of the processes.
-
-    Raises:
-        CourseError: the checkpoint cannot be written, for example because the disk is full.
     """
     staging, processes = _staging(path), distributed.world_size
     ending = f"-{distributed.rank:05}-of-{processes:05}.safetensors" if processes > 1 else ".safetensors"
@@ -138,9 +137,8 @@ def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], di
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint, after comparing all files with their digests.
 
-    Raises:
-        DamagedCheckpointError: a file is missing or has changed.
-        CourseError: the checkpoint has a format that this code does not read.
+    Raises DamagedCheckpointError if a file is missing or has changed, and CourseError if the checkpoint has a format
+    that this code does not read.
     """
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:

@@ -24,7 +24,8 @@ def evaluate(
 ) -> float:
     """Return mean −log p(token | tokens before it in its window), in nats; every token but the first is predicted once.
 
-    Dropout is off during the evaluation, and no random numbers are drawn.
+    Dropout is off during the evaluation, and no random numbers are drawn. Raises ValueError if the text has no token to
+    predict.
 
     Args:
         model: maps tokens to logits.
@@ -33,9 +34,6 @@ def evaluate(
         seq_len: tokens per window.
         precision: precision of the forward pass, set up for the model's device.
         distributed: the context of the processes that evaluate the model together. All get the same result.
-
-    Raises:
-        ValueError: the text has no token to predict.
     """
     training = model.training
     model.eval()

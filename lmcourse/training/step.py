@@ -45,6 +45,8 @@ def training_step(
 ) -> StepResult:
     """Do one optimizer step.
 
+    Raises NotFiniteError if the loss is not finite, or the gradient is not, unless it overflowed in fp16.
+
     Args:
         model: maps tokens to logits; its gradients are reset.
         batches: micro-batches on the model's device. Each is weighted by its number of targets that are not
@@ -55,9 +57,6 @@ def training_step(
         z_loss: as in `next_token_loss`.
         distributed: the context of the processes that share the step; each has its own micro-batches or its own part of
             the model. All get the same result.
-
-    Raises:
-        NotFiniteError: the loss is not finite, or the gradient is not, unless it overflowed in fp16.
     """
     optimizer.zero_grad(set_to_none=True)
     loss = accumulate_gradients(model, batches, precision, z_loss, distributed)

@@ -40,7 +40,9 @@ class Trainer:
     """Train a model on one device, or on several as set in `TrainingConfig.parallel`.
 
     On several devices every process creates its own trainer for the same model, inside `parallel.process_group`. All
-    get the same results; rank 0 writes them.
+    get the same results; rank 0 writes them. Raises TypeError if `model` or `config` has the wrong type, and ValueError
+    if the text is too short, or the model cannot be trained or divided like this, and CourseError if the number of
+    started processes differs from the run's.
 
     Args:
         model: maps tokens to logits; in fp32, on the device where it will be trained. Dividing it among processes
@@ -55,11 +57,6 @@ class Trainer:
     Attributes:
         state: the state of the run, with the optimizer, the loader and the model, or this process's part of the model.
         model: the module that a step calls: the model, or a module around it that divides the work.
-
-    Raises:
-        TypeError: `model` or `config` has the wrong type.
-        ValueError: the text is too short, or the model cannot be trained or divided like this.
-        CourseError: the number of started processes differs from the run's.
     """
 
     def __init__(
@@ -108,11 +105,8 @@ class Trainer:
     def run(self) -> StopReason:
         """Train until the steps are done or a budget is used up, and return which it is.
 
-        A run ends with an evaluation and a checkpoint.
-
-        Raises:
-            CourseError: the folder already has a run; or a loss was not finite, or fp16 kept overflowing. In the last
-                two cases the message names the checkpoint with the last good state.
+        A run ends with an evaluation and a checkpoint. Raises CourseError if the folder already has a run, if
+        a loss was not finite, or if fp16 kept overflowing; the last two name the last good checkpoint.
         """
         if self._metrics.exists() and not self._resumed:
             raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")

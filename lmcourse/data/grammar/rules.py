@@ -58,15 +58,13 @@ class Grammar:
     gives the text x the probability q(x) has a loss of −ln q(x) nats; the mean is Σ p(x) (−ln q(x)) = H + KL(p‖q) ≥ H
     (Gibbs' inequality). So its mean loss per byte for a long stream of *new* texts cannot be below `entropy_per_byte`.
     The loss can be lower for training texts, which the model may remember, and by chance for a short sample; it is
-    fairer to compare with −`log_probability` of the sample.
+    fairer to compare with −`log_probability` of the sample. Raises ValueError if probabilities are not positive or do
+    not sum to one, a symbol has no rules, the text of a rule is empty, two rules of a symbol begin the same, or the
+    expected length of texts is infinite.
 
     Args:
         rules: one or more rules for every symbol.
         start: the symbol that a text begins with.
-
-    Raises:
-        ValueError: probabilities are not positive or do not sum to one, a symbol has no rules, the text of a rule is
-            empty, two rules of a symbol begin the same, or the expected length of texts is infinite.
     """
 
     def __init__(self, rules: Mapping[str, Sequence[Production]], start: str) -> None:

@@ -63,12 +63,11 @@ class BPETokenizer:
     def train(cls, texts: Iterable[str], vocab_size: int, on_merge: OnMerge | None = None) -> Self:
         """Learn merges from texts.
 
+        Raises ValueError if `vocab_size` is below 256, or a text has half a character (a lone surrogate).
+
         Args:
             vocab_size: largest size of the vocabulary; it is smaller if no remaining pair occurs twice.
             on_merge: called after each merge with the number of merges so far.
-
-        Raises:
-            ValueError: `vocab_size` is below 256, or a text has half a character (a lone surrogate).
         """
         if vocab_size < len(BYTES):
             raise ValueError(f"vocab_size must be at least {len(BYTES)}, the bytes alone, not {vocab_size}")

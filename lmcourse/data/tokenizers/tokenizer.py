@@ -22,8 +22,7 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text.
 
-        Raises:
-            ValueError: the text has a character without a token, or half a character (a lone surrogate).
+        Raises ValueError if the text has a character without a token, or half a character (a lone surrogate).
         """
 
     def decode(self, tokens: Sequence[int]) -> str:

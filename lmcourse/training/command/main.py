@@ -43,9 +43,7 @@ CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--m
 def main(arguments: Sequence[str], program: str) -> int:
     """Run `lmcourse train` and return the exit status; `program` is the name of the command in messages.
 
-    Raises:
-        CourseError: a flag or a setting is wrong, or the run failed; the message has one line.
-        SystemExit: help was asked for.
+    Raises CourseError with one line if a flag or a setting is wrong, or the run failed; SystemExit after help.
     """
     options = parse(arguments, program)
     run = resolve_run(options)

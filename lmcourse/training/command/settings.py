@@ -95,9 +95,7 @@ set_loader("settings", lambda text: None if text.lower() == "none" else text)
 def parse(arguments: Sequence[str], program: str) -> Namespace:
     """Parse the command line; `given` holds the settings by name.
 
-    Raises:
-        CourseError: a flag is unknown or has a wrong value.
-        SystemExit: help was asked for; it is printed.
+    Raises CourseError if a flag is unknown or has a wrong value, and SystemExit after printing help.
     """
     try:
         options = make_parser(program).parse_args(list(arguments))

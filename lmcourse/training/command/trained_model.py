@@ -45,13 +45,12 @@ class TrainedModel:
 def load_trained_model(path: Path, *, last: bool = False, device: torch.device | None = None) -> TrainedModel:
     """Load the model of a run.
 
+    Raises CourseError if the path is not a run or a checkpoint, or it is damaged.
+
     Args:
         path: the folder of the run, or of one of its checkpoints.
         last: whether to load the last checkpoint of a run instead of the one with the lowest validation loss.
         device: the device for the model; by default the CPU.
-
-    Raises:
-        CourseError: the path is not a run or a checkpoint, or it is damaged.
     """
     folder, checkpoint = _find(path, last)
     try:

@@ -22,10 +22,8 @@ Group = dict[str, Any]
 class BaseOptimizer(Optimizer):
     """Base of optimizers that update parameters one by one: subclasses define `update`, and `check` their settings.
 
-    Parameters without a gradient do not change, and neither does their state.
-
-    Raises:
-        ValueError: a setting is out of range, or a gradient is sparse.
+    Parameters without a gradient do not change, and neither does their state. Raises ValueError if a setting is out of
+    range, or a gradient is sparse.
     """
 
     @abstractmethod
