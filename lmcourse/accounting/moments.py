@@ -84,7 +84,7 @@ def step_moments(
     tables = (3 - recipe.autocast) if config.head.tied else 1
     moments.append({"embedding backward": tables * head + stream})
     if recipe.matrix_moments is not None:
-        moments.append({"optimiser step": muon_bytes(config)})
+        moments.append({"optimizer step": muon_bytes(config)})
     return [Breakdown({part: size for part, size in parts.items() if size}) for parts in moments]
 
 

@@ -30,7 +30,7 @@ FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
     "weights": 3,
     "gradients": 2,
     "master weights": 1,
-    "optimiser moments": 1,
+    "optimizer moments": 1,
 }
 """For each part, the first stage of ZeRO that divides it among the data-parallel devices."""
 

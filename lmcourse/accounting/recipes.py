@@ -1,7 +1,7 @@
 """Precision recipes: the bytes per parameter in training, and the format of matrix products.
 
 A recipe lists what stays in memory from step to step: weights, gradients, perhaps a master copy of the weights, and the
-optimiser's moments. `memory` adds the memory of a batch.
+optimizer's moments. `memory` adds the memory of a batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PrecisionRecipe:
         name: the name on the command line.
         title: a description.
         weights: bytes per parameter of the weights that the forward pass reads.
-        gradients, master, moments: bytes per parameter of gradients, fp32 master weights and the optimiser's moments;
+        gradients, master, moments: bytes per parameter of gradients, fp32 master weights and the optimizer's moments;
             0 if there are none.
         weight_precision: the format of the weights that the forward pass reads.
         matmul_precision: the format of matrix products.
@@ -73,11 +73,11 @@ class PrecisionRecipe:
             "weights": self.weights,
             "gradients": self.gradients,
             "master weights": self.master,
-            "optimiser moments": self.moments,
+            "optimizer moments": self.moments,
         }
         parts = {part: ceil(size * parameters) for part, size in sizes.items() if size}
         if self.matrix_moments is not None:
-            parts["optimiser moments"] -= ceil((self.moments - self.matrix_moments) * matrices)
+            parts["optimizer moments"] -= ceil((self.moments - self.matrix_moments) * matrices)
         return Breakdown(parts)
 
 

@@ -25,7 +25,7 @@ BACKWARD_SHARE = 2 / 3
 KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
 """Bytes that a block keeps per token and feature: all activations, or only its input."""
 
-STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimiser moments": 8}
+STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimizer moments": 8}
 """Bytes per parameter in mixed precision with AdamW."""
 
 LayoutTuple = tuple[int, int, int, ZeroStage, int]

@@ -59,8 +59,8 @@ start("14-memory")
 # | what | read by | depends on |
 # | --- | --- | --- |
 # | **parameters** | every forward and backward pass | the model |
-# | **gradients**, one per parameter | the optimiser | the model |
-# | **optimiser state**, such as Adam's two moments | the next step | the model, the optimiser |
+# | **gradients**, one per parameter | the optimizer | the model |
+# | **optimizer state**, such as Adam's two moments | the next step | the model, the optimizer |
 # | **activations**: what the forward pass leaves behind | the backward pass | the model *and the batch* |
 #
 # The first three are called the **states**: they stay from step to step, whatever you feed the model. Activations come
@@ -68,23 +68,23 @@ start("14-memory")
 #
 # Start with a model small enough to count on your fingers. Two linear layers of $4 \times 4$ and a last one of
 # $4 \times 1$, no biases: $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the first two layers leaves
-# $2 \cdot 4 = 8$ numbers: 16 activations. The optimiser is AdaGrad, which keeps one number for each parameter.
+# $2 \cdot 4 = 8$ numbers: 16 activations. The optimizer is AdaGrad, which keeps one number for each parameter.
 
 # %%
 predict("linear_model_memory")
 
 # %%
 model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False), nn.Linear(4, 1, bias=False))
-optimiser = torch.optim.Adagrad(model.parameters())
+optimizer = torch.optim.Adagrad(model.parameters())
 x = torch.ones(2, 4)
 kept = saved_tensors(lambda: model(x).mean(), model, without=[x])
 model(x).mean().backward()
-optimiser.step()
+optimizer.step()
 
 measured = {
     "parameters": sum(w.nbytes for w in model.parameters()),
     "gradients": sum(w.grad.nbytes for w in model.parameters()),
-    "optimiser": sum(state["sum"].nbytes for state in optimiser.state.values()),
+    "optimizer": sum(state["sum"].nbytes for state in optimizer.state.values()),
     "activations": kept.total,
 }
 print(measured, "→", sum(measured.values()), "bytes")
@@ -172,11 +172,11 @@ for name in ("gpt-2", "gpt-3", "llama-3-8b", "llama-3.1-405b"):
 
 # %%
 layer = nn.Linear(1000, 1000, bias=False)
-optimiser = torch.optim.AdamW(layer.parameters())
+optimizer = torch.optim.AdamW(layer.parameters())
 layer(torch.ones(1, 1000)).sum().backward()
-optimiser.step()
+optimizer.step()
 
-moments = [t for t in optimiser.state[layer.weight].values() if t.shape == layer.weight.shape]
+moments = [t for t in optimizer.state[layer.weight].values() if t.shape == layer.weight.shape]
 for part, tensors in (("weights", [layer.weight]), ("gradients", [layer.weight.grad]), ("moments", moments)):
     print(f"{part:<10} {sum(t.nbytes for t in tensors) / layer.weight.numel():g} bytes per parameter")
 
@@ -188,11 +188,11 @@ predict("mixed_states")
 
 # %% [markdown]
 # Small updates vanish in 16 bits (notebook 01), so an fp32 copy of the weights stays: the **master weights**. The
-# optimiser updates them and copies them into the 16-bit weights. Gradients are usually summed in fp32 too.
+# optimizer updates them and copies them into the 16-bit weights. Gradients are usually summed in fp32 too.
 #
 # ### Exercise 2 · Bytes of the states  (2 points · 8 min · ●●)
 #
-# Return a dict with the bytes of `weights`, `gradients` and `optimiser`. Master weights belong to the optimiser. Raise
+# Return a dict with the bytes of `weights`, `gradients` and `optimizer`. Master weights belong to the optimizer. Raise
 # `ValueError` for any other word than these, in both tables:
 #
 # | `precision` | |
@@ -200,9 +200,9 @@ predict("mixed_states")
 # | `"fp32"` | everything in fp32 |
 # | `"mixed"` | as above: products in 16 bits, gradients in fp32, master weights |
 # | `"mixed-16"` | the same, but gradients stay in 16 bits |
-# | `"inference"` | a model in 16 bits that is not trained; `optimiser` may be any word of its table |
+# | `"inference"` | a model in 16 bits that is not trained; `optimizer` may be any word of its table |
 #
-# | `optimiser` | keeps of every parameter |
+# | `optimizer` | keeps of every parameter |
 # | --- | --- |
 # | `"sgd"` | nothing |
 # | `"momentum"` | an average of its gradient, in fp32 |
@@ -210,17 +210,17 @@ predict("mixed_states")
 # | `"adamw-8bit"` | both, in 8 bits each |
 
 # %% exercise="state_bytes"
-def state_bytes(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
+def state_bytes(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
     """Bytes that stay from step to step: 4, 4 and 8 for one parameter in fp32 with AdamW."""
     ### BEGIN SOLUTION
     precisions = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inference": (2, 0, 0)}
     moments = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
-    if precision not in precisions or optimiser not in moments:
-        raise ValueError(f"unknown precision or optimiser: {precision!r}, {optimiser!r}")
+    if precision not in precisions or optimizer not in moments:
+        raise ValueError(f"unknown precision or optimizer: {precision!r}, {optimizer!r}")
     weights, gradients, kept = precisions[precision]
     if precision != "inference":
-        kept += moments[optimiser]
-    return {"weights": weights * parameters, "gradients": gradients * parameters, "optimiser": kept * parameters}
+        kept += moments[optimizer]
+    return {"weights": weights * parameters, "gradients": gradients * parameters, "optimizer": kept * parameters}
     ### END SOLUTION
 
 
@@ -235,7 +235,7 @@ check(state_bytes, hidden=True)
 #
 # $$\underbrace{2N}_{\text{weights, 16 bits}} + \underbrace{4N}_{\text{gradients, fp32}} + \underbrace{4N + 8N}_{\text{master weights, moments}} = 18N,$$
 #
-# and the optimiser is six times as large as the model that you multiply with. Trainers that keep gradients in 16 bits as well
+# and the optimizer is six times as large as the model that you multiply with. Trainers that keep gradients in 16 bits as well
 # need $16N$ (Rajbhandari et al., 2020, §3.1); from here on *mixed precision* means 18.
 
 # %%
@@ -680,7 +680,7 @@ predict("batch_of_gpt3")
 # %% [markdown]
 # ### Exercise 10 · GPT-3  (2 points · 6 min · ●●)
 #
-# Return the GiB of `weights`, `gradients`, `optimiser` and `activations` on each of `T` devices, in mixed precision,
+# Return the GiB of `weights`, `gradients`, `optimizer` and `activations` on each of `T` devices, in mixed precision,
 # for `B` texts of `S` tokens. Everything is shared as in exercise 9, embeddings included. Before you run the check, compare
 # one of your numbers with an estimate in your head, to one digit. That finds most mistakes in any budget.
 
@@ -789,7 +789,7 @@ figures.memory_measured(phases, 4 * S * V)
 # How many copies of the logits are that, with and without the variable? Your function counts:
 
 # %% tags=["nbval-ignore-output", "because the numbers are there only when Exercise 11 is solved"]
-with suppress(NotImplementedError):  # until Exercise 11 is solved
+try:
     for keep in (False, True):
         phases = measured_step(blocks, head, x, y, keep_logits=keep)
         peak, moment = peak_and_moment([*chain(*phases)])
@@ -797,6 +797,8 @@ with suppress(NotImplementedError):  # until Exercise 11 is solved
         begin = len(phases[0]) + len(phases[1])
         print(f"logits in a variable: {keep!s:<5}  peak {peak / 2**20:5.1f} MiB, {above:.2f} copies more than the blocks keep,")
         print(f"    at event {moment}; the backward pass begins at event {begin}")
+except NotImplementedError:
+    print("This cell calls your peak_and_moment: solve Exercise 11 first.")
 
 # %% [markdown]
 # The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? Below, `activations`
@@ -839,7 +841,7 @@ for (activations, B, S, V, block), recompute, keep, peak in rows:
 def step_peak(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
-    """The bytes that a step adds at its worst moment to weights, gradients and optimiser."""
+    """The bytes that a step adds at its worst moment to weights, gradients and optimizer."""
     ### BEGIN SOLUTION
     logits = 4 * B * S * V
     worst = max(3 * logits, block) if recompute else 3 * logits
@@ -854,10 +856,12 @@ check(step_peak, hidden=True)
 ### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because the numbers are there only when Exercise 12 is solved"]
-with suppress(NotImplementedError):  # until Exercise 12 is solved
+try:
     for sizes, recompute, keep, peak in rows:
         predicted = step_peak(*sizes, recompute=recompute, keep_logits=keep)
         print(f"V {sizes[3]:>5}  predicted {predicted / 2**20:6.2f} MiB  measured {peak / 2**20:6.2f}  ratio {predicted / peak:.3f}")
+except NotImplementedError:
+    print("This cell calls your step_peak: solve Exercise 12 first.")
 
 # %% [markdown]
 # At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient,
@@ -959,7 +963,7 @@ explore(figures.memory_halving, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-n
 # Half the batch always means half the activations, and so do half as many layers. Half the length does better, because the
 # scores depend on it twice. The number of heads matters only there.
 #
-# And when in a step is the memory fullest? Follow it through forward pass, loss, backward pass and optimiser.
+# And when in a step is the memory fullest? Follow it through forward pass, loss, backward pass and optimizer.
 
 # %%
 explore(
@@ -978,9 +982,9 @@ explore(
 # backward pass, when all gradients are there.
 #
 # Two more ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
-# not all keep the same states: **ZeRO** divides the optimiser among them (stage 1), gradients too (2), weights too (3;
+# not all keep the same states: **ZeRO** divides the optimizer among them (stage 1), gradients too (2), weights too (3;
 # Rajbhandari et al., 2020). Activations stay as they are: each copy has its own texts. And **gradient accumulation** reads
-# several batches, one after the other, before the optimiser steps. The activations of a batch are gone when the next one
+# several batches, one after the other, before the optimizer steps. The activations of a batch are gone when the next one
 # comes, so a step can be as large as you like. Only the gradients stay in memory between two batches. (The budget always
 # counts them.)
 #
@@ -1025,7 +1029,7 @@ explore(
 #
 # | question | answer |
 # | --- | --- |
-# | what fills the memory? | weights, gradients, optimiser; and activations, which grow with the batch |
+# | what fills the memory? | weights, gradients, optimizer; and activations, which grow with the batch |
 # | what does a parameter take? | 16 bytes in fp32 with Adam; 18 in mixed precision; 2 for inference |
 # | how many parameters? | $12\,LD^2$ and the ends; for the exact number count each matrix |
 # | what does autograd keep? | what a derivative needs: inputs of products, the result of softmax, masks; nothing for sums |
@@ -1048,7 +1052,7 @@ explore(
 #
 # <details><summary>Answers</summary>
 #
-# 1. The states fall from 16 to 8 bytes per parameter: weights and gradients. The activations stay as they are; the optimiser never sees them.
+# 1. The states fall from 16 to 8 bytes per parameter: weights and gradients. The activations stay as they are; the optimizer never sees them.
 # 2. The LayerNorm keeps it, as its input. The sum keeps nothing, and dropout keeps only a mask.
 # 3. ReLU keeps its *result*, and that is the input of the last matrix, which is kept anyway: one tensor for both. GELU keeps its *input*, a second
 #    tensor of $d_\text{ff}$ numbers per token.

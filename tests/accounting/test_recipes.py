@@ -65,7 +65,7 @@ def test_a_step_leaves_the_predicted_bytes(
     memory = predicted(name, model).parts
     assert memory["weights"] == nbytes(model.parameters())
     assert memory["gradients"] == nbytes(parameter.grad for parameter in model.parameters())
-    assert memory.get("optimiser moments", 0) == state(optimizer)
+    assert memory.get("optimizer moments", 0) == state(optimizer)
     assert RECIPES[name].dtype == dtype
 
 
@@ -84,7 +84,7 @@ def test_master_weights_take_the_predicted_bytes(name: str, gradients: torch.dty
         "weights": nbytes(model.parameters()),
         "gradients": nbytes(kept),
         "master weights": nbytes(master),
-        "optimiser moments": state(optimizer),
+        "optimizer moments": state(optimizer),
     }
 
 
@@ -108,7 +108,7 @@ def test_bytes_per_parameter_match_published_numbers() -> None:
 
 def test_a_scale_per_block_of_2048_makes_8_bit_moments_larger_than_2() -> None:
     memory = find_recipe("adam-8bit").memory(2048 * 10)
-    assert memory["optimiser moments"] == 2 * (2048 * 10 + 10 * 4)
+    assert memory["optimizer moments"] == 2 * (2048 * 10 + 10 * 4)
 
 
 def test_recipes_are_found_by_name() -> None:
@@ -127,11 +127,11 @@ def test_muon_keeps_one_moment_and_its_products_are_counted() -> None:
         optimizer.step()
     matrices, total = block_weights(CONFIG), count_parameters(CONFIG).total
     memory = find_recipe("muon").memory(total, matrices=matrices)
-    assert memory["optimiser moments"] == state(optimizer)
+    assert memory["optimizer moments"] == state(optimizer)
     assert matrices == sum(p.numel() for p in optimizer.state if "b" in optimizer.state[p])
     assert counter.get_total_flops() == muon_flops(CONFIG)
     count = account(Workload(CONFIG, 1, 128, find_recipe("muon")))
     assert count.optimizer_flops == muon_flops(CONFIG)
     assert count.training is not None
-    assert count.training["optimiser moments"] == memory["optimiser moments"]
+    assert count.training["optimizer moments"] == memory["optimizer moments"]
     assert account(Workload(CONFIG, 1, 128, find_recipe("fp32"))).optimizer_flops == 0

@@ -85,7 +85,7 @@ def most_alive(step: Callable[[], None]) -> int:
             {"batch": 1, "precision": "bf16", "activation_checkpointing": True},
             "weight copies",
         ),
-        (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimiser step"),
+        (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimizer step"),
         # few tokens: the gradient of the feed-forward layer's last matrix is the peak
         (gpt_like(1, 256, 4, vocab_size=100, context=8), {"batch": 4}, "block backward"),
         (llama_like(1, 256, 4, 1024, vocab_size=16, context=8), {"batch": 1, "precision": "bf16"}, "block backward"),

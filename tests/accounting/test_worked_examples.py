@@ -57,7 +57,7 @@ def test_training_days_and_mfu() -> None:
 def test_weights_gradients_and_optimizer_state() -> None:
     eight = 8 * 80 * 10**9
     states = MIXED.memory(gpt_3_parameters())
-    optimizer = states["master weights"] + states["optimiser moments"]
+    optimizer = states["master weights"] + states["optimizer moments"]
     shared = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=8)).total
     check(
         {

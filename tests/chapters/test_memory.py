@@ -69,7 +69,7 @@ def test_states_in_fp32_are_the_tensors_of_adam() -> None:
     optimizer.step()
     assert weight.grad is not None
     moments = sum(t.nbytes for t in optimizer.state[weight].values() if t.shape == weight.shape)
-    measured = {"weights": weight.nbytes, "gradients": weight.grad.nbytes, "optimiser": moments}
+    measured = {"weights": weight.nbytes, "gradients": weight.grad.nbytes, "optimizer": moments}
     assert reference("state_bytes", 210, "fp32") == measured
 
 
@@ -79,7 +79,7 @@ def test_states_in_mixed_precision_are_the_tensors_of_torch() -> None:
     master.grad = torch.ones(30, 7)
     optimizer.step()
     moments = sum(t.nbytes for t in optimizer.state[master].values() if t.shape == master.shape)
-    measured = {"weights": weights.nbytes, "gradients": master.grad.nbytes, "optimiser": master.nbytes + moments}
+    measured = {"weights": weights.nbytes, "gradients": master.grad.nbytes, "optimizer": master.nbytes + moments}
     assert reference("state_bytes", 210, "mixed") == measured
 
 
@@ -142,7 +142,7 @@ def test_gpt3s_memory_matches_the_corrected_notes() -> None:
     assert {part: round(size, 1) for part, size in one.items()} == {
         "weights": 325.2,
         "gradients": 650.4,
-        "optimiser": 1951.2,
+        "optimizer": 1951.2,
         "activations": 256.5,
     }
     states = sum(size for part, size in eight.items() if part != "activations")
@@ -183,7 +183,7 @@ def test_the_lines_meet_at_the_break_even_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("precision", "optimiser", "recipe"),
+    ("precision", "optimizer", "recipe"),
     [
         ("mixed", "adamw", "mixed-fp32-gradients"),
         ("mixed-16", "adamw", "mixed"),
@@ -192,8 +192,8 @@ def test_the_lines_meet_at_the_break_even_batch() -> None:
         ("inference", "adamw", "inference"),
     ],
 )
-def test_states_of_a_trainer_add_up_to_its_recipe(precision: str, optimiser: str, recipe: str) -> None:
-    assert sum(reference("state_bytes", 1, precision, optimiser).values()) == find_recipe(recipe).per_parameter
+def test_states_of_a_trainer_add_up_to_its_recipe(precision: str, optimizer: str, recipe: str) -> None:
+    assert sum(reference("state_bytes", 1, precision, optimizer).values()) == find_recipe(recipe).per_parameter
 
 
 @pytest.mark.parametrize("p", [1, 2, 4])

@@ -184,7 +184,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
     parameters = sum(parameter.numel() for parameter in trained.model.parameters())
     assert told["parameters"]["total"] == parameters
     assert told["memory"]["weights"] == 4 * parameters
-    assert told["memory"]["optimiser moments"] == 8 * parameters
+    assert told["memory"]["optimizer moments"] == 8 * parameters
     counted = counted_flops(trained.model.config, 6, 16, backward=True).total
     assert told["flops_per_step"] == counted
     assert told["flops"] == STEPS * counted

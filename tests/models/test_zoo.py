@@ -59,6 +59,15 @@ def test_counts_match_other_sources() -> None:
     assert {name: count_parameters(find_model(name).config).total for name in KNOWN} == KNOWN
 
 
+def test_note_of_bert_base_explains_its_count_to_the_last_parameter() -> None:
+    entry = find_model("bert-base")
+    width, vocabulary = entry.decoder.d_model, entry.decoder.vocab_size
+    left_out = {"segments": 2 * width, "pooler": width**2 + width}
+    count = 109_482_240 - sum(left_out.values()) + vocabulary
+    assert count == count_parameters(entry.config).total
+    assert all(f"{number:,}" in entry.note for number in (*left_out.values(), vocabulary, count))
+
+
 def test_every_entry_has_a_source_and_a_year() -> None:
     for entry in all_models():
         assert 2017 <= entry.year <= 2025, entry.name

@@ -95,6 +95,11 @@ NO_BIASES_NOTE = (
     "The paper's formulas show no biases in attention, so it has none here. The vocab_size is that of English–German."
 )
 BERT_NOTE = "Left out: segment embeddings, pooler, and the layer before the masked-word head."
+BERT_BASE_NOTE = (
+    f"{BERT_NOTE} Hugging Face's BertModel has 109,482,240 parameters: with 2 · 768 = 1,536 for segments and "
+    "768² + 768 = 590,592 for the pooler, and without our head's bias of 30,522. "
+    "109,482,240 − 1,536 − 590,592 + 30,522 = 108,920,634."
+)
 GPT3_NOTE = "Every other layer was locally banded sparse; its width is not published, so all layers are full here."
 T5_NOTE = (
     "The vocab_size of 32,100 is padded to 32,128 in the released weights. Trained on 512 tokens, not limited to them."
@@ -119,7 +124,7 @@ ENTRIES = (
         gpt_like(12, 768, 12, vocab_size=40_478, context=512, block={"placement": "post"}, dropout=0.1),
         note="The paper gives no count. 40,478 tokens: 40,000 merges and 478 characters and special tokens.",
     ),
-    Entry("bert-base", 2018, BERT_SOURCE, bert(12, 768, 12), 110_000_000, BERT_NOTE),
+    Entry("bert-base", 2018, BERT_SOURCE, bert(12, 768, 12), 110_000_000, BERT_BASE_NOTE),
     Entry("bert-large", 2018, BERT_SOURCE, bert(24, 1024, 16), 340_000_000, BERT_NOTE, NOMINAL_SIZE_NOTE),
     Entry("gpt-2", 2019, GPT2_SOURCE, gpt2(12, 768, 12), 124_000_000),
     Entry("gpt-2-medium", 2019, GPT2_SOURCE, gpt2(24, 1024, 16), 355_000_000),

@@ -21,8 +21,8 @@ BLOCKS = 12 * 96 * 12_288**2
 
 def _gpt3(B: int, S: int, T: int = 1) -> Sizes:
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=T))
-    optimiser = states["master weights"] + states["optimiser moments"]
-    sizes = {"weights": states["weights"], "gradients": states["gradients"], "optimiser": optimiser}
+    optimizer = states["master weights"] + states["optimizer moments"]
+    sizes = {"weights": states["weights"], "gradients": states["gradients"], "optimizer": optimizer}
     return {part: size / GIB for part, size in sizes.items()} | {
         "activations": korthikanti(gpt_3(), B, S, tensor=T) / GIB
     }
@@ -74,7 +74,7 @@ def _scaled(sizes: Sizes, factor: float, *parts: str) -> Sizes:
     return {part: size * (factor if part in parts or not parts else 1) for part, size in sizes.items()}
 
 
-STATES = ("weights", "gradients", "optimiser")
+STATES = ("weights", "gradients", "optimizer")
 
 
 @gpt3_case.misconception(
@@ -143,9 +143,9 @@ def no_positions(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 1 - 2048 * 12_288 / gpt_3_parameters(), *STATES)
 
 
-@gpt3_case.misconception("Your optimiser takes 8 bytes a parameter. The master weights belong to it: 4 more.")
+@gpt3_case.misconception("Your optimizer takes 8 bytes a parameter. The master weights belong to it: 4 more.")
 def no_master_weights(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 8 / 12, "optimiser")
+    return _scaled(_gpt3(B, S, T), 8 / 12, "optimizer")
 
 
 @gpt3_case.misconception("You return bytes. Divide by 2³⁰ for GiB.")
@@ -199,22 +199,22 @@ def _other_bytes(name: str, sentence: str, unit: float = 1, **factors: float) ->
 
 _other_bytes(
     "master_copy_in_the_weights",
-    "You count the master copy among the weights, and the task has it in `optimiser`",
+    "You count the master copy among the weights, and the task has it in `optimizer`",
     weights=3,
-    optimiser=2 / 3,
+    optimizer=2 / 3,
 )
 _other_bytes(
     "gigabytes_with_the_master_copy",
-    "You count GB of 10⁹ bytes instead of GiB, and the master copy among the weights instead of in `optimiser`",
+    "You count GB of 10⁹ bytes instead of GiB, and the master copy among the weights instead of in `optimizer`",
     GIB / 10**9,
     weights=3,
-    optimiser=2 / 3,
+    optimizer=2 / 3,
 )
 _other_bytes(
     "twelve_bytes_a_parameter",
-    "You give gradients 2 bytes and the optimiser 8: gradients are summed in fp32, and the optimiser has a master copy",
+    "You give gradients 2 bytes and the optimizer 8: gradients are summed in fp32, and the optimizer has a master copy",
     gradients=1 / 2,
-    optimiser=2 / 3,
+    optimizer=2 / 3,
 )
 
 
@@ -232,7 +232,7 @@ def rounded_gigabytes(B: int, S: int, T: int = 1) -> Sizes:
     "Your states are those of fp32: 4, 4 and 8 bytes a parameter. In mixed precision they are 2, 4 and 12."
 )
 def fp32_states(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_scaled(_gpt3(B, S, T), 2, "weights"), 8 / 12, "optimiser")
+    return _scaled(_scaled(_gpt3(B, S, T), 2, "weights"), 8 / 12, "optimizer")
 
 
 @gpt3_case.misconception("You count GB of 10⁹ bytes, and gradients of 2 bytes. Use GiB, and gradients in fp32.")
@@ -286,7 +286,7 @@ def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
     return {
         "weights": 2 * N / T / gib,
         "gradients": 4 * N / T / gib,
-        "optimiser": 12 * N / T / gib,
+        "optimizer": 12 * N / T / gib,
         "activations": activations / gib,
     }
 
@@ -295,7 +295,7 @@ def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
 def exactly(B: int, S: int, T: int = 1) -> dict[str, Fraction]:
     N = sum(4 * 12288 * 12288 + 2 * 12288 * 4 * 12288 for _ in range(96)) + (50257 + 2048) * 12288
     share = Fraction(1, T * 2**30)
-    sizes = {part: each * N * share for part, each in (("weights", 2), ("gradients", 4), ("optimiser", 4 + 4 + 4))}
+    sizes = {part: each * N * share for part, each in (("weights", 2), ("gradients", 4), ("optimizer", 4 + 4 + 4))}
     numbers = 10 * T * 12288 + 24 * 12288 + 5 * 96 * S
     return {**sizes, "activations": 96 * B * S * numbers * share}
 
@@ -305,4 +305,4 @@ def by_scaling(B: int, S: int, T: int = 1) -> dict[str, np.float64]:
     """Compute the weights, then the other states by their ratios to them, and the activations per token."""
     weights = np.float64(2 * (12 * 96 * 12_288**2 + (50_257 + 2048) * 12_288)) / T / 2**30
     token = np.float64(96) / 2**30 * (122_880 + 294_912 / T + 480 / T * S)
-    return {"weights": weights, "gradients": 2 * weights, "optimiser": 6 * weights, "activations": B * S * token}
+    return {"weights": weights, "gradients": 2 * weights, "optimizer": 6 * weights, "activations": B * S * token}

@@ -46,7 +46,7 @@ PREDICTIONS = (
     Prediction(
         "batch_of_gpt3",
         "GPT-3 trains in mixed precision on texts of 2048 tokens, and nothing is recomputed. From which batch on do "
-        "the activations take more than weights, gradients and optimiser together?",
+        "the activations take more than weights, gradients and optimizer together?",
         options=("2 texts", "12 texts", "100 texts", "1,000 texts"),
         answer="12 texts",
         because="One text leaves 256.5 GiB; the states take 2,927 GiB, 11.4 times as much.",

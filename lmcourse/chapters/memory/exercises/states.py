@@ -23,27 +23,27 @@ Bytes = dict[str, int]
 # state_bytes -----------------------------------------------------------------------------------------------------
 
 
-def _states(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    if precision not in PRECISIONS or optimiser not in MOMENTS:
-        raise ValueError(f"there is no {precision!r} with {optimiser!r}")
+def _states(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    if precision not in PRECISIONS or optimizer not in MOMENTS:
+        raise ValueError(f"there is no {precision!r} with {optimizer!r}")
     weights, gradients, master = PRECISIONS[precision]
-    moments = MOMENTS[optimiser] if gradients else 0
+    moments = MOMENTS[optimizer] if gradients else 0
     return _per_parameter(parameters, weights, gradients, master + moments)
 
 
-def _per_parameter(parameters: int, weights: int, gradients: int, optimiser: int) -> Bytes:
-    return {"weights": weights * parameters, "gradients": gradients * parameters, "optimiser": optimiser * parameters}
+def _per_parameter(parameters: int, weights: int, gradients: int, optimizer: int) -> Bytes:
+    return {"weights": weights * parameters, "gradients": gradients * parameters, "optimizer": optimizer * parameters}
 
 
 def _state_cases(random: Random) -> list[Case]:
     return [
         *(case("other sizes", 7, precision) for precision in PRECISIONS),
-        *(case("other trainers", 7, "fp32", optimiser) for optimiser in MOMENTS),
-        *(case("other trainers", 7, "mixed", optimiser) for optimiser in MOMENTS),
-        *(case("other trainers", 7, "mixed-16", optimiser) for optimiser in MOMENTS),
+        *(case("other trainers", 7, "fp32", optimizer) for optimizer in MOMENTS),
+        *(case("other trainers", 7, "mixed", optimizer) for optimizer in MOMENTS),
+        *(case("other trainers", 7, "mixed-16", optimizer) for optimizer in MOMENTS),
         case("inference", 7, "inference", "momentum"),
         *(case("bad input", 7, precision) for precision in ("", "fp", "mixed precision", "FP32", " fp32")),
-        *(case("bad input", 7, "fp32", optimiser) for optimiser in ("", "adam", "SGD")),
+        *(case("bad input", 7, "fp32", optimizer) for optimizer in ("", "adam", "SGD")),
         *(case("other sizes", random.randint(1, 10**12), precision) for precision in PRECISIONS),
     ]
 
@@ -65,215 +65,215 @@ state_bytes = Exercise(
         case("moments in 8 bits, fp32", 1000, "fp32", "adamw-8bit"),
         case("Llama 3 8B, inference", 8_030_261_248, "inference"),
         case("no such precision", 1000, "int4"),
-        case("no such optimiser", 1000, "fp32", "adafactor"),
-        case("no such optimiser, inference", 1000, "inference", "adafactor"),
+        case("no such optimizer", 1000, "fp32", "adafactor"),
+        case("no such optimizer, inference", 1000, "inference", "adafactor"),
     ],
     hidden_cases=_state_cases,
     hints=[
         "Precision and optimizer are two separate questions. What depends on the precision, and what on the optimizer?",
         "The precision determines weights, gradients, and whether there are master weights. The optimizer determines "
         "how many moments each parameter has, and their width.",
-        "`optimiser` in the result is master weights (4 bytes in the mixed precisions) and moments: 0, 4, 8 or 2 "
+        "`optimizer` in the result is master weights (4 bytes in the mixed precisions) and moments: 0, 4, 8 or 2 "
         "bytes. Inference has neither.",
     ],
 )
 
 
 @state_bytes.misconception("You forget the gradients: every parameter has one.")
-def gradients_forgotten(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, precision, optimiser) | {"gradients": 0}
+def gradients_forgotten(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, precision, optimizer) | {"gradients": 0}
 
 
 @state_bytes.misconception(
     "AdamW keeps two moments, the mean of the gradient and the mean of its square. You count one."
 )
-def one_moment(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    fewer = {"adamw": 4, "adamw-8bit": 1}.get(optimiser, 0)
-    return states | {"optimiser": max(0, states["optimiser"] - fewer * parameters)}
+def one_moment(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    fewer = {"adamw": 4, "adamw-8bit": 1}.get(optimizer, 0)
+    return states | {"optimizer": max(0, states["optimizer"] - fewer * parameters)}
 
 
 @state_bytes.misconception(
     "The master weights are missing. The mixed precisions keep an fp32 copy, because small updates vanish in 16 bits."
 )
-def no_master_weights(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    return states | {"optimiser": states["optimiser"] - PRECISIONS[precision][2] * parameters}
+def no_master_weights(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    return states | {"optimizer": states["optimizer"] - PRECISIONS[precision][2] * parameters}
 
 
 @state_bytes.misconception(
     "You count master weights only with AdamW. They depend on the precision, not on the optimizer."
 )
-def master_weights_of_adamw(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    if optimiser.startswith("adamw"):
+def master_weights_of_adamw(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    if optimizer.startswith("adamw"):
         return states
-    return states | {"optimiser": states["optimiser"] - PRECISIONS[precision][2] * parameters}
+    return states | {"optimizer": states["optimizer"] - PRECISIONS[precision][2] * parameters}
 
 
 @state_bytes.misconception('Your gradients take 2 bytes in "mixed". There they are summed in fp32, with 4 bytes.')
-def gradients_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed-16" if precision == "mixed" else precision, optimiser)
+def gradients_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed-16" if precision == "mixed" else precision, optimizer)
 
 
 @state_bytes.misconception('Your gradients take 4 bytes in "mixed-16". There they have 16 bits: 2 bytes.')
-def gradients_in_32_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed" if precision == "mixed-16" else precision, optimiser)
+def gradients_in_32_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed" if precision == "mixed-16" else precision, optimizer)
 
 
-@state_bytes.misconception("The master weights belong to the optimiser here. You count them among the weights.")
-def master_among_the_weights(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
+@state_bytes.misconception("The master weights belong to the optimizer here. You count them among the weights.")
+def master_among_the_weights(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
     master = PRECISIONS[precision][2] * parameters
-    return states | {"weights": states["weights"] + master, "optimiser": states["optimiser"] - master}
+    return states | {"weights": states["weights"] + master, "optimizer": states["optimizer"] - master}
 
 
-@state_bytes.misconception("Your moments take 2 bytes in the mixed precisions. The optimiser works in fp32 there too.")
-def moments_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    half = MOMENTS[optimiser] // 2 if PRECISIONS[precision][2] and optimiser != "adamw-8bit" else 0
-    return states | {"optimiser": states["optimiser"] - half * parameters}
+@state_bytes.misconception("Your moments take 2 bytes in the mixed precisions. The optimizer works in fp32 there too.")
+def moments_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    half = MOMENTS[optimizer] // 2 if PRECISIONS[precision][2] and optimizer != "adamw-8bit" else 0
+    return states | {"optimizer": states["optimizer"] - half * parameters}
 
 
 @state_bytes.misconception(
     "Your 8-bit moments take 8 bytes together, as in fp32. 8 bits are one byte for each of the two."
 )
-def eight_bits_ignored(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "adamw" if optimiser == "adamw-8bit" else optimiser)
+def eight_bits_ignored(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "adamw" if optimizer == "adamw-8bit" else optimizer)
 
 
 @state_bytes.misconception("You count two numbers per parameter. Momentum keeps one, and plain SGD none.")
-def every_optimiser_is_adam(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    _states(parameters, precision, optimiser)
-    return _states(parameters, precision, optimiser if optimiser == "adamw-8bit" else "adamw")
+def every_optimizer_is_adam(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    _states(parameters, precision, optimizer)
+    return _states(parameters, precision, optimizer if optimizer == "adamw-8bit" else "adamw")
 
 
 @state_bytes.misconception(
     "You count optimizer state for plain SGD. It keeps nothing between steps; only momentum does."
 )
-def sgd_with_momentum(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "momentum" if optimiser == "sgd" else optimiser)
+def sgd_with_momentum(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "momentum" if optimizer == "sgd" else optimizer)
 
 
-@state_bytes.misconception("Inference has no gradients and no optimiser. You count both.")
-def inference_as_training(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed" if precision == "inference" else precision, optimiser)
+@state_bytes.misconception("Inference has no gradients and no optimizer. You count both.")
+def inference_as_training(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed" if precision == "inference" else precision, optimizer)
 
 
 @state_bytes.misconception(
     "You count one byte for both 8-bit moments. Each of them takes one: 2 bytes for each parameter."
 )
-def one_byte_for_both(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    fewer = parameters if optimiser == "adamw-8bit" and states["gradients"] else 0
-    return states | {"optimiser": states["optimiser"] - fewer}
+def one_byte_for_both(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    fewer = parameters if optimizer == "adamw-8bit" and states["gradients"] else 0
+    return states | {"optimizer": states["optimizer"] - fewer}
 
 
 @state_bytes.misconception("You count master weights in fp32. There are none: the weights are in fp32 already.")
-def master_weights_in_fp32(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    return states | {"optimiser": states["optimiser"] + 4 * parameters} if precision == "fp32" else states
+def master_weights_in_fp32(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    return states | {"optimizer": states["optimizer"] + 4 * parameters} if precision == "fp32" else states
 
 
-@state_bytes.misconception("Inference has no optimizer: `optimiser` is 0, whichever optimizer is named.")
-def moments_of_inference(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    return states | {"optimiser": MOMENTS[optimiser] * parameters} if precision == "inference" else states
+@state_bytes.misconception("Inference has no optimizer: `optimizer` is 0, whichever optimizer is named.")
+def moments_of_inference(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    return states | {"optimizer": MOMENTS[optimizer] * parameters} if precision == "inference" else states
 
 
 @state_bytes.misconception("Your master weights take 2 bytes in mixed-16. They are in fp32 in both mixed precisions.")
-def master_weights_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
+def master_weights_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
     fewer = 2 * parameters if precision == "mixed-16" else 0
-    return states | {"optimiser": states["optimiser"] - fewer}
+    return states | {"optimizer": states["optimizer"] - fewer}
 
 
 @state_bytes.misconception(
     "All your parts are half as large as they should be. A number takes 4 bytes in fp32, 2 bytes in 16 bits."
 )
-def half_of_everything(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return {part: size // 2 for part, size in _states(parameters, precision, optimiser).items()}
+def half_of_everything(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return {part: size // 2 for part, size in _states(parameters, precision, optimizer).items()}
 
 
 @state_bytes.misconception("You accept an unknown precision or optimizer. Raise a ValueError.")
-def anything_goes(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    known = optimiser if optimiser in MOMENTS else "adamw"
+def anything_goes(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    known = optimizer if optimizer in MOMENTS else "adamw"
     return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
 
 
-@state_bytes.misconception("In inference you never look at `optimiser`: an unknown word is a ValueError there, too.")
-def inference_takes_any_word(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "adamw" if precision == "inference" else optimiser)
+@state_bytes.misconception("In inference you never look at `optimizer`: an unknown word is a ValueError there, too.")
+def inference_takes_any_word(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "adamw" if precision == "inference" else optimizer)
 
 
 @state_bytes.misconception("Your mixed-16 has no master weights. It differs from mixed in the gradients only.")
-def no_master_weights_in_mixed_16(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
+def no_master_weights_in_mixed_16(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
     fewer = 4 * parameters if precision == "mixed-16" else 0
-    return states | {"optimiser": states["optimiser"] - fewer}
+    return states | {"optimizer": states["optimizer"] - fewer}
 
 
 @state_bytes.misconception("You take 8 bits for 8 bytes: each of the two moments has one byte.")
-def eight_bytes_for_each(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimiser)
-    more = 14 * parameters if optimiser == "adamw-8bit" and precision != "inference" else 0
-    return states | {"optimiser": states["optimiser"] + more}
+def eight_bytes_for_each(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimizer)
+    more = 14 * parameters if optimizer == "adamw-8bit" and precision != "inference" else 0
+    return states | {"optimizer": states["optimizer"] + more}
 
 
 @state_bytes.variant
-def sums_of_numbers(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
+def sums_of_numbers(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
     if precision not in ("fp32", "mixed", "mixed-16", "inference"):
         raise ValueError(precision)
-    if optimiser not in ("sgd", "momentum", "adamw", "adamw-8bit"):
-        raise ValueError(optimiser)
+    if optimizer not in ("sgd", "momentum", "adamw", "adamw-8bit"):
+        raise ValueError(optimizer)
     weights = 4 if precision == "fp32" else 2
-    gradients = optimiser_bytes = 0
+    gradients = optimizer_bytes = 0
     if precision != "inference":
         gradients = 2 if precision == "mixed-16" else 4
         if precision.startswith("mixed"):
-            optimiser_bytes += 4
-        if optimiser == "momentum":
-            optimiser_bytes += 4
-        elif optimiser == "adamw":
-            optimiser_bytes += 4 + 4
-        elif optimiser == "adamw-8bit":
-            optimiser_bytes += 1 + 1
-    sizes = {"optimiser": optimiser_bytes, "gradients": gradients, "weights": weights}
+            optimizer_bytes += 4
+        if optimizer == "momentum":
+            optimizer_bytes += 4
+        elif optimizer == "adamw":
+            optimizer_bytes += 4 + 4
+        elif optimizer == "adamw-8bit":
+            optimizer_bytes += 1 + 1
+    sizes = {"optimizer": optimizer_bytes, "gradients": gradients, "weights": weights}
     return {part: size * parameters for part, size in sizes.items()}
 
 
 @state_bytes.variant
-def rows_of_a_table(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, np.int64]:
+def rows_of_a_table(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, np.int64]:
     # index raises a ValueError itself
     kind = ["fp32", "mixed", "mixed-16", "inference"].index(precision)
-    moments = [0, 4, 8, 2][["sgd", "momentum", "adamw", "adamw-8bit"].index(optimiser)]
+    moments = [0, 4, 8, 2][["sgd", "momentum", "adamw", "adamw-8bit"].index(optimizer)]
     table = np.array([[4, 4, moments], [2, 4, 4 + moments], [2, 2, 4 + moments], [2, 0, 0]], dtype=np.int64)
-    return dict(zip(("weights", "gradients", "optimiser"), table[kind] * parameters, strict=True))
+    return dict(zip(("weights", "gradients", "optimizer"), table[kind] * parameters, strict=True))
 
 
 @state_bytes.variant
-def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
-    sizes: Counter[str] = Counter(weights=2, gradients=2, optimiser=4)
-    match optimiser:
+def matched(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
+    sizes: Counter[str] = Counter(weights=2, gradients=2, optimizer=4)
+    match optimizer:
         case "sgd":
             pass
         case "momentum":
-            sizes.update(optimiser=4)
+            sizes.update(optimizer=4)
         case "adamw":
-            sizes.update(optimiser=8)
+            sizes.update(optimizer=8)
         case "adamw-8bit":
-            sizes.update(optimiser=2)
+            sizes.update(optimizer=2)
         case _:
-            raise ValueError("unknown optimiser")
+            raise ValueError("unknown optimizer")
     match precision:
         case "inference":
-            sizes = Counter(weights=2, gradients=0, optimiser=0)
+            sizes = Counter(weights=2, gradients=0, optimizer=0)
         case "mixed":
             sizes.update(gradients=2)
         case "mixed-16":
             pass
         case "fp32":
-            sizes.update(weights=2, gradients=2, optimiser=-4)
+            sizes.update(weights=2, gradients=2, optimizer=-4)
         case _:
             raise ValueError("unknown precision")
     return Counter({part: size * parameters for part, size in sizes.items()})

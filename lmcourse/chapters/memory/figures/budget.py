@@ -24,7 +24,7 @@ COLOURS = STATE_COLOURS | {
     "block backward": PALETTE["yellow"],
     "head backward": GREY,
     "embedding backward": PALETTE["vermilion"],
-    "optimiser step": PALETTE["vermilion"],
+    "optimizer step": PALETTE["vermilion"],
 }
 
 PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}

@@ -46,7 +46,7 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     names = [str(T) for T in devices]
     height = [0.0] * len(devices)
     for label, sizes, colour in (
-        ("weights, gradients, optimiser", [states] * len(devices), PALETTE["blue"]),
+        ("weights, gradients, optimizer", [states] * len(devices), PALETTE["blue"]),
         ("activations that are shared", [one - whole] * len(devices), PALETTE["orange"]),
         (rest, copies, PALETTE["vermilion"]),
     ):
@@ -82,7 +82,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
     parts = {
         "weights": states["weights"] / GIB,
         "gradients": states["gradients"] / GIB,
-        "optimiser": (states["master weights"] + states["optimiser moments"]) / GIB,
+        "optimizer": (states["master weights"] + states["optimizer moments"]) / GIB,
         "activations": korthikanti(gpt_3(), batch, 2048, tensor=devices) / GIB,
     }
     total = sum(parts.values())

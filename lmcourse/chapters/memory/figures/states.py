@@ -14,7 +14,7 @@ STATE_COLOURS = {
     "weights": PALETTE["blue"],
     "gradients": PALETTE["orange"],
     "master weights": PALETTE["sky"],
-    "optimiser moments": PALETTE["green"],
+    "optimizer moments": PALETTE["green"],
 }
 """Colours of the parts of a recipe, in all figures of memory."""
 
@@ -63,7 +63,7 @@ def _sizes(name: str) -> dict[str, float]:
         "weights": recipe.weights,
         "gradients": recipe.gradients,
         "master weights": recipe.master,
-        "optimiser moments": recipe.moments,
+        "optimizer moments": recipe.moments,
     }
 
 

@@ -19,13 +19,13 @@ from lmcourse.units import GIB
 
 COLOURS = COLOURS_OF_THE_BUDGET | {"recomputed block": PALETTE["black"]}
 
-CONSTANT = ("weights", "master weights", "optimiser moments")
+CONSTANT = ("weights", "master weights", "optimizer moments")
 """The parts that are in memory all the time."""
 
 CHANGING = ("gradients", "activations", "logits", "loss backward", "recomputed block")
 """The parts that come and go, in the order in which they are drawn."""
 
-PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimiser": 0.45}
+PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimizer": 0.45}
 """The width of each phase in the drawing."""
 
 Moment = tuple[str, dict[str, float]]
@@ -114,5 +114,5 @@ def _moments(layers: int, recompute: bool, accumulated: bool) -> Iterator[Moment
         yield "backward", there(left / layers, 1 - left / layers, block=float(recompute))
         yield "backward", there((left - 1) / layers, 1 - (left - 1) / layers)
     for _ in range(2):
-        yield "optimiser", there(0.0, 1.0)
-    yield "optimiser", dict.fromkeys(CHANGING, 0.0)
+        yield "optimizer", there(0.0, 1.0)
+    yield "optimizer", dict.fromkeys(CHANGING, 0.0)
