@@ -21,7 +21,6 @@
 # %%
 import math
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain
 

@@ -17,7 +17,6 @@
 
 # %%
 import math
-from contextlib import suppress
 from statistics import fmean, median
 
 import torch
