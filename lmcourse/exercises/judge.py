@@ -37,18 +37,21 @@ def judge(
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     earned = score(trials, [result.passed for result in results], groups_of(trials))
+    preview = exercise.preview if not (hidden or failing or broken) else None
+    points, foretold = preview(trials[0].outcome.value) if preview else (earned.points, "")
+    short = points < exercise.points
     named = recognise(exercise, trials, given or expectations(exercise).given) if failing and not broken else None
     return Report(
         exercise=exercise.name,
-        points=0.0 if broken else earned.points,
+        points=0.0 if broken else points,
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing)),
+        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing) or foretold * short),
         mistake=named.sentence if named else "",
         besides=named.besides if named else "",
         groups=(earned.passed, earned.total),
-        notes=_notes([trial.outcome for trial in trials]),
+        notes=(*_notes([trial.outcome for trial in trials]), *[foretold] * (bool(foretold) and not short)),
         hints=tuple(exercise.hints) if failing or broken else (),
         to_come=() if hidden else tuple(case.name for case in exercise.hidden),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),

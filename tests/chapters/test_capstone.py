@@ -21,7 +21,15 @@ from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, held_out, r
 from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, show_claims
 from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows, skill_on_held_out
 from lmcourse.chapters.capstone.exercises.hunt import KNOWN, fits
-from lmcourse.chapters.capstone.exercises.trained import BEST_GIVEN, BYTES, NEAR, REPRODUCED, SEED, measured
+from lmcourse.chapters.capstone.exercises.trained import (
+    BEST_GIVEN,
+    BEST_GIVEN_KNOWN,
+    BYTES,
+    NEAR,
+    REPRODUCED,
+    SEED,
+    measured,
+)
 from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
 from lmcourse.chapters.capstone.recipe import (
@@ -46,6 +54,7 @@ from lmcourse.collect.package.model import Config
 from lmcourse.collect.package.model import Transformer as OwnTransformer
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.errors import CourseError
+from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.values import MAX_VALUE_CHARS
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
@@ -206,6 +215,7 @@ def seen(case: int, **changes: Any) -> str:
 def test_the_model_of_the_recipe_has_the_loss_of_the_grade() -> None:
     model = recipe_model({"loss": 0.3})
     assert loss_on(model, stories(SEED, BYTES)) == pytest.approx(BEST_GIVEN, abs=1e-4)
+    assert loss_on(model, stories(1, FRESH_BYTES)) == pytest.approx(BEST_GIVEN_KNOWN, abs=1e-4)
     best = min(run.loss for run in after({"loss": 0.3}) if run.recipe == GIVEN and run.seed == 0)
     assert loss_on(model, stories(1, FRESH_BYTES)) == pytest.approx(best, abs=1e-3)
 
@@ -220,6 +230,23 @@ def test_report_and_forecast_are_judged_by_the_weights() -> None:
     assert seen(0, reported=known / math.log(2)).endswith("(yours is in bits)")
     for off in (0.99 * NEAR, 1.01 * NEAR, -1.01 * NEAR):
         assert (seen(2, forecast=other + off) == seen(2)) is (abs(off) < NEAR)
+
+
+@pytest.mark.prove
+def test_the_check_of_the_model_forecasts_its_grade() -> None:
+    right = exercises.trained.reference()
+    for changes, points, words in (
+        ({}, 6, "all that grading adds would hold"),
+        ({"forecast": measured(right, known=True) - 0.03}, 5, "your forecast is -0.030 from it"),
+    ):
+        public = check_exercise(exercises.trained, lambda changes=changes: right | changes)
+        assert (
+            public.points
+            == check_exercise(exercises.trained, lambda c=changes: right | c, hidden=True).points
+            == points
+        )
+        assert words in str(public).replace("\n", " ").replace("  ", " ")
+        assert "final only after grading" in str(public).replace("\n", " ").replace("  ", " ")
 
 
 def test_weights_that_fit_no_design_get_a_sentence() -> None:

@@ -410,3 +410,17 @@ def test_a_view_compares_a_property_of_the_results() -> None:
     assert [line.message for line in odd.cases] == ["expected “even”, yours: “odd”", "", ""]
     assert not odd.diagnosis
     assert check_exercise(exercise, lambda: "ten").points == 0
+
+
+def test_a_preview_gives_the_points_until_grading() -> None:
+    """It speaks only if all public cases pass, and not in a grade."""
+    exercise = Exercise(
+        "pick", 3, 1, 1, lambda: 10, [case("is it even?")], hidden_cases=lambda _: [case("is it large?")],
+        view=lambda asked, value: "even" if asked.name == "is it even?" and value % 2 == 0 else str(value > 9),
+        preview=lambda value: (3, "It looks large.") if value > 9 else (1, "It looks small."),
+    )  # fmt: skip
+    right, small, odd = (check_exercise(exercise, lambda value=value: value) for value in (22, 4, 11))
+    assert (right.points, right.diagnosis, right.notes) == (3, "", ("It looks large.",))
+    assert (small.points, small.diagnosis, small.notes, small.passed) == (1, "It looks small.", (), False)
+    assert "looks" not in str(odd)
+    assert "looks" not in str(check_exercise(exercise, lambda: 4, hidden=True))

@@ -39,6 +39,9 @@ NEAR = 0.02
 BEST_GIVEN = 0.3404
 """Loss of the given recipe's best run (4 × 24, seed 0, `given.safetensors`) on the stories that the grade uses."""
 
+BEST_GIVEN_KNOWN = 0.3385
+"""Loss of the same run on the notebook's fresh text."""
+
 SLACK = 0.005
 """Largest difference by which a run may be worse than that, in nats per byte. Two seeds differ by less."""
 
@@ -142,6 +145,21 @@ def _view(asked: Case, value: Plain) -> str:
     return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
 
 
+def _preview(value: Plain) -> tuple[float, str]:
+    """Return the points that the grade would give if its stories were the notebook's fresh text."""
+    assert isinstance(value, dict)  # it passed the public case
+    loss = measured(value, known=True)
+    off, worse = _number(value["forecast"]) - loss, loss - BEST_GIVEN_KNOWN
+    points = 2 + (abs(off) <= NEAR) + sum(worse <= limit for limit in LIMITS.values())
+    final = "The points are final only after grading, on stories that the notebook does not have."
+    if points == trained.points:
+        return points, f"On this notebook's fresh text, all that grading adds would hold. {final}"
+    return points, (
+        f"By this notebook's fresh text, the grade would be {points} of {trained.points}. The loss is {loss:.4f}, "
+        f"your forecast is {off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"
+    )
+
+
 def _example() -> File:
     return dict(load_file(EXAMPLE))
 
@@ -159,6 +177,7 @@ trained = Exercise(
         f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has already put everything you need into it.',
     ],
     view=_view,
+    preview=_preview,
     file=EXAMPLE,
     seconds=20.0,
 )
