@@ -4,7 +4,7 @@ claims."""
 from lmcourse.chapters.capstone.after import after, recipe_model
 from lmcourse.chapters.capstone.claims import show_claims
 from lmcourse.chapters.capstone.figures.budget import budget_card, iso_flop, law_check, rate_by_width
-from lmcourse.chapters.capstone.figures.law import Law, fitted_law, nearest_times_trend, trend
+from lmcourse.chapters.capstone.figures.law import EXPONENTS, Law, fitted_law, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import ENTROPY, STEPS_BY_BATCH, small_runs
 from lmcourse.chapters.capstone.recipe import (
     BATCH,
@@ -31,6 +31,7 @@ __all__ = [
     "BATCHES",
     "DEPTHS",
     "ENTROPY",
+    "EXPONENTS",
     "GIVEN",
     "LENGTH",
     "ORDER",

@@ -11,7 +11,7 @@ import numpy as np
 
 from lmcourse.chapters.capstone.measured import ENTROPY, SmallRun, small_runs
 
-EXPONENTS = tuple(round(0.05 * k, 2) for k in range(4, 29))
+EXPONENTS = [round(0.05 * k, 2) for k in range(4, 29)]
 """The exponents that the fit chooses from: 0.2 to 1.4."""
 
 SMALL = (2e10, 6e10)
