@@ -52,6 +52,8 @@ from lmcourse.models.zoo.course import modern
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.plots import alt_text
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # for the kernel in section 10: Triton reads this when it is imported
 start("19-gpu-timing")
 
 # %% [markdown]
@@ -160,7 +162,6 @@ device = best_device()
 on_gpu = device.type != "cpu"
 if not on_gpu:
     torch.set_num_threads(1)
-    os.environ["TRITON_INTERPRET"] = "1"  # for section 10, where Triton is installed: it reads this when it is imported
 number = "bf16" if device.type == "cuda" and machine.has_units("bf16", device) else "fp32"
 known, caveats = present_gpu(device) if device.type == "cuda" else (None, ())
 title = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
