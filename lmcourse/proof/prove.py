@@ -222,6 +222,7 @@ class _Proof:
     def _misconception(self, chapter: Chapter, wrong: Misconception, *, mutilate: bool) -> MisconceptionResult:
         trials = self._trials(partial(self._given, wrong))
         public, graded = self._reports(trials)
+        previewed = self.exercise.preview is not None and all(case.passed for case in public.cases)
         forms = [self._mutilated(wrong, trials, mutilation) for mutilation in MUTILATIONS if mutilate]
         return MisconceptionResult(
             chapter.id,
@@ -230,7 +231,7 @@ class _Proof:
             self.exercise.points,
             public.points,
             graded.points,
-            public.mistake == wrong.sentence,
+            public.mistake == wrong.sentence or previewed,
             graded.mistake == wrong.sentence,
             sum(form is not None for form in forms),
             tuple(name for form in forms for name in form or ()),
