@@ -59,7 +59,8 @@ def _line(
     n, d, loss = (np.array(column, dtype=float) for column in list(zip(*runs, strict=True))[1:])
     found, *_ = np.linalg.lstsq(np.stack([np.ones(len(n)), *feature(n, d)], 1), seen(loss), rcond=None)
     _, *wanted = (np.array(column, dtype=float) for column in zip(*asked, strict=True))
-    return np.stack([np.ones(len(asked)), *feature(*wanted)], 1) @ found
+    continued: Column = np.stack([np.ones(len(asked)), *feature(*wanted)], 1) @ found
+    return continued
 
 
 def _nearest(runs: Runs, asked: Asked) -> list[float]:
@@ -255,12 +256,12 @@ def constants_of_the_example(runs: Runs, floor: float, asked: Asked) -> list[flo
 
 @forecasts.misconception("You continue the losses as a plane in ln N and ln D. They bend, because of the floor.")
 def plane(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _line(runs, lambda loss: loss, lambda n, d: [np.log(n), np.log(d)], asked).tolist()
+    return [*map(float, _line(runs, lambda loss: loss, lambda n, d: [np.log(n), np.log(d)], asked))]
 
 
 @forecasts.misconception("You fit one product of powers to the loss. So your losses fall towards 0, not to the floor.")
 def power_law_of_the_loss(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return np.exp(_line(runs, np.log, lambda n, d: [np.log(n), np.log(d)], asked)).tolist()
+    return [*map(math.exp, _line(runs, np.log, lambda n, d: [np.log(n), np.log(d)], asked))]
 
 
 @forecasts.misconception(
@@ -268,12 +269,13 @@ def power_law_of_the_loss(runs: Runs, floor: float, asked: Asked) -> list[float]
 )
 def product_of_powers(runs: Runs, floor: float, asked: Asked) -> list[float]:
     seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(n), np.log(d)], asked)
-    return (floor + np.exp(seen)).tolist()
+    return [floor + math.exp(log) for log in seen]
 
 
 @forecasts.misconception("You forecast from the text alone. A model that is too small gains little from more text.")
 def text_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return (floor + np.exp(_line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(d)], asked))).tolist()
+    seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(d)], asked)
+    return [floor + math.exp(log) for log in seen]
 
 
 @forecasts.misconception("You forecast from N · D alone. It matters how the FLOPs are divided between N and D.")
