@@ -280,9 +280,8 @@ def text_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
 
 @forecasts.misconception("You forecast from N · D alone. It matters how the FLOPs are divided between N and D.")
 def flops_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return (
-        floor + np.exp(_line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(n * d)], asked))
-    ).tolist()
+    seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(n * d)], asked)
+    return [floor + math.exp(log) for log in seen]
 
 
 @forecasts.misconception("You average the three nearest runs. Such a mean is never better than all three.")
