@@ -44,7 +44,7 @@ from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import figures
 from lmcourse.models.zoo import find_model
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.widgets import Log
 
 start("14-memory")
@@ -788,7 +788,7 @@ figures.memory_measured(phases, 4 * S * V)
 # How many copies of the logits are that, with and without the variable? Your function counts:
 
 # %% tags=["nbval-ignore-output", "because the numbers are there only when Exercise 11 is solved"]
-try:
+with once_solved("Exercise 11"):
     for keep in (False, True):
         phases = measured_step(blocks, head, x, y, keep_logits=keep)
         peak, moment = peak_and_moment([*chain(*phases)])
@@ -796,8 +796,6 @@ try:
         begin = len(phases[0]) + len(phases[1])
         print(f"logits in a variable: {keep!s:<5}  peak {peak / 2**20:5.1f} MiB, {above:.2f} copies more than the blocks keep,")
         print(f"    at event {moment}; the backward pass begins at event {begin}")
-except NotImplementedError:
-    print("This cell calls your peak_and_moment: solve Exercise 11 first.")
 
 # %% [markdown]
 # The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? Below, `activations`
@@ -855,12 +853,10 @@ check(step_peak, hidden=True)
 ### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because the numbers are there only when Exercise 12 is solved"]
-try:
+with once_solved("Exercise 12"):
     for sizes, recompute, keep, peak in rows:
         predicted = step_peak(*sizes, recompute=recompute, keep_logits=keep)
         print(f"V {sizes[3]:>5}  predicted {predicted / 2**20:6.2f} MiB  measured {peak / 2**20:6.2f}  ratio {predicted / peak:.3f}")
-except NotImplementedError:
-    print("This cell calls your step_peak: solve Exercise 12 first.")
 
 # %% [markdown]
 # At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient,

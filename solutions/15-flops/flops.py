@@ -35,7 +35,7 @@ from lmcourse.chapters.flops import figures
 from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models, find_model
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.widgets import Log
 
 start("15-flops")
@@ -763,12 +763,10 @@ check(four_shares, hidden=True)
 
 # %%
 print(f"{'':20}      6N  all pairs  causal  hardware   published")
-try:
+with once_solved("Exercise 12"):
     for name, run in RUNS.items():
         row = "  ".join(f"{100 * share:7.1f}" for share in four_shares(**run).values())
         print(f"{name:20} {row}   {f'{100 * PUBLISHED[name]:9.1f}' if name in PUBLISHED else '        –'}")
-except NotImplementedError:
-    print("This cell calls your four_shares: solve Exercise 12 first.")
 
 # %% [markdown]
 # ### Exercise 13 · Which one did they use?  (2 points · 5 min · ●●)
@@ -814,12 +812,10 @@ print(f"OPT-175B: 6NT = {6 * opt['parameters'] * tokens:.2e}   8NT + 16·L·d·S
 predict("recompute_less")
 
 # %%
-try:
+with once_solved("Exercise 12"):
     for name in ("175B, blocks again", "175B, scores again"):
         shares = four_shares(**RUNS[name])
         print(f"{name}: MFU (all pairs) {100 * shares['all pairs']:.1f} %, HFU {100 * shares['hardware']:.1f} %")
-except NotImplementedError:
-    print("This cell calls your four_shares: solve Exercise 12 first.")
 
 # %% [markdown]
 # HFU asks how busy the machine is, MFU how fast you get where you want to go. A run that computes everything twice has a fine HFU.

@@ -34,7 +34,7 @@ from lmcourse.chapters.stability.stored import (
     table_lines,
     unknown_signs,
 )
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.widgets import Log
 
 start("16-stability")
@@ -546,10 +546,8 @@ check(diagnose, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because it shows the result of your own answer"]
 tonight = unknown_signs()
-try:
+with once_solved("Exercise 8"):
     print("your diagnosis of X:", diagnose(tonight))
-except NotImplementedError:
-    print("This cell calls your diagnose: solve Exercise 8 first.")
 print(f"X: loss {median(tonight['loss'][-10:]):.2f}, largest score {tonight['score'][-1]:,.0f}")
 
 # %% [markdown]

@@ -54,7 +54,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.nn.attend import block_update
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.training_config import TrainingConfig
 from lmcourse.widgets import Log
@@ -209,12 +209,10 @@ check(ring_all_reduce, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-try:
+with once_solved("Exercise 1"):
     for n in (2, 4, 8):
         run = simulate(ring_all_reduce, [twelve] * n)
         print(f"{n} workers: each sends {run.sent} bytes, on average {sum(run.sent) / n:g}; {run.rounds} rounds")
-except NotImplementedError:
-    print("This cell calls your ring_all_reduce: solve Exercise 1 first.")
 
 # %% [markdown]
 # $$\text{each sends } \frac{2(N-1)}{N}\,M \text{ bytes, in } 2(N-1) \text{ rounds.}$$
@@ -271,13 +269,11 @@ whole = torch.cat(rows)  # what an all-gather gives to each worker
 factors = [torch.randn(6, 3, dtype=torch.float64) for _ in range(3)]
 loss = sum((whole * factor).sum() for factor in factors)  # worker w's loss has its own factors
 by_autograd = torch.autograd.grad(loss, rows)
-try:
+with once_solved("Exercise 2"):
     run = simulate(gather_and_scatter, factors, ["reduce-scatter"] * 3)  # the factors are the gradients of `whole`
     gap = max((a - b).abs().max().item() for a, b in zip(run.results, by_autograd, strict=True))
     largest = max(g.abs().max().item() for g in by_autograd)
     print(f"largest gradient {largest:.2f}; reduce-scatter differs from autograd by at most {gap:.0e}")
-except NotImplementedError:
-    print("This cell calls your gather_and_scatter: solve Exercise 2 first.")
 
 # %% [markdown]
 # The gradient of a worker's rows is a *sum over the workers' losses*, cut into parts: the backward pass of an all-gather is a reduce-scatter, and the other way round.
@@ -289,27 +285,24 @@ except NotImplementedError:
 
 # %%
 numbers = [torch.arange(10.0) * 10**rank for rank in range(3)]
-try:
+with once_solved("Exercise 1"):
     simulated = simulate(ring_all_reduce, numbers)
     print("starting three processes ...", flush=True)
     real = together(ring_all_reduce, numbers)
     gap = max((a - b).abs().max().item() for a, b in zip(simulated.results, real.results, strict=True))
     print("bytes sent, simulated:", simulated.sent, "  by three processes:", real.sent)
     print("largest difference between the results:", gap)
-except NotImplementedError:
-    print("This cell calls your ring_all_reduce: solve Exercise 1 first.")
 
 # %% [markdown]
 # Your function has run on three processes without a change. But on many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
 
 # %%
-try:
-    simulate(ring_all_reduce, numbers, patient=True)
-    print("it comes to an end")
-except CommunicationError as error:
-    print(str(error).replace(": ", ":\n", 1))
-except NotImplementedError:
-    print("This cell calls your ring_all_reduce: solve Exercise 1 first.")
+with once_solved("Exercise 1"):
+    try:
+        simulate(ring_all_reduce, numbers, patient=True)
+        print("it comes to an end")
+    except CommunicationError as error:
+        print(str(error).replace(": ", ":\n", 1))
 
 # %% [markdown]
 # A ring in which all workers send first stands still as well. That is why the real worker uses `isend`: it hands the message over, continues, and checks later that it was taken. (The other way out: even ranks send first, odd ranks receive first.)
@@ -369,15 +362,13 @@ def train(worker: CollectiveWorker, tokens: Tensor, targets: Tensor) -> list[Ten
 
 tokens, targets = torch.arange(12) % 7, (3 * torch.arange(12) + 1) % 7
 targets[7:] = -100  # padding: the second half has one target
-try:
+with once_solved("Exercise 3"):
     (alone,) = simulate(train, [tokens], [targets], collectives=True).results
     print("starting two processes ...", flush=True)
     first, second = together(train, list(tokens.chunk(2)), list(targets.chunk(2))).results
     for name, other in (("the other copy", second), ("one process", alone)):
         gap = max((a - b).abs().max().item() for a, b in zip(first, other, strict=True))
         print(f"weights of the first copy and of {name}: largest difference {gap:.0e}")
-except NotImplementedError:
-    print("This cell calls your average_gradients: solve Exercise 3 first.")
 
 # %% [markdown]
 # Now torch's own tool, **DDP** (`DistributedDataParallel`). You wrap the model, call `backward()`, and find averaged gradients in `.grad`. Two workers: the first has 3 targets, and its mean loss has the gradient 1; the second has 1 target and the gradient 10.
@@ -724,11 +715,9 @@ torch.manual_seed(0)
 x, up, down = torch.randn(8, 32), torch.randn(64, 32), torch.randn(32, 64)
 ups, downs = list(up.chunk(2)), list(down.chunk(2, dim=1))
 tensor_only = simulate(lambda worker, u, d: worker.all_reduce(F.gelu(x @ u.T) @ d.T), ups, downs, collectives=True)
-try:
+with once_solved("Exercise 8"):
     sequence = simulate(sequence_parallel_ffn, list(x.chunk(2)), ups, downs, collectives=True)
     print("bytes sent, forward: tensor parallelism", tensor_only.sent, "  with sequence parallelism", sequence.sent)
-except NotImplementedError:
-    print("This cell calls your sequence_parallel_ffn: solve Exercise 8 first.")
 
 # %% [markdown]
 # No byte more. The backward pass pays: the gathered input was not kept, so it is gathered again. For Llama 3 8B, one text of 8,192 tokens, $T = 8$:
@@ -800,7 +789,7 @@ predict("bubble_of_1f1b")
 # Your orders decide who waits for whom; a small event simulation does the rest. (A stage starts a pass as soon as it is next in its order, and its inputs have arrived.)
 
 # %%
-try:
+with once_solved("Exercise 9"):
     for micro in (4, 32):
         for schedule in ("gpipe", "1f1b"):
             orders = [stage_order(rank, 4, micro, schedule) for rank in range(4)]
@@ -809,8 +798,6 @@ try:
             time, waiting = max(task.end for task in passes), idle_share(passes, 4)
             print(f"{schedule:5} 4 stages, {micro:2} micro-batches: {time:3g} units of time, ", end="")
             print(f"{waiting:.1%} waiting, alive {alive}")
-except NotImplementedError:
-    print("This cell calls your stage_order: solve Exercise 9 first.")
 
 # %%
 explore(figures.pipeline_schedule, stages=[2, 4, 8], micro=[1, 4, 8, 32], schedule=["gpipe", "1f1b"])
@@ -944,7 +931,7 @@ def show_best(name: str, texts: int, machines: Machines, remark: str = "") -> No
     print(f"{seconds:5.2f} s, MFU {mfu:.0%}, bubble {time.bubble:.2f} s  {remark}")
 
 
-try:
+with once_solved("Exercise 10"):
     show_best("llama-3-8b", 512, Machines(64))
     show_best("llama-3-70b", 128, Machines(64))
     show_best("llama-3-70b", 512, Machines(256))
@@ -952,8 +939,6 @@ try:
     show_best("llama-3-70b", 128, Machines(64, outside=450e9), "as fast outside as inside")
     show_best("llama-3-70b", 128, Machines(64, outside=10e9), "a network of 10 GB/s")
     show_best("llama-3-70b", 128, Machines(64, memory=141e9), "141 GB a device")
-except NotImplementedError:
-    print("This cell calls your best_layout: solve Exercise 10 first.")
 
 # %% [markdown]
 # If weights, gradients and a part of the optimizer fit on one device, the model is simply copied. The 70B model has to be cut, and takes a little of each. With 2,048 texts on 16,384 devices there is an eighth of a text for each device, so 405B has no good layout: a deep pipeline has too few micro-batches, and ZeRO 3 sends more than the backward pass hides.
@@ -1057,13 +1042,11 @@ check(ring_attention, hidden=True)
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
 q, k, v = torch.randn(3, 32, 8, dtype=torch.float64)
-try:
+with once_solved("Exercise 11"):
     run = simulate(ring_attention, list(q.chunk(4)), list(k.chunk(4)), list(v.chunk(4)))
     whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
     gap = (torch.cat(run.results) - whole).abs().max().item()
     print(f"four workers differ from one by at most {gap:.0e}; each sent {run.sent} bytes")
-except NotImplementedError:
-    print("This cell calls your ring_attention: solve Exercise 11 first.")
 
 # %%
 predict("idle_in_the_ring")

@@ -23,7 +23,6 @@ import math
 import os
 import statistics
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 import torch
@@ -49,7 +48,7 @@ from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.plots import alt_text
 
 if not torch.cuda.is_available():
@@ -520,14 +519,12 @@ check(what_helps, hidden=True)
 # Your function, on the kernels of section 4. How many times as fast would each be?
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
-try:
+with once_solved("Exercise 7"):
     print(f"{'':20}  2 × peak  2 × bandwidth  no rest")
     for name, (flops, moved, taken) in timed.items():
         allowed = max(taken, 1.001 * flops / peak, 1.001 * moved / bandwidth)  # a dot above the roof: as if on it
         helped = what_helps([[flops, moved, allowed]], peak, bandwidth)
         print(f"{name:20} {allowed / helped['peak']:9.2f} {allowed / helped['bandwidth']:14.2f} {allowed / helped['launches']:8.2f}")
-except NotImplementedError:
-    print("This cell calls your what_helps: solve Exercise 7 first.")
 
 # %% [markdown]
 # In a *whole* step you cannot tell the rest of each kernel from its FLOPs and bytes any more. Two things help: one number for everything (section 8), and a look at each kernel (section 9).
@@ -684,7 +681,7 @@ check(time_shares, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
 by_name: list[dict[str, float]] = []
-try:
+with once_solved("Exercise 9"):
     by_name = [time_shares(calls) for calls, _, _ in recorded]
     for name in sorted(by_name[0], key=by_name[0].get, reverse=True)[:10]:
         shares_of_steps = " ".join(f"{shares.get(name, 0):6.1%}" for shares in by_name)
@@ -692,19 +689,15 @@ try:
     span = max(end for *_, end in calls) - min(begin for _, begin, _ in calls)
     total = sum(end - begin for _, begin, end in calls) / span
     print(f"sum of the shares: {sum(by_name[0].values()):.0%}; sum of all total times: {total:.0%} of the step")
-except NotImplementedError:
-    print("This cell calls your time_shares: solve Exercise 9 first.")
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
 in_groups: list[dict[str, float]] = []
 in_phases: list[dict[str, float]] = []
-try:
+with once_solved("Exercise 9"):
     in_groups = [time_shares(by_group(calls, phases)) for calls, phases, _ in recorded]
     in_phases = [time_shares(phases) for _, phases, _ in recorded]
     for name in (*PHASES, "idle"):
         print(f"{name:10}", " ".join(f"{shares[name]:6.1%}" for shares in in_phases))
-except NotImplementedError:
-    print("This cell calls your time_shares: solve Exercise 9 first.")
 figures.time_by_group(in_groups, title=f"{title}: a training step, profiled") if in_groups else None
 
 # %% [markdown]
@@ -798,7 +791,7 @@ predict("bf16_on_a_cpu")
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 bounds: dict[str, float] = {}
-with suppress(NotImplementedError):  # until Exercises 9 and 10 are solved
+with once_solved("Exercises 9 and 10"):
     if in_phases:
         optimizer_share = statistics.mean(shares["optimizer"] for shares in in_phases)
         bounds = speedup_bounds({"optimizer": optimizer_share}, {"fused optimizer": [["optimizer"], math.inf]})

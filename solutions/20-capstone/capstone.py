@@ -70,7 +70,7 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, once_solved, predict, start
 from lmcourse.root import find_root
 from lmcourse.widgets.training import LivePlot
 
@@ -150,7 +150,7 @@ check(account_of, hidden=True)
 # Check it against a real model and a real step, with torch's own counter:
 
 # %%
-try:
+with once_solved("Exercise 1"):
     yours = account_of(2, 48, 3, 128, 128, 16, 64)
     real = Transformer(llama_like(2, 48, 3, 128, vocab_size=128, context=64))
     counted = counted_flops(Design(2, 48).config, 16, 64, backward=True).total
@@ -160,8 +160,6 @@ try:
     scores, table = 4 * 3 * 2 * 64 * 48, 6 * (128 * 48 + 5 * 48)
     print(f"6ND: {rule:,}, {1 - rule / yours['flops']:.1%} less. Per token it leaves out {scores:,} FLOPs of scores")
     print(f"and counts {table:,} for the table and the norms, which multiply no matrix.")
-except NotImplementedError:
-    print("This cell calls your account_of: solve Exercise 1 first.")
 
 # %% [markdown]
 # Memory has one more part, and it is the largest: the activations. You wrote their formula in notebook 14. Here they are counted for you.
@@ -306,15 +304,13 @@ check(fit_law, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-try:
+with once_solved("Exercise 4"):
     for name, depths in (("all runs", (1, 2, 4)), ("two and four blocks", (2, 4)), ("one block", (1,))):
         chosen = [(run.parameters, run.text, run.loss) for run in runs if run.layers in depths]
         law = fit_law(chosen, ENTROPY, EXPONENTS)
         errors = [ENTROPY + law["A"] / n ** law["a"] + law["B"] / d ** law["b"] - loss for n, d, loss in chosen]
         constants = ", ".join(f"{key} = {value:,.4g}" for key, value in law.items())
         print(f"{name:20} {constants:43} largest error {max(map(abs, errors)):.3f}")
-except NotImplementedError:
-    print("This cell calls your fit_law: solve Exercise 4 first.")
 
 # %% [markdown]
 # The law knows $N$, and nothing of how $N$ is divided into depth and width. Look where the runs with one, two and four blocks lie against a law that was fitted on all of them:
@@ -374,7 +370,7 @@ predict("tokens_per_parameter")
 
 # %%
 fitted = fitted_law()
-try:
+with once_solved("Exercise 5"):
     print(f"a = {fitted.a}, b = {fitted.b}")
     for flops in (2e10, 6e10, 2e11):
         size, text = best_split(fitted.A, fitted.B, fitted.a, fitted.b, flops)
@@ -385,8 +381,6 @@ try:
         law = fitted_law(seed=seed)
         splits = [best_split(law.A, law.B, law.a, law.b, flops) for flops in (2e10, 2e11)]
         print(f"seed {seed}: a = {law.a}, b = {law.b};", *(f"{text / size:.1f}" for size, text in splits), "bytes a parameter")
-except NotImplementedError:
-    print("This cell calls your best_split: solve Exercise 5 first.")
 
 # %% [markdown]
 # The valley is flat: a size that is off by a factor of 1.5 costs 0.005 of an excess of about 0.1, by the law. And sixteen runs do not determine the exponents: with one seed bytes per parameter fall with the budget, with the other they rise. *Twenty tokens a parameter* was found for one tokenizer, one kind of text and one range of budgets. Kaplan et al. (2020) had found something else, in part because of their warm-up and of what they did not count (Pearce & Song, 2024; Porian et al., 2024). And a model with many readers is trained *smaller* and for longer than any law says: Llama 3 8B read almost 1,900 tokens a parameter (Grattafiori et al., 2024), because serving is paid for every day.
@@ -571,12 +565,10 @@ try:
     recipe = Recipe(int(plan["batch"]), float(plan["rate"]), plan["optimizer"], int(plan["warm_up"]))
 except NotImplementedError:
     print("This cell and those below, up to section 10, need your commitment: solve Exercise 8 first.")
-try:
+with once_solved("Exercise 3"):
     if plan:
         expected_seconds = predicted_seconds(probe(design, recipe), 3, steps)
         print(f"{design.layers} × {design.d_model}: {steps:,} steps, about {expected_seconds:.0f} s")
-except NotImplementedError:
-    print("This cell calls your predicted_seconds: solve Exercise 3 first.")
 
 # %% [markdown]
 # Now the run. While it trains, it writes four times. Small batches take longer: for the same FLOPs, batches of 4 are four times as many steps.
@@ -701,7 +693,7 @@ if done:
     by_trend = dict.fromkeys(measured, trend(ORDER["flops"]))
 
 # %%
-try:
+with once_solved("Exercise 6"):
     if done:
         for depths, chosen in (("all", measured), ("two and four blocks", [name for name in measured if name[0] > "1"])):
             parts = [{name: losses[name] for name in chosen} for losses in (by_law, measured, by_trend, by_nearest)]
@@ -709,8 +701,6 @@ try:
                 f"{depths}: skill of the law {skill(parts[0], parts[1], parts[2]):+.2f} against the trend, "
                 f"{skill(parts[0], parts[1], parts[3]):+.2f} against nearest × trend"
             )
-except NotImplementedError:
-    print("This cell calls your skill: solve Exercise 6 first.")
 
 # %%
 figures.law_check(large, law) if done else None
