@@ -220,7 +220,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (
         features.one_part_wrong,
         numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
-        "Of the results only 'w' is wrong; the others are right.",
+        "Of the results only 'w' is wrong; the other is right.",
     ),
     (features.one_part_wrong, numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS + 1})), ""),
     (features.one_item_wrong, numbers(([1.0, 2.0], [1.0, 3.0]), ([4.0, 5.0], [4.0, 9.0])), "only item 1 is wrong"),
@@ -325,7 +325,7 @@ def test_a_script_report_names_the_wrong_line() -> None:
     exercise = Exercise(
         "Pair", 1, 1, 1, reference=Pair, cases=[script("three", lines, x=3.0), script("minus five", lines, x=-5.0)]
     )
-    assert check_exercise(exercise, Wrong).diagnosis == "Of the results only `p.twice` is wrong; the others are right."
+    assert check_exercise(exercise, Wrong).diagnosis == "Of the results only `p.twice` is wrong; the other is right."
 
 
 @pytest.mark.parametrize(

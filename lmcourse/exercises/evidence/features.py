@@ -35,7 +35,8 @@ def one_part_wrong(evidence: Evidence) -> str:
     if len(wrong[0]) == 1 and all(found == wrong[0] for found in wrong):
         [name] = wrong[0]
         own_call = len(name) > MAX_EXPRESSION_CHARS and f"{evidence.exercise.name}(" in name
-        return "" if own_call else f"Of the results only {name} is wrong; the others are right."
+        others = "the other is" if all(len(parts or []) == 2 for parts in evidence.parts) else "the others are"
+        return "" if own_call else f"Of the results only {name} is wrong; {others} right."
     return ""
 
 
@@ -51,4 +52,5 @@ def one_item_wrong(evidence: Evidence) -> str:
     places = {tuple(numbers.wrong.nonzero().flatten().tolist()) for numbers in found}
     if len(places) > 1 or len(first := places.pop()) > 1 or found[0].expected.numel() < 2:
         return ""
-    return f"Of the results only item {first[0]} is wrong; the others are right."
+    others = "the other is" if found[0].expected.numel() == 2 else "the others are"
+    return f"Of the results only item {first[0]} is wrong; {others} right."

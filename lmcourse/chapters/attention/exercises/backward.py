@@ -166,7 +166,8 @@ def nothing_shared(*args: Any) -> Gradients:
 
 
 @flash_backward.misconception(
-    "Your D sums over the keys of one block. It is a sum over the whole row, which `out` and `d_out` together give."
+    "Your row sum of P · dP covers the keys of one block only. It is a sum over the whole row, which `out` and `d_out` "
+    "together give."
 )
 def shared_within_the_block(*args: Any) -> Gradients:
     return _blocks(*args, d_sum="block")

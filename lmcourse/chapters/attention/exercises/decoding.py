@@ -42,11 +42,12 @@ decoding_intensity.wrong_value(
 decoding_intensity.wrong_value(
     2.0, "The weights hardly count in your number, or not at all. They move for each of the n tokens."
 )
-decoding_intensity.wrong_value(
-    3.5555555555555554,
-    "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "
-    "half; leave constants out.",
-)
+for half_full in (3.5555555555555554, 3.5540130151843816, 3.5570994355188885):
+    decoding_intensity.wrong_value(
+        half_full,
+        "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "
+        "half; leave constants out.",
+    )
 decoding_intensity.wrong_value(
     0.9696969696969697,
     "You count keys and values, two full caches. On the way they are half full; leave constants out.",

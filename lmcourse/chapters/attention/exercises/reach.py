@@ -85,6 +85,7 @@ receptive_field = Exercise(
     reference=_field,
     cases=[
         case("one layer, a window of three", [_window(6, 3)]),
+        case("one layer, every second token", [_stride(7, 2)]),
         case("two layers, a window of three", [_window(8, 3)] * 2),
         case("four layers, a window of three", [_window(8, 3)] * 4),
         case("two layers, the order matters", [_SHIFT, _SKIP]),
@@ -100,6 +101,15 @@ receptive_field = Exercise(
         "(mask.float() @ seen) > 0. At the end, count the True in the row.",
     ],
 )
+
+
+@receptive_field.misconception(
+    "You count all tokens from the first one that is reached. A mask may have gaps: count only the tokens that are "
+    "reached."
+)
+def span(masks: list[Tensor]) -> Tensor:
+    first = (_product(masks) > 0).int().argmax(dim=1)
+    return torch.arange(len(first)) - first + 1
 
 
 def _product(masks: list[Tensor]) -> Tensor:
@@ -146,7 +156,7 @@ def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
     return (ways > 0).sum(dim=-1)
 
 
-@receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, the first to work.")
+@receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, which runs first.")
 def upside_down(masks: list[Tensor]) -> Tensor:
     heard = masks[-1]
     for mask in masks[-2::-1]:

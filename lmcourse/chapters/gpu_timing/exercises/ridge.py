@@ -50,6 +50,7 @@ ridge_point = Exercise(
         case("a toy: 1 TFLOP/s and 100 GB/s", 1.0, 100.0),
         case("A100 80 GB, from its data sheet", 312.0, 2039.0),
         case("the same bandwidth in TiB/s", 312.0, 1.8545, unit="TiB/s"),
+        case("the same bandwidth in GiB/s", 312.0, 1899.0, unit="GiB/s"),
         case("H100, from the sparse figure", 1978.9, 3.35, unit="TB/s", sparse=True),
         case("gigabits", 312.0, 600.0, unit="Gbit/s"),
         case("small letters", 312.0, 600.0, unit="gb/s"),
@@ -101,6 +102,14 @@ def exactly(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = 
 @ridge_point.misconception("You read a TiB as a TB (and a GiB as a GB). A TiB is 2⁴⁰ bytes, a tenth more than a TB.")
 def binary_for_decimal(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit.replace("i", "") if unit in UNITS else unit, sparse)
+
+
+@ridge_point.misconception(
+    "With binary units you count the peak in powers of 1024, too. Only the bandwidth is in such a unit: a TFLOP is "
+    "10¹² FLOPs."
+)
+def binary_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit, sparse) * (1.024**4 if unit in ("GiB/s", "TiB/s") else 1)
 
 
 @ridge_point.misconception("You read a TB as a TiB. Data sheets count in powers of ten: a TB/s is 10¹² bytes/s.")

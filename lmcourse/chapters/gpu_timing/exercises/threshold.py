@@ -62,7 +62,9 @@ enough_tokens.wrong_value(
     "four bytes with bf16's peak.",
 )
 enough_tokens.wrong_value(
-    RIDGE, "That is the ridge itself: right if only the weights had to be moved. Activations move, too."
+    RIDGE,
+    "That is the ridge itself. If only the weights had to be moved, both would take equally long there. Activations "
+    "move, too.",
 )
 enough_tokens.wrong_value(
     math.ceil(RIDGE * WIDTH / (WIDTH - RIDGE)), "You count the input or the output. Both move: 2n in nD/(2n + D)."

@@ -39,7 +39,7 @@ measured_activations = Exercise(
         branch("two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X),
         layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
         branch(
-            "200 results that only your list keeps alive",
+            "200 results that nothing else keeps alive",
             "nn.Linear(4, 4)",
             "functools.reduce(lambda y, _: y.sin(), range(200), self.inside(x))",
             X,

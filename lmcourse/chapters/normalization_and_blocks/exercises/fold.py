@@ -118,7 +118,7 @@ def _bias(weight: Tensor, bias: Tensor | None) -> Tensor:
 
 @fold_norm.misconception("You multiply rows by the scale. The scale belongs to the inputs of the matrix: its columns.")
 def rows_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return scale[:, None] * weight, weight @ shift + _bias(weight, bias)
+    return weight * scale[:, None], weight @ shift + _bias(weight, bias)
 
 
 @fold_norm.misconception(

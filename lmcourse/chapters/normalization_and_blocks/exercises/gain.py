@@ -46,8 +46,11 @@ norm_gain = value_exercise(
 SLIPS: dict[str, dict[float, str]] = {
     "faster": {
         FASTER: "",
-        0.0765: "`faster` is the time saved. For the gain in steps per second, divide the old time by the new time.",
+        0.0765: "`faster` is the time saved. For the gain in steps per second, divide the old time by the new "
+        "time and subtract 1.",
         0.3: "`faster` is what the new kernels save of *their* time. They are only 25.5 % of the step.",
+        0.1093: "`faster` is the kernels' own gain, 1/0.7 − 1, times their share. Add times: the new step takes "
+        "0.745 + 0.7 · 0.255 of the old one.",
         0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the kernels were the whole step. They are 25.5 % of it.",
         0.3423: "`faster` is what kernels without any cost would give. The new ones still take 70 % of the time.",
         0.0625: "You divide the kernels' time by 1.3. If 30 % of it is saved, 70 % of it is left.",

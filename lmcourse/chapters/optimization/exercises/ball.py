@@ -98,6 +98,15 @@ def only_the_flattest(mu: float, L: float) -> Setting:
     return 1 / L, factor**2, factor
 
 
+@best_momentum.misconception(
+    "γ = 1/L with β = (√κ − 1)/(√κ + 1) is the usual choice for Nesterov's rule. The heavy ball's best β is the square "
+    "of that, and its best rate is larger."
+)
+def nesterovs_choice(mu: float, L: float) -> Setting:
+    factor = _best(mu, L)[2]
+    return 1 / L, factor, math.sqrt(factor)
+
+
 @best_momentum.misconception("Your momentum is the root of what it should be: √β is the factor, and β its square.")
 def roots_of_both(mu: float, L: float) -> Setting:
     rate, _, factor = _best(mu, L)

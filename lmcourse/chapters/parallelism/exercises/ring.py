@@ -271,7 +271,7 @@ def receives_first(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "You change x in place: the tensor that the worker was given is gone. `tensor_split` gives views, and `+=` "
+    "You change x in place: a part of it now holds other numbers. `tensor_split` gives views, and `+=` "
     "on one writes into x."
 )
 def in_place(worker: Worker, x: Tensor) -> Tensor:

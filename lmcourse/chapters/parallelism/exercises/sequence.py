@@ -177,7 +177,7 @@ def no_eps(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Ten
     return x + worker.reduce_scatter(_part(worker, read, up, down))
 
 
-@sequence_parallel_ffn.misconception("Your ε is outside the root. It is added to the mean of the squares.")
+@sequence_parallel_ffn.misconception("Your ε is outside the root. It belongs inside, added to the mean of the squares.")
 def eps_outside(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     read = x / (x.square().mean(-1, keepdim=True).sqrt() + EPS)
     return x + worker.reduce_scatter(_part(worker, read, up, down))
@@ -190,7 +190,7 @@ def norm_over_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tens
 
 
 @sequence_parallel_ffn.misconception(
-    "You change x in place: the tensor that the worker was given is gone. Write x + …, not x += …."
+    "You change x in place: a part of it now holds other numbers. Write x + …, not x += …."
 )
 def in_place(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     y = _block(worker, x, up, down)

@@ -122,7 +122,7 @@ def where_it_goes(heads: int, tokens: int, width: int) -> Origins:
 )
 def head_of_the_row(heads: int, tokens: int, width: int) -> Origins:
     flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat // width % tokens, flat // (heads * width))
+    return _of_flat(heads, tokens, width, flat // width % tokens, flat // (heads * width) % heads)
 
 
 @came_from.variant

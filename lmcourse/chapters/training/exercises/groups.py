@@ -126,7 +126,7 @@ def norms_by_name(shapes: Shapes, norms: list[str]) -> Groups:
 
 
 @decay_groups.misconception(
-    "You leave out names that contain the word `norm` or the name of a norm. A norm's parameter is one whose whole "
+    "You leave out a name that only contains a norm's name, or the word `norm`. A norm's parameter is one whose whole "
     "name is in `norms`."
 )
 def names_within_names(shapes: Shapes, norms: list[str]) -> Groups:
