@@ -11,12 +11,11 @@ from lmcourse.errors import CourseError
 def write_all(contents: Mapping[Path, str | bytes], newline: str = "\n") -> None:
     """Write all files, or none of them. A crash between two moves leaves complete files, some new and some old.
 
+    Raises CourseError if a file cannot be written; then no file has changed.
+
     Args:
         contents: texts or bytes by path; folders are created if necessary.
         newline: the line ending of texts; "" writes texts unchanged.
-
-    Raises:
-        CourseError: a file cannot be written; no file has changed.
     """
     temporary = {path: path.with_name(f".{path.name}.new") for path in contents}
     moved: dict[Path, bytes | None] = {}

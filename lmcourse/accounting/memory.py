@@ -37,7 +37,8 @@ def training_memory(
     The peak is usually in the backward pass of the loss, when up to three tensors are as large as the logits: "logits"
     is what head and loss keep, and "loss backward" is what their backward pass adds. `step_moments` lists the other
     moments. Gradients of all parameters are counted, because they exist from the second micro-batch on. The optimizer's
-    step counters, a few hundred bytes, are left out.
+    step counters, a few hundred bytes, are left out. Raises ValueError as `predict_saved_bytes` does, and if the recipe
+    is not for training.
 
     Args:
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
@@ -47,9 +48,6 @@ def training_memory(
             correspondingly more micro-batches (Narayanan et al., 2021, §2.2). `batch` is the number of texts that each
             replica of the model reads at once.
         z_loss: as in `step_moments`.
-
-    Raises:
-        ValueError: as in `predict_saved_bytes`, or the recipe is not for training.
     """
     if not recipe.trains:
         raise ValueError(f"recipe {recipe.name!r} has no gradients: choose a recipe for training")

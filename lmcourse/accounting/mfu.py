@@ -15,16 +15,15 @@ from lmcourse.accounting.formats import Format
 def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Format, *, devices: int = 1) -> float:
     """Return FLOPs / (seconds · peak · devices), a fraction between 0 and 1.
 
+    Raises ValueError if the MFU is above 1, which is impossible (the message lists likely causes), if FLOPs are
+    negative, if time or devices are not positive, or if the accelerator lacks the format.
+
     Args:
         flops: model FLOPs of the work, on all devices together.
         seconds: the time that it took.
         accelerator: the hardware; its peaks are dense.
         precision: the format of the matrix products.
         devices: the number of accelerators that worked.
-
-    Raises:
-        ValueError: the MFU is above 1, which is impossible; the message lists likely causes. Also raised if FLOPs are
-            negative, if time or devices are not positive, or if the accelerator lacks the format.
     """
     if flops < 0 or seconds <= 0 or devices < 1:
         raise ValueError(

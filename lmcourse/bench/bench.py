@@ -72,10 +72,7 @@ class StepMeasurement:
 
     @property
     def share(self) -> float:
-        """The fraction of the roofline's speed that the step reaches: predicted / measured time.
-
-        It is above 1 if data was in a cache, which is faster than memory.
-        """
+        """Predicted / measured time: the reached fraction of the roofline's speed, or above 1 with data in a cache."""
         return self.predicted / self.measured.median
 
 

@@ -49,6 +49,8 @@ def beam_search(
 ) -> list[Hypothesis]:
     """Return the best texts that the search finds, at most `beams`, best first.
 
+    Raises ValueError as `generate` does, and if `beams` is below 1, or `alpha` is negative.
+
     Args:
         model: a decoder, or an encoder–decoder.
         prompt: token ids; for an encoder–decoder, the beginning of the answer.
@@ -57,9 +59,6 @@ def beam_search(
         stop: tokens that end a text.
         alpha: the exponent of the length penalty; 0 compares plain probabilities.
         source: for an encoder–decoder, the source text.
-
-    Raises:
-        ValueError: as in `generate`; or `beams` is below 1, or `alpha` is negative.
     """
     sources = None if source is None else [source]
     check_request(model, [prompt], max_new_tokens, stop, sources)

@@ -30,16 +30,13 @@ class Cache:
         logits = model(prompt, kv_cache=cache)       # prefill
         logits = model(token, kv_cache=cache)        # decode, as often as you like
 
-    No gradient flows through the stored keys and values. If a pass fails, the cache is unusable: `reset` it.
+    No gradient flows through the stored keys and values. If a pass fails, the cache is unusable: `reset` it. Raises
+    ValueError if the capacity is not positive, or a layer sees later tokens, so that stored keys would have to change.
 
     Args:
         config: the configuration of the model, or of the decoder in an encoder–decoder.
         capacity: the length of the longest text in tokens, including padding. Memory for it is allocated in the first
             pass and never moves. If there is no capacity, the memory doubles whenever it is full.
-
-    Raises:
-        ValueError: the capacity is not positive, or a layer sees later tokens, so that stored keys would have to
-            change.
     """
 
     def __init__(self, config: TransformerConfig, capacity: int | None = None) -> None:

@@ -29,8 +29,7 @@ EXCLUDED = -math.inf
 def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor, "*batch v"]:
     """Divide logits by the temperature: below 1 favours likely tokens, above 1 unlikely ones (Ackley et al., 1985).
 
-    Raises:
-        ValueError: the temperature is not positive and finite. (As it approaches 0, sampling becomes `greedy`.)
+    Raises ValueError if the temperature is not positive and finite. (As it approaches 0, sampling becomes `greedy`.)
     """
     if not 0 < value < math.inf:  # rejects NaN, too
         raise ValueError(f"a temperature must be positive and finite, not {value:g}")

@@ -44,6 +44,9 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "b s v"]:
         """Return the logits for every token.
 
+        Raises ValueError if the text is longer than the learned positions. If the length comes from `positions` or a
+        cache, it is checked only on a CPU (see `Embedding`).
+
         Args:
             tokens: token ids.
             positions: the position of each token in its text; by default 0, 1, 2, …, or the positions after the tokens
@@ -51,10 +54,6 @@ class Transformer(nn.Module):
             prefix_lengths: for each sequence, the number of tokens at its start that see each other (a prefix language
                 model).
             kv_cache: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
-
-        Raises:
-            ValueError: the text is longer than the learned positions. If the length comes from `positions` or a cache,
-                it is checked only on a CPU (see `Embedding`).
         """
         logits: Tensor = self.head(self.encode(tokens, positions, prefix_lengths=prefix_lengths, kv_cache=kv_cache))
         return logits

@@ -150,11 +150,7 @@ class TrainingConfig:
         return self.steps if self.max_tokens is None else min(self.steps, self.max_tokens // self.tokens_per_step)
 
     def make_schedule(self) -> Schedule:
-        """Return the factor of `learning_rate` at every step, from step 0.
-
-        Raises:
-            ValueError: the phases of the schedule do not fit into the run.
-        """
+        """Return the factor of `learning_rate` at every step, or raise ValueError if the phases do not fit the run."""
         if self.schedule == "constant":
             return Constant(self.warmup_steps)
         if self.schedule == "cosine":

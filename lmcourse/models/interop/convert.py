@@ -34,12 +34,11 @@ SHARD_BYTES = 5 * 10**9
 def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
     """Load a Hugging Face model as one of ours, in evaluation mode, with the weights' own dtype.
 
+    Raises CourseError if the architecture, a setting or a weight is not supported or missing, and names it.
+
     Args:
         model_or_path: a model of `transformers`, or a folder with config.json and safetensors; for a folder only the
             package safetensors is needed.
-
-    Raises:
-        CourseError: the architecture, a setting or a weight is not supported or missing. The message names it.
     """
     if isinstance(model_or_path, nn.Module):
         settings = _settings_of(model_or_path)
@@ -65,16 +64,15 @@ def to_hugging_face(
 ) -> None:
     """Write a model so that `transformers` can use it.
 
+    Raises TypeError if `model` is not a model of `lmcourse.models`, and CourseError if no family, or not the given one,
+    can express the model, or the target has another shape.
+
     Args:
         model: a model of `lmcourse.models`.
         target: a folder, for config.json and safetensors; or a model of `transformers`, whose weights are overwritten.
         family: "llama", "gpt2", …; by default the first that can express the model.
         tokens: special tokens for config.json, such as {"eos_token_id": 2}.
         shard_bytes: weights beyond this size are spread over several files.
-
-    Raises:
-        TypeError: `model` is not a model of `lmcourse.models`.
-        CourseError: no family, or not the given one, can express the model; or the target has another shape.
     """
     check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     if isinstance(target, nn.Module):

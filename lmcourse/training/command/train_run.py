@@ -105,17 +105,15 @@ def train(
 ) -> RunResult:
     """Train until the run is finished or a signal ends it. In both cases a checkpoint is saved.
 
+    Raises StoppedError if a signal comes before the first step (then a new run leaves no files), and CourseError if the
+    folder has a run already, another process trains there, the text is missing, the run cannot be created or resumed,
+    or memory or disk is full.
+
     Args:
         run: the settings; a run that resumes may change some of them (`settings.changed_run`).
-        folder: the folder of the run, see `run_folder`.
         resume: whether to continue after the newest checkpoint, or at the start if there is no checkpoint.
         callbacks: functions to call after every step, in the process that passes them.
         process: this process, if there are several (see `process_group`). All processes must call this function.
-
-    Raises:
-        CourseError: the folder already has a run, or another process trains there; the text is missing; the run cannot
-            be created or resumed; memory or disk is full.
-        StoppedError: a signal came before the first step. In that case a new run leaves no files.
     """
     process = process or ProcessInfo(0, best_device())
     allow_tf32(process.device)

@@ -34,7 +34,8 @@ class Muon(BaseOptimizer):
     in few directions. If the gradient is U S Vᵀ, the nearest orthogonal matrix is U Vᵀ, which moves the weights equally
     far in all directions. `newton_schulz` approximates it without a decomposition.
 
-    Embeddings, heads, norms and biases are not for Muon but for AdamW: `MuonAdamW`.
+    Embeddings, heads, norms and biases are not for Muon but for AdamW: `MuonAdamW`. Raises ValueError if a setting is
+    out of range, or a parameter is not a matrix.
 
     Args:
         params: matrices, or groups of them. If a parameter consists of several matrices, such as queries, keys and
@@ -43,9 +44,6 @@ class Muon(BaseOptimizer):
         momentum: μ, from 0 to below 1.
         weight_decay: λ, applied separately from the gradient as in AdamW.
         iterations: number of Newton–Schulz iterations.
-
-    Raises:
-        ValueError: a setting is out of range, or a parameter is not a matrix.
     """
 
     def __init__(

@@ -96,17 +96,13 @@ class SGD(BaseOptimizer):
     not change; when a schedule changes η, this class multiplies b by the new η, while Polyak's last difference was made
     with the old η. The same holds for Nesterov's method as Sutskever et al. (2013) write it, v ← μ v − η ∇f(w + μ v), w
     ← w + v: their gradient is taken ahead of the weights, whereas the weights that this class stores are already w + μ
-    v.
+    v. Raises ValueError if a setting is out of range, or `nesterov` is used without momentum.
 
     Args:
-        params: parameters, or groups of them.
         lr: η, the learning rate.
         momentum: μ, from 0 to below 1.
         nesterov: whether to look ahead.
         weight_decay: λ. It is part of the gradient, the same as λ/2 ‖w‖² in the loss.
-
-    Raises:
-        ValueError: a setting is out of range, or `nesterov` is used without momentum.
     """
 
     def __init__(
@@ -154,7 +150,6 @@ class AdaGrad(BaseOptimizer):
     steps of coordinates with tiny gradients, |g| ≪ √ε, are tiny, too; here the first step is η for any |g| ≫ ε.
 
     Args:
-        params: parameters, or groups of them.
         lr: η, the learning rate.
         eps: ε, which avoids 0/0.
         weight_decay: λ; part of the gradient, as in SGD.
@@ -187,7 +182,6 @@ class Adam(BaseOptimizer):
     corrected, so its ε̂ has another meaning: ε̂ = ε √(1 − β₂ᵏ).
 
     Args:
-        params: parameters, or groups of them.
         lr: η, the learning rate: how far the first step goes in every coordinate, and about how far the others go.
         betas: β₁ and β₂, from 0 to below 1.
         eps: ε, which avoids 0/0.
@@ -241,10 +235,6 @@ class AdamW(Adam):
     The decay follows the learning-rate schedule: as in torch, a step removes the fraction η λ of a weight, with the
     current η. In the paper a schedule φ multiplies both terms, w ← w − φ (α m̂/(√ŝ + ε) + λ' w), so its λ' is our λ
     times the peak rate α.
-
-    Args:
-        params, lr, betas, eps: as in Adam.
-        weight_decay: λ.
     """
 
     def __init__(
