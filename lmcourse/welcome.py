@@ -21,7 +21,8 @@ NAME = "welcome.ipynb"
 
 EXAMPLE = """\
 tensor_bytes   1.5 / 2 points
-→ A bool would fit in one bit, but torch stores it in a whole byte.
+→ Your results fit a known mistake. A bool would fit in one bit, but torch
+  stores it in a whole byte.
 ✗ a dropout mask
     tensor_bytes([4, 8], 'bool')
     expected 32, yours 4
@@ -53,9 +54,10 @@ answer counts a `bool` as one bit:
 {EXAMPLE}
 ```
 
-The arrow says what is wrong, if the check can tell. Then come the first cases that fail, with the call, and the names
-of those that pass. Points are the fraction of the groups of cases that pass, rounded down to half a point. Each case
-above is one group; in grading, the hidden cases of one name are another.
+The arrow says what is wrong, if the check can tell; here your results are those of a mistake that it knows. Then come
+the first cases that fail, with the call, and the names of those that pass. Points are the fraction of the groups of
+cases that pass, rounded down to half a point. Each case above is one group; in grading, the hidden cases of one name
+are another.
 
 - The dots in an exercise's heading are its difficulty: ● a few minutes, ●● some thought, ●●● hard.
 - *Differentiable* in a heading: autograd has to be able to follow your answer from the result back to its inputs.

@@ -42,11 +42,16 @@ decoding_intensity.wrong_value(
 decoding_intensity.wrong_value(
     2.0, "The weights hardly count in your number, or not at all. They move for each of the n tokens."
 )
-for half_full in (3.5555555555555554, 3.5540130151843816, 3.5570994355188885):
+decoding_intensity.wrong_value(
+    3.5555555555555554,
+    "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "
+    "half; leave constants out.",
+)
+for growing, when in ((3.5540130151843816, "after"), (3.5570994355188885, "before")):
     decoding_intensity.wrong_value(
-        half_full,
-        "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "
-        "half; leave constants out.",
+        growing,
+        f"You add up the cache as it is {when} each step. Count a full one in every step: it holds keys and values, "
+        "which makes up for the half that is empty on average.",
     )
 decoding_intensity.wrong_value(
     0.9696969696969697,

@@ -98,7 +98,7 @@ def rows_moved(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:1], start), target[:-1]])
 
 
-@teacher_inputs.misconception("You shift rows, not words: time is the second axis.")
+@teacher_inputs.misconception("You roll the rows, not the words: time is the second axis.")
 def rows_rolled(target: Tensor, start: int) -> Tensor:
     read = target.roll(1, dims=0)
     read[:, 0] = start
