@@ -88,7 +88,7 @@ class ReportData:
         Other code can give the same results as a known mistake, so the report says no more than that they fit.
         """
         fit = "result fits" if len(self.cases) == 1 else "results fit"
-        known = f"Your {fit} a known mistake. " if self.mistake and self.mistake == self.diagnosis else ""
+        known = f"Your {fit} a known mistake. " if self.mistake and self.diagnosis.startswith(self.mistake) else ""
         return [*filter(None, [known + self.diagnosis, self.besides])]
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
