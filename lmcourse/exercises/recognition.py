@@ -108,7 +108,8 @@ def _agree_on(trial: Trial, guess: Outcome) -> bool:
         return True
     if guess.failure or trial.outcome.failure or guess.changed != trial.outcome.changed:
         return False
-    right = same_numbers(guess.value, trial.expected.value, trial.exercise.tolerance)
+    empty = next(_numbers(guess.value), None) is None
+    right = not empty and same_numbers(guess.value, trial.expected.value, trial.exercise.tolerance)
     if right and not guess.changed and _fails(trial, guess):
         return False  # the mistake is wrong only in its type, and this answer has another one
     return same_numbers(guess.value, trial.outcome.value, trial.exercise.tolerance)
