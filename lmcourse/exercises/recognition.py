@@ -108,11 +108,10 @@ def _agree_on(trial: Trial, guess: Outcome) -> bool:
         return True
     if guess.failure or trial.outcome.failure or guess.changed != trial.outcome.changed:
         return False
-    empty = next(_numbers(guess.value), None) is None
-    right = not empty and same_numbers(guess.value, trial.expected.value, trial.exercise.tolerance)
-    if right and not guess.changed and _fails(trial, guess):
-        return False  # the mistake is wrong only in its type, and this answer has another one
-    return same_numbers(guess.value, trial.outcome.value, trial.exercise.tolerance)
+    expected, tolerance = trial.expected.value, trial.exercise.tolerance
+    if not guess.changed and _fails(trial, guess) and same_numbers(guess.value, expected, tolerance):
+        return same_numbers(trial.outcome.value, expected, tolerance)  # a wrong type does not explain wrong numbers
+    return same_numbers(guess.value, trial.outcome.value, tolerance)
 
 
 def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:

@@ -130,6 +130,15 @@ def test_a_wrong_dtype_is_only_recognised_as_itself() -> None:
     assert not check_exercise(exercise, lambda x: (2 * x).tolist()).mistake
 
 
+def test_a_wrong_dtype_does_not_explain_wrong_digits() -> None:
+    def in_single(x: Tensor) -> Tensor:
+        return 2 * x.float()
+
+    exercise = with_two(in_single, squares, cases=[case("thirds", torch.arange(1, 5, dtype=torch.float64) / 3)])
+    assert check_exercise(exercise, in_single).mistake == "in_single"
+    assert not check_exercise(exercise, lambda x: in_single(x).double()).mistake
+
+
 def refuses(message: str, error: type[Exception] = ValueError) -> Callable[[Tensor], Tensor]:
     def refuse(x: Tensor) -> Tensor:
         if x[0] < 0:
