@@ -746,7 +746,7 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # %% [markdown]
 # ### Exercise 10 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
-# Softmax over the last axis, in the dtype of the input, for logits of any size. Some may be $-\infty$, though never a whole row:
+# Softmax over the last axis, in the dtype of the input, for up to 1,000 logits of any size. Some may be $-\infty$, though never a whole row:
 # a masked logit, whose probability is 0. A library's `softmax` and `logsumexp` are forbidden.
 
 # %% exercise="stable_softmax"

@@ -129,7 +129,7 @@ def flushed_to_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return math.copysign(0.0, x) if small else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
 
 
-@round_to.misconception("A negative number that rounds to zero becomes -0.0: zero keeps its sign, too.")
+@round_to.misconception("You lose the sign of zero: a negative number that rounds to zero becomes -0.0.")
 def zero_without_sign(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return numerics.round_to(x, ieee(exponent_bits, mantissa_bits)) or 0
 

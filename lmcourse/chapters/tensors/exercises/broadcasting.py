@@ -101,7 +101,7 @@ def the_larger(*shapes: list[int]) -> list[int]:
     return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
 
 
-@broadcast_shape.misconception("An axis of size 0 against a 1 stays 0: the 1 stretches to 0.")
+@broadcast_shape.misconception("You let a 1 win against a 0. The 1 stretches to 0.")
 def zero_grows(*shapes: list[int]) -> list[int]:
     columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     return [_column(tuple(size or 1 for size in sizes)) for sizes in columns][::-1]
