@@ -133,7 +133,7 @@ def _list_difference(
     if not isinstance(received, list):
         return _kinds_line(expected, received)
     if len(expected) != len(received):
-        return f"expected {len(expected)} items, yours has {len(received)}"
+        return f"expected {len(expected)} item{'s' * (len(expected) != 1)}, yours has {len(received)}"
     for index, (a, b) in enumerate(zip(expected, received, strict=True)):
         line = difference(a, b, tolerance, reveal=reveal)
         if line:

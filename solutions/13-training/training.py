@@ -753,7 +753,7 @@ figures.sweep()
 #
 # ### Exercise 10 · Rates by width  (3 points · 10 min · ●●)
 #
-# `shapes` has every parameter's shape by its name, and `base` the shapes of the model on which the rate was found; the names are the same. A matrix has the shape (outputs, inputs); `embeddings` are the names of matrices that are looked up instead. Return, by name, the factor of each parameter's rate with which one update moves its outputs as far as in the base model, whatever the width.
+# `shapes` has every parameter's shape by its name, and `base` the shapes of the model on which the rate was found; the names are the same. A single number has the shape []. A matrix has the shape (outputs, inputs); `embeddings` are the names of matrices that are looked up instead. Return, by name, the factor of each parameter's rate with which one update moves its outputs as far as in the base model, whatever the width.
 
 # %% exercise="width_factors"
 def width_factors(

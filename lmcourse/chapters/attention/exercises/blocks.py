@@ -187,7 +187,8 @@ def one_maximum_for_all(top: Tensor, total: Tensor, numerator: Tensor, scores: T
 
 
 @block_update.misconception(
-    "Where a query has seen no key, you subtract −∞ from −∞, which is NaN. Its three numbers should stay as they are."
+    "Where a query has seen no key, you subtract −∞ from −∞, which is NaN. The query's three numbers should "
+    "stay as they are."
 )
 def nan_where_all_is_hidden(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     new_top = _highest(top, scores)

@@ -63,6 +63,8 @@ def _view(asked: Case, value: Plain) -> str:
         return "it was right as it was"
     if fits(RIGHT, verdict):
         return "it is not right: recompute it"
+    if isinstance(verdict, str):
+        return 'a verdict is "right" or a number: give the right number'
     if fits(claim.printed, verdict):
         return "that is what is claimed"
     known = next((why for wrong, why in KNOWN.get(number, {}).items() if _near(wrong, verdict)), "")

@@ -175,7 +175,8 @@ def always_two_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 
 
 @attention_activations.misconception(
-    "You count half of the pairs. A causal mask changes scores, but the tensors still have a number for every pair."
+    "You count only the pairs that a causal mask lets through. The mask changes scores, but the tensors still have a "
+    "number for every pair."
 )
 def half_of_the_pairs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return B * S * D * (5 * p + 1) + A * B * S * (S + 1) // 2 * (2 * p + 1)

@@ -129,7 +129,8 @@ def _root(stream: Tensor, eps: float) -> Tensor:
 
 
 @contributions.misconception(
-    "You leave a part out and normalise again. All parts are divided by one length, that of the whole stream."
+    "You leave a part out and normalise again. All parts are divided by one number, the root mean square of the whole "
+    "stream."
 )
 def left_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     whole, without = parts.sum(0), parts.sum(0) - parts

@@ -105,7 +105,8 @@ def larger_for_full(small: float, large: float, b_small: int, b_large: int) -> S
 
 
 @noise_scale.misconception(
-    "You use the larger batch's ‖g‖² as ‖G‖², and the rest of the smaller batch's as σ²/b_small. Both contain noise."
+    "You take the larger batch's ‖g‖² for ‖G‖², and what the smaller batch's has beyond it for σ²/b_small. Both "
+    "contain noise."
 )
 def larger_for_both(small: float, large: float, b_small: int, b_large: int) -> Scale:
     _refuse(b_small, b_large)

@@ -106,7 +106,7 @@ def order_ignored(x: Tensor, positions: Tensor, interleaved: bool = False) -> Te
     return _rope_half(x, positions)
 
 
-@rope_half.misconception("You apply the permutation backwards: it takes the even features first, then the odd ones.")
+@rope_half.misconception("You apply the permutation backwards: π takes the even features first, then the odd ones.")
 def inverse_order(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     return _rope_half(x[..., evens_first(x.shape[-1]).argsort()] if interleaved else x, positions)
 

@@ -147,7 +147,7 @@ def where_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> 
 
 
 @after_the_first_error.misconception(
-    "You count from the place where the two runs part. The first error is earlier: they make it together."
+    "You count after the place where the two runs part. The first error is earlier: they make it together."
 )
 def after_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     first = _first(free, forced)

@@ -219,8 +219,8 @@ def means_for_sums(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "`best` has all scores from the k-th best on: with equal scores that is more than k. Choose places, not a "
-    "threshold."
+    "`best` takes every score that is at least the k-th best: with equal scores that is more than k. Choose places, "
+    "not a threshold."
 )
 def a_threshold(*inputs: Any) -> Pictures:
     scores, k = inputs[0], inputs[7]

@@ -66,7 +66,9 @@ def always_one(size: float, host: float, link: float, pinned: bool) -> Times:
     return (0.0 if pinned else size / host), size / link
 
 
-@copy_seconds.misconception("The program waits for the first copy only. The copy over the bus runs without it.")
+@copy_seconds.misconception(
+    "With you the program waits for both copies. It waits for the first only: the copy over the bus runs without it."
+)
 def waits_for_both(size: float, host: float, link: float, pinned: bool) -> Times:
     first = 0.0 if pinned else size / host
     return (0.0 if pinned else first + size / link), first + size / link

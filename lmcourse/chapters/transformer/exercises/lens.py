@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from random import Random
 
 import torch
@@ -131,6 +131,13 @@ def _norm(state: Tensor, scale: Tensor, eps: float = EPS) -> Tensor:
 )
 def no_norm(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([state * scale for state in states], head, targets)
+
+
+@logit_lens.misconception(
+    "You add the states up, as if each were what a part *added*. Each state is the whole stream already: read it alone."
+)
+def states_added_up(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([_norm(state, scale) for state in accumulate(states)], head, targets)
 
 
 @logit_lens.misconception(
