@@ -92,7 +92,7 @@ for letter in ("e", "é", "人", "😀"):
 #
 # **Byte pair encoding** was a way to compress files (Gage, 1994). Sennrich, Haddow and Birch (2016) cut words with it, for translation; Radford et al. (2019) began with bytes, for GPT-2. The rule is one line: *find the pair of neighbours that is most common, and make it a token. Again.*
 #
-# By hand, with four words: low five times, lower twice, newest six times, widest three times. Which pair is most common? e and s stand side by side in newest (6) and in widest (3): 9 times, and so do s and t. Move the step: which pair is merged, and what does that do to the other counts? Then take another text; in the notebook you can type one of your own.
+# By hand, with four words: low five times, lower twice, newest six times, widest three times. Which pair is most common? e and s stand side by side in newest (6) and in widest (3): 9 times, and so do s and t. Move the step: which pair is merged, and what does that do to the other counts? Then take another text.
 
 # %%
 explore(figures.merge_steps, text="low low low low low lower lower " + "newest " * 6 + "widest widest widest", step=(0, 12))

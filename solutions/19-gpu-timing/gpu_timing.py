@@ -249,7 +249,7 @@ for name in ("NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100"):
 # %% [markdown]
 # ## 3 · The ridge
 #
-# Divide the peak by the bandwidth, and you have the machine's character in one number: how many FLOPs it can do in the time it takes to move a byte.
+# The ridge of notebook 11 says how many FLOPs a machine can do in the time it takes to move a byte: peak over bandwidth.
 #
 # $$\lambda = \frac{\text{peak}}{\text{bandwidth}} \quad \left[\frac{\text{FLOP/s}}{\text{byte/s}} = \text{FLOPs per byte}\right]$$
 

@@ -3,7 +3,7 @@
 #
 # **170 min · 10 exercises · 34 points**
 #
-# and a written defence, which a person reads, for 6 more.
+# A written defence, which a person reads, is worth 6 more points.
 #
 # You are given a budget. *Before you spend it: what will you get, and how far off may you be? And when the result is there: which of your numbers was wrong, and why?*
 #
@@ -90,7 +90,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # >
 # > *Fixed:* 128 byte values, texts of 64 bytes from random places of the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps. Everything else is in `lmcourse/chapters/capstone/recipe.py`.
 #
-# *The given recipe* is AdamW with batches of 16, a rate of 1 and 30 steps of warm-up. (Muon's own learning rate is 0.02.) The language comes from a grammar (notebook 05). So we know what nobody knows about a real language: its entropy, below which no model's loss can be.
+# *The given recipe* is AdamW with batches of 16, a rate of 1 and 30 steps of warm-up. (A rate is a multiple of the given one, which is $0.064/\sqrt{d}$ for AdamW. With Muon the matrices of the blocks take 0.02.) The language comes from a grammar (notebook 05). So we know what nobody knows about a real language: its entropy, below which no model's loss can be.
 
 # %%
 print(f"{story_grammar().entropy_per_byte:.4f} nats a byte; {len(texts()[0]):,} bytes to read, for example:")
@@ -463,7 +463,7 @@ for seed in (0, 1):
     print(f"seed {seed}: a = {fitted.a:.2f}, b = {fitted.b:.2f}; 2 × 32 with the whole order: {loss:.3f}")
 
 # %% [markdown]
-# > **Spot the slip.** A colleague writes: "Two independent fits agree, so the forecast is right to within their difference." What do the two fits share? (The formula, the recipe and the designs. If one of these is wrong, both are wrong together.)
+# > **Spot the slip.** A colleague writes: "Two independent fits agree, so the forecast is right to within their difference." The two fits share the formula, the recipe and the designs. What follows if one of these is wrong?
 #
 # The famous fit of the literature has been repeated by others, with other constants (Besiroglu et al., 2024).
 #
