@@ -621,8 +621,9 @@ check(stall_point, hidden=True)
 #
 # ### Let chance round
 #
-# There is another way out. Round up or down *by chance*, to the nearer number more often: 4.01 is about a third of the way from 4 to $4 + 1/32$, so it
-# goes up in one case of three. Each addition is wrong, and on average the sum is right. This is **stochastic rounding** (Gupta et al., 2015).
+# There is a way out, even in 16 bits. Round up or down *by chance*, to the nearer number more often:
+# 4.01 is about a third of the way from 4 to $4 + 1/32$, so it goes up in one case of three.
+# Each addition is wrong, and on average the sum is right. This is **stochastic rounding** (Gupta et al., 2015).
 # bf16 is fp32 without its last 16 bits, so it takes two lines: add 16 random bits, and cut them off. A thousand sums at once:
 
 # %%
@@ -746,8 +747,9 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # %% [markdown]
 # ### Exercise 10 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
-# Softmax over the last axis, in the dtype of the input, for up to 1,000 logits of any size. Some may be $-\infty$, though never a whole row:
-# a masked logit, whose probability is 0. A library's `softmax` and `logsumexp` are forbidden.
+# Softmax over the last axis, in the dtype of the input, for rows of up to 1,000 logits of any size. Some may be
+# $-\infty$, though never a whole row: a masked logit, whose probability is 0.
+# A library's `softmax` and `logsumexp` are forbidden.
 
 # %% exercise="stable_softmax"
 def stable_softmax(logits: Tensor) -> Tensor:

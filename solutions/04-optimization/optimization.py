@@ -1218,7 +1218,7 @@ for seed in range(3):
 
 
 def by_seed(numbers: Iterable[float]) -> str:
-    """Numbers of the three seeds, in thousandths."""
+    """Numbers of the three seeds, to three decimals."""
     return ", ".join(f"{number:.3f}" for number in numbers)
 
 
@@ -1236,7 +1236,7 @@ for name in ("decay 0", "decay 1.5"):
 figures.crossing_losses({name: runs[name][0][0] for name in ("decay 0", "decay 1.5")})
 
 # %% [markdown]
-# With each seed, the run with decay is behind half-way and ahead in the end, in training and on held-out text. (The picture has seed 0.) In all six runs the held-out loss is the lower one, so there was no overfitting to prevent. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
+# With each seed, the run with decay is behind half-way and ahead in the end, in training and on held-out text. (The picture shows seed 0.) In all six runs the held-out loss is the lower one, so there was no overfitting to prevent. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
 # matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
 #
 # ### Half a wave, or a drop?

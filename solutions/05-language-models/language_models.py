@@ -412,7 +412,7 @@ for n in (2, 4, 6, 8, 10):
 #
 # where $t(c)$ is how many *different* words followed $c$, and $c'$ is $c$ without its first word.
 #
-# **In real models.** Brants et al. (2007) counted 5-grams in $2 \cdot 10^{12}$ tokens, for translation, with a remedy that they called "stupid backoff". Liu et al. (2024, *Infini-gram*) count in $5 \cdot 10^{12}$ tokens with contexts as long as there are, and find the next token in 47 % of all places; mixed with a network, that lowers the network's loss further.
+# **In real models.** Brants et al. (2007) counted 5-grams in $2 \cdot 10^{12}$ tokens, for translation, with a remedy that they called "stupid backoff". Liu et al. (2024, *Infini-gram*) count in $5 \cdot 10^{12}$ tokens with contexts as long as there are, and find the next token in 47 % of all places; mixing these counts into a network's predictions lowers its loss.
 #
 # ## 6 · The floor
 #

@@ -179,7 +179,7 @@ def constant_spread(*args: Any, **eps: Any) -> Grads:
 
 @layernorm_backward.misconception(
     "You have the path through the spread. The path through the mean, − mean(g), is missing. RMSNorm has no such path, "
-    "but LayerNorm has."
+    "but LayerNorm has one."
 )
 def constant_mean(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, mean=0)

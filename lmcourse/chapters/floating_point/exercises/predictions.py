@@ -8,7 +8,8 @@ PREDICTIONS = (
         "Start at 0 and add 0.01 a thousand times in bf16. Where do you end?",
         options=("exactly 10", "4.0", "9.953", "10.04"),
         answer="4.0",
-        because="4.01 rounds back to 4, so the next addition starts from 4 again. Why at 4, and not at 2?",
+        because="4.01 rounds back to 4, so the next addition starts from 4 again. Why does the sum stop at 4, and not "
+        "at 2?",
     ),
     Prediction(
         "numbers_per_binade",

@@ -57,7 +57,7 @@ def only_the_end() -> dict[str, tuple[str, str]]:
 
 
 @faults.misconception(
-    "Your text does not show the fault of model_c, which is right after any letter. Try the empty context, in a text "
+    "Your text does not show the fault of model_c, which is correct after any letter. Try the empty context, in a text "
     "of at least two different letters."
 )
 def a_letter_before() -> dict[str, tuple[str, str]]:

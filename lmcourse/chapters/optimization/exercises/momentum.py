@@ -182,7 +182,7 @@ class RateInside(MomentumRule):
 
 
 @Momentum.misconception(
-    "`nesterov=True` changes nothing: g plus β times the *old* b is the new b. With Nesterov the parameter moves by g "
+    "`nesterov=True` changes nothing: g plus β times the *old* b is the new b. With Nesterov the rate multiplies g "
     "plus β times the *new* b."
 )
 class NoLookAhead(MomentumRule):

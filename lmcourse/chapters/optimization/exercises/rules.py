@@ -71,8 +71,8 @@ def add_zeros_misconception(exercise: Exercise, rule: type[Rule]) -> None:
         exercise,
         rule,
         _ZerosSkipped,
-        "You skip a gradient that is 0. In that step the optimizer's memory still decays, and still moves the "
-        "parameter. Skip only None.",
+        "You skip a gradient that is 0. In that step the optimizer's memory should still decay, and still move "
+        "the parameter. Skip only None.",
     )
 
 

@@ -105,8 +105,7 @@ def larger_for_full(small: float, large: float, b_small: int, b_large: int) -> S
 
 
 @noise_scale.misconception(
-    "You take the larger batch's ‖g‖² for ‖G‖², and what the smaller batch's has beyond it for σ²/b_small. Both "
-    "contain noise."
+    "You take `large` for ‖G‖², and `small` − `large` for σ²/b_small. But `large` still contains the noise σ²/b_large."
 )
 def larger_for_both(small: float, large: float, b_small: int, b_large: int) -> Scale:
     _refuse(b_small, b_large)

@@ -121,7 +121,7 @@ def masked_afterwards(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 
 
 @attend_source.misconception(
-    "The scores of padding are 0 or nearly 0 with you, and e⁰ is 1: it still gets weight. Set them to −∞."
+    "You make the scores of padding 0 or nearly 0, and e⁰ is 1: padding still gets weight. Set its scores to −∞."
 )
 def scores_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T * real).softmax(dim=-1) @ h, s], dim=-1)

@@ -157,7 +157,8 @@ def without_itself(scores: Tensor, share: float) -> float:
 
 
 @temperature_for.misconception(
-    "At your temperature the *worst* match has the weight 1 − share. The best match should have the weight `share`."
+    "Where it can, your temperature gives the *worst* match the weight 1 − share. The best match should have the "
+    "weight `share`."
 )
 def of_the_worst(scores: Tensor, share: float) -> float:
     _refuse(scores, share)

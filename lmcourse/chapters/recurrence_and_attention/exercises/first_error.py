@@ -155,7 +155,8 @@ def after_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> 
 
 
 @after_the_first_error.misconception(
-    "You look for the wrong word by its value, and find an earlier place where it stands, too. Keep the error's index."
+    "You look up the error's place by its word in `gold`, and find an earlier place with the same word. Keep the "
+    "error's index."
 )
 def by_value(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     first = _first(free, gold)

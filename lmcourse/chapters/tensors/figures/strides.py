@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
 
-ROW_COLOURS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # with the levels of the site's frames
+ROW_COLOURS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # multiples of LEVEL in site/frames.py, kept as they are
 """Light shades for the rows of a view, on which black text is readable."""
 
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -67,7 +67,7 @@ def always_one(size: float, host: float, link: float, pinned: bool) -> Times:
 
 
 @copy_seconds.misconception(
-    "With you the program waits for both copies. It waits for the first only: the copy over the bus runs without it."
+    "You let the program wait for both copies. It waits for the first only: the copy over the bus runs without it."
 )
 def waits_for_both(size: float, host: float, link: float, pinned: bool) -> Times:
     first = 0.0 if pinned else size / host

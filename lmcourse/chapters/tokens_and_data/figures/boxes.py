@@ -26,7 +26,7 @@ MAX_BYTES = 300
 
 _COLUMNS = 84
 _LINE = 1.6
-_FILLS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # with the levels of the site's frames
+_FILLS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # multiples of LEVEL in site/frames.py, kept as they are
 _BLANKS = {" ": "·", "\n": "↵", "\t": "→"}
 _TIMES = "\u00d7 "
 """Pattern of text before a count, which gets no box."""
