@@ -975,12 +975,12 @@ check(moe, hidden=True)
 
 # %%
 shares: dict[str, list[Tensor]] = {}
+threads = torch.get_num_threads()
+torch.set_num_threads(1)
 with once_solved("Exercise 10"):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     for name, weight in (("no balance loss", 0.0), ("balance loss 0.01", 0.01)):
         shares[name] = train_experts(moe, k=1, balance=weight, steps=80).shares
-    torch.set_num_threads(threads)
+torch.set_num_threads(threads)
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
 figures.expert_shares(shares) if shares else None

@@ -143,7 +143,7 @@ def two_softmaxes_averaged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past
 
 
 @attend_with_cache.misconception(
-    "A new token sees the cache and itself, but not the new tokens before it. It sees those, too."
+    "A new token sees the cache and itself, but not the new tokens before it. It should see those, too."
 )
 def new_tokens_before_hidden(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)
@@ -153,8 +153,7 @@ def new_tokens_before_hidden(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, pa
 
 
 @attend_with_cache.misconception(
-    "Your new tokens see tokens after them: the mask is missing, or one place too wide. For a single new token this "
-    "makes no difference."
+    "Your new tokens see all tokens after them, as without a mask. For a single new token this makes no difference."
 )
 def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)
@@ -162,8 +161,8 @@ def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, p
 
 
 @attend_with_cache.misconception(
-    "A new token sees itself as well: check the diagonal of your mask, or add its key and value to the cache before "
-    "it looks."
+    "Your new tokens do not see themselves. Check the diagonal of your mask, or add their keys and values to the cache "
+    "before they look."
 )
 def itself_not_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)

@@ -121,7 +121,8 @@ def _product(masks: list[Tensor]) -> Tensor:
 
 
 @receptive_field.misconception(
-    "You count only what the top layer sees directly. Every other layer lets it see what its neighbours have seen."
+    "You count only what the top layer sees directly. The tokens that it sees have seen others in the layers below: "
+    "count those, too."
 )
 def top_layer_only(masks: list[Tensor]) -> Tensor:
     return masks[-1].sum(dim=-1)

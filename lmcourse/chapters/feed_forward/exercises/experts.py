@@ -194,8 +194,8 @@ def divided_for_one(
 
 
 @moe.misconception(
-    "The experts' results are added without weights. For k above 1, multiply each by the router's probability, "
-    "divided by the sum over the k. Without it, the result sends the router no gradient."
+    "The experts' results are added without weights, so the result sends the router no gradient. Multiply each by the "
+    "router's probability, and for k above 1 divide by the sum over the k."
 )
 def not_weighted(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None

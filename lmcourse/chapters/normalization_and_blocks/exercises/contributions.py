@@ -138,7 +138,8 @@ def left_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Ten
 
 
 @contributions.misconception(
-    "You normalise after adding each part. All parts are divided by one length, that of the whole stream."
+    "You normalise after adding each part. Add all of them first, and divide every part by the root mean square of "
+    "that sum."
 )
 def added_in_turn(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     streams = parts.cumsum(0)

@@ -56,8 +56,8 @@ position_factor = Exercise(
     ],
     hidden_cases=_factor_cases,
     hints=[
-        "For m = n the product is |c(m)|², so it is the same everywhere, and c(0) = 1. Write c* for the conjugate: the "
-        "step from 0 gives c(0)* c(1) = c(1), and c(n)* c(n + 1) must equal it for every n. What is c(n)* if "
+        "For m = n the product is |c(m)|². It is the same for every m, and 1 for m = 0. Write c* for the conjugate: "
+        "the step from 0 gives c(0)* c(1) = c(1), and c(n)* c(n + 1) must equal it for every n. What is c(n)* if "
         "|c(n)| = 1?",
         "It is 1/c(n). So c(n + 1)/c(n) is the same number for every n, and its length is 1: each step multiplies by "
         "it. Which numbers have length 1?",

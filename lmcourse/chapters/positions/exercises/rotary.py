@@ -175,7 +175,7 @@ def half_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tenso
     return turned_pairs(x, positions, base**0.5)
 
 
-@rope.misconception("Your exponent is 4i/d: an arange in steps of 2 is 2i already. Pair i turns at base^(−2i/d).")
+@rope.misconception("Your exponent is −4i/d: an arange in steps of 2 is 2i already. Pair i turns at base^(−2i/d).")
 def twice_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, positions, base**2)
 
@@ -297,7 +297,7 @@ def faster_and_faster(x: Tensor, positions: Tensor, base: float = BASE) -> Tenso
     return turned_pairs(x, positions, 1 / base)
 
 
-@rope.misconception("Your exponent is 2i/(d − 2), so the last pair turns at 1/base. It is 2i/d.")
+@rope.misconception("Your exponent is −2i/(d − 2), so the last pair turns at 1/base. It should be −2i/d.")
 def ends_at_the_last_pair(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     pairs = x.shape[-1] // 2
     speeds = base ** (-torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1))

@@ -122,8 +122,8 @@ def exponent_halved(k: int, d: int) -> Tensor:
 
 
 @shift_matrix.misconception(
-    "Your exponent falls twice too fast. It is −2i/d with i = 0, 1, 2, …: an index of 0, 2, 4, … has the 2 in it "
-    "already."
+    "Your exponent falls twice as fast as it should. It is −2i/d with i = 0, 1, 2, …: an index of 0, 2, 4, … has the 2 "
+    "in it already."
 )
 def exponent_doubled(k: int, d: int) -> Tensor:
     return _blocks(k * angles(torch.tensor(1), d, base=1e8))

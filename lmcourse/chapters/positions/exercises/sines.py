@@ -137,7 +137,7 @@ def odd_widths_accepted(positions: Tensor, d: int) -> Tensor:
 
 
 @sinusoidal.misconception(
-    "Your last pair turns at exactly 1/10000, an exponent of 2i/(d − 2). Some code does that; here only pair d/2, one "
+    "Your last pair turns at exactly 1/10000, an exponent of −2i/(d − 2). Some code does that; here only pair d/2, one "
     "after the last, would."
 )
 def ends_at_the_last_pair(positions: Tensor, d: int) -> Tensor:

@@ -141,7 +141,7 @@ def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
 
 
-@decoder.misconception('You read "head" even where the weights have none. Then the head is the embedding.')
+@decoder.misconception('You read "head" even where the weights have none. There the embedding is the head.')
 def never_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights | {"head": weights["head"]}, sizes, parts)
 
@@ -168,7 +168,7 @@ def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
 
 
-@decoder.misconception('Your feed-forward layer has the gate of "glu", a sigmoid. Its kind is "swiglu".')
+@decoder.misconception('Your feed-forward layer has the gate of "glu", a sigmoid. Pass the kind "swiglu".')
 def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
     return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})
