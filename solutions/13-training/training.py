@@ -651,7 +651,7 @@ for count, updates in BATCHES.items():
     print(f"{count:7} {updates!s:>29} {count * fmean(updates):14,.0f} {50 * (1 + 14 / count):21.0f}")
 
 # %% [markdown]
-# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** of notebook 04, here 14 windows: below it more windows save updates, above it they are mostly wasted. Here it is, measured from batches of two sizes (exercise 5 there), for the new model and for the one that has learned to write:
+# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between, here at about 14 windows, you need twice the fewest updates: below that more windows save updates, above it they are mostly wasted. The **noise scale** of notebook 04 estimates this size from gradients alone. Here it is, measured from batches of two sizes (exercise 5 there), for the new model and for the one that has learned to write:
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 pieces = tokens[: 65 * 96].view(96, 65)
@@ -666,7 +666,7 @@ def noise_scale(model: Transformer) -> float:
     return (one - together) * n / (n * together - one)
 
 
-with once_solved("Exercises 1 to 8"):
+with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
     at_first, in_the_end = noise_scale(new_model()), noise_scale(writer)
     print(f"noise scale of a new model: {at_first:.1f} windows, of the writer: {in_the_end:.0f}")
 
@@ -1045,7 +1045,7 @@ assert [round(gain, 1) for gain in gained] == [0.3, 0.1] and 300 * 16 * 64 / 20_
 assert 600 * 32 * 128 == 2_457_600 and round(2_457_600 / 194_606, 1) == 12.6
 assert not any(forgetful["nothing forgotten"]) and all(map(any, list(forgetful.values())[1:]))
 assert [forgetful[f"without the {part}"][0] == 0 for part in ("moments", "step", "place in the text")] == [True, True, False]
-assert round(torch.tensor(1e-8).bfloat16().item() * 1e8, 4) == 1.0012 and torch.tensor(1e-8).half() == 0 and tiny == 1
+assert tiny == 1
 assert fmean(loss for _, loss in runs["Muon"][-10:]) < fmean(loss for _, loss in runs["AdamW"][-10:]) - 0.3
 spread_of_qk = max(LADDER["QK-norm"]) - min(LADDER["QK-norm"])
 assert round(spread_of_qk, 2) == 0.05 and round(0.4 / 1e-2) == 40

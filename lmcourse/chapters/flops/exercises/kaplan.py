@@ -109,7 +109,9 @@ def one_of_three(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int
     return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
 
 
-@kaplan_total.misconception("The output matrix of attention is missing, from d_attn back to d_model.")
+@kaplan_total.misconception(
+    "One matrix of attention is missing, perhaps the last. Three go from d_model to d_attn, and one goes back."
+)
 def no_output(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
     missing = layers * d_model * d_attn
     return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)

@@ -257,7 +257,7 @@ def four_copies(activations: int, B: int, S: int, V: int, block: int, *flags: bo
 
 @step_peak.misconception(
     "You add the recomputed block to all copies of the logits. Those of the loss are gone by then: take the larger "
-    "moment. Only the copy of a variable stays."
+    "moment. Only the copy that a variable holds stays."
 )
 def both_moments(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False

@@ -109,8 +109,8 @@ def by_the_loss(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You call every run healthy whose loss falls. It falls in four of these runs: check how far it falls, and "
-    "look at the other lists."
+    "You call every run with a falling loss healthy. The loss falls in four of these runs: check how far it falls, "
+    "and look at the other lists."
 )
 def falls_so_healthy(signs: Signs) -> str:
     loss = signs["loss"]

@@ -126,8 +126,8 @@ def norms_by_name(shapes: Shapes, norms: list[str]) -> Groups:
 
 
 @decay_groups.misconception(
-    "You leave out a name that only contains a norm's name, or the word `norm`. A norm's parameter is one whose whole "
-    "name is in `norms`."
+    "A matrix does not decay in your answer if its name only contains a norm's name, or the word `norm`. A norm's "
+    "parameter is one whose whole name is in `norms`."
 )
 def names_within_names(shapes: Shapes, norms: list[str]) -> Groups:
     matrices = [name for name, shape in shapes.items() if len(shape) >= 2]
