@@ -197,8 +197,9 @@ predict("top_p_keeps")
 #   everything stays.
 # - min-p keeps a token if its probability is at least `min_p` times the best token's.
 #
-# Equal logits at the limit of top-k or top-p, and a sum of exactly `top_p`, are up to you. Raise `ValueError` if `top_k` is below 1, or if `top_p` or `min_p` is not above 0 and at most 1. A logit that is
-# $-\infty$ already stays so.
+# It is up to you which of several equal logits stay at the limit of top-k or top-p, and whether a token stays if those
+# before it have exactly `top_p`. Raise `ValueError` if `top_k` is below 1, or if `top_p` or `min_p` is not above 0 and at
+# most 1. A logit that is $-\infty$ already stays so.
 
 # %% exercise="filter_logits"
 def filter_logits(

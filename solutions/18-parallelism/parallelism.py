@@ -21,7 +21,6 @@
 # it again for the next one.
 
 # %%
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -410,7 +409,7 @@ for rank, (before, after, plain, cured) in enumerate(ddp):
 # The cure is in the loss: take the **sum** of the losses over this worker's targets, times workers / all targets. DDP's division by the number of workers then cancels. (One all-reduce of a single number gives all targets before the backward pass.)
 
 # %% [markdown]
-# What does the averaging cost? A model of $N$ parameters computes $6N$ FLOPs per token (notebook 15), 4 of the 6 in the backward pass. It sends $2 \cdot 2N$ bytes of gradients in bf16, since $2(n-1)/n \approx 2$. NVLink connects the GPUs of one machine, a network the machines.
+# What does the averaging cost? A model of $N$ parameters computes $6N$ FLOPs per token (notebook 15), 4 of the 6 in the backward pass. It sends $2 \cdot 2N$ bytes of gradients in bf16, since $2(n-1)/n \approx 2$. NVLink connects the GPUs of one machine; a network connects the machines.
 
 # %%
 predict("bigger_model_slower_sync")

@@ -90,7 +90,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # >
 # > *Fixed:* 128 byte values, texts of 64 bytes from random places of the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps. Everything else is in `lmcourse/chapters/capstone/recipe.py`.
 #
-# *The given recipe* is AdamW with batches of 16, a rate of 1 and 30 steps of warm-up. (A rate is a multiple of the given one, which is $0.064/\sqrt{d}$ for AdamW. With Muon the matrices of the blocks take 0.02.) The language comes from a grammar (notebook 05). So we know what nobody knows about a real language: its entropy, below which no model's loss can be.
+# *The given recipe* is AdamW with batches of 16, a rate of 1 and 30 steps of warm-up. (A rate is a multiple of the given one. That is $0.064/\sqrt{d}$ for AdamW; with Muon it is 0.02 for the matrices of the blocks.) The language comes from a grammar (notebook 05). So we know what nobody knows about a real language: its entropy, below which no model's loss can be.
 
 # %%
 print(f"{story_grammar().entropy_per_byte:.4f} nats a byte; {len(texts()[0]):,} bytes to read, for example:")
@@ -673,7 +673,7 @@ try:
         print(f"loss    forecast {plan['loss']:.3f}, measured {done['loss']:.3f} ({plan['loss'] - done['loss']:+.3f})")
         print(f"seconds forecast {expected_seconds:.0f}, measured {done['seconds']:.0f}, with the plot and four texts")
 except NameError:
-    print("The forecast of the seconds calls your predicted_seconds: solve Exercise 3 first.")
+    print("The seconds were not forecast: solve Exercise 3, then run the cell with `probe` again.")
 
 # %% [markdown]
 # The choices that you did not make: `after` returns our runs of the order's size. First the given recipe, about which the law and the baselines made forecasts.

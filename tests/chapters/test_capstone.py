@@ -236,7 +236,7 @@ def test_report_and_forecast_are_judged_by_the_weights() -> None:
 def test_the_check_of_the_model_forecasts_its_grade() -> None:
     right = exercises.trained.reference()
     for changes, points, words in (
-        ({}, 6, "all that grading adds would hold"),
+        ({}, 6, "the grade would be all 6 points"),
         ({"forecast": measured(right, known=True) - 0.03}, 5, "your forecast is -0.030 from it"),
     ):
         public = check_exercise(exercises.trained, lambda changes=changes: right | changes)

@@ -232,7 +232,9 @@ def without_the_size(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return _evaluate((0.0, big_b, a, b), floor, asked)
 
 
-@forecasts.misconception("You subtract the floor before the fit, and `fit_law` subtracts it again. Pass it the losses.")
+@forecasts.misconception(
+    "You subtract the floor before the fit, and `fit_law` subtracts it again. Pass the losses as they are."
+)
 def floor_subtracted_twice(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return _evaluate(_law([(layers, n, d, loss - floor) for layers, n, d, loss in runs], floor), floor, asked)
 
@@ -284,7 +286,10 @@ def flops_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return [floor + math.exp(log) for log in seen]
 
 
-@forecasts.misconception("You average the three nearest runs. Such a mean is never better than all three.")
+@forecasts.misconception(
+    "You average the losses of the three nearest runs. Their mean is never below all three, so it cannot continue a "
+    "trend."
+)
 def three_nearest(runs: Runs, floor: float, asked: Asked) -> list[float]:
     found = []
     for _, n, d in asked:

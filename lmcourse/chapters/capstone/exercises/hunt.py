@@ -109,7 +109,7 @@ def as_printed() -> list[Verdict]:
     return _answer(lambda claim: claim.printed)
 
 
-@hunt.misconception("You name the wrong claims. Give the right numbers instead.")
+@hunt.misconception("You answer the wrong claims with a text. Give the right numbers, as numbers.")
 def only_accused() -> list[Verdict]:
     return _answer(lambda claim: RIGHT if claim.truth == RIGHT else "wrong")
 

@@ -81,7 +81,7 @@ def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split
 
 
 @best_split.misconception(
-    "The exponents are swapped: the faster a term falls, the more slowly its number grows with the budget."
+    "You swap the exponents of the budget: the larger a is, the more slowly N grows with it."
 )
 def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))

@@ -43,10 +43,11 @@ BEST_GIVEN_KNOWN = 0.3385
 """Loss of the same run on the notebook's fresh text."""
 
 SLACK = 0.005
-"""Largest difference by which a run may be worse than that, in nats per byte. Two seeds differ by less."""
+"""Largest difference by which a run may be worse than the given recipe's best, in nats per byte. Two seeds differ by
+less."""
 
 GAINS = (0.004, 0.010)
-"""Improvements over that loss that the grade asks for, in nats per byte."""
+"""Improvements over the given recipe's best run that the grade asks for, in nats per byte."""
 
 PUBLIC = "the weights give the reported loss"
 REPORTED = f"the reported loss, on other stories, to {REPRODUCED}"
@@ -153,7 +154,7 @@ def _preview(value: Plain) -> tuple[float, str]:
     points = 2 + (abs(off) <= NEAR) + sum(worse <= limit for limit in LIMITS.values())
     final = "The points are final only after grading, on stories that the notebook does not have."
     if points == trained.points:
-        return points, f"On this notebook's fresh text, all that grading adds would hold. {final}"
+        return points, f"By this notebook's fresh text, the grade would be all {points} points. {final}"
     return points, (
         f"By this notebook's fresh text, the grade would be {points} of {trained.points}. The loss is {loss:.4f}, "
         f"your forecast is {off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"

@@ -63,8 +63,8 @@ enough_tokens.wrong_value(
 )
 enough_tokens.wrong_value(
     RIDGE,
-    "That is the ridge itself. If only the weights had to be moved, both would take equally long there. Activations "
-    "move, too.",
+    "That is the ridge itself. If only the weights had to be moved, arithmetic and memory would take equally long "
+    "there. Activations move, too.",
 )
 enough_tokens.wrong_value(
     math.ceil(RIDGE * WIDTH / (WIDTH - RIDGE)), "You count the input or the output. Both move: 2n in nD/(2n + D)."

@@ -194,7 +194,7 @@ def runtime_shares(free: Free = "nothing") -> Figure:
     axes.legend(frameon=False, fontsize=9, loc="center right")
     caption = (
         "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1, which calls softmax "
-        "and norms statistical normalization). 0.2 % of the FLOPs take 39 % of "
+        "and norms “statistical normalization”). 0.2 % of the FLOPs take 39 % of "
         "the time, because each number is fetched, touched and put back."
     )
     summary = "; ".join(

@@ -195,8 +195,8 @@ def always_continuous(lengths: list[int], slots: int, continuous: bool) -> float
 
 
 @batch_use.misconception(
-    "You take the tokens divided by the slots, or the longest text if that is more. A long text that starts "
-    "late runs on alone."
+    "Your number of steps is the tokens divided by the slots, or the longest text if that is more. A long text that "
+    "starts late runs on alone, and needs more steps."
 )
 def no_tail(lengths: list[int], slots: int, continuous: bool) -> float:
     if not continuous or not lengths:

@@ -117,12 +117,11 @@ filter_logits = Exercise(
         "Write one function per rule: each takes logits and returns logits, with −∞ for tokens that are out. Begin "
         "with min-p, which needs no sorting. A fraction of the best token's probability is, in logits, the best logit "
         "plus ln(fraction).",
-        "With `order = logits.argsort(dim=-1, descending=True)`, for top-k, `logits.scatter(-1, order[:, k:], "
+        "For top-k: with `order = logits.argsort(dim=-1, descending=True)`, `logits.scatter(-1, order[:, k:], "
         "-math.inf)` removes everything after the k best, at its original place.",
-        "For top-p: over the sorted probabilities p, `before = p.cumsum(-1) - p` is the sum before each token. A "
-        "token is "
-        "out if `before >= top_p`; put this mask back in place with scatter. Rounded sums may reach 1 too early: with "
-        "top_p = 1 do nothing.",
+        "For top-p: over the sorted probabilities p, `before = p.cumsum(-1) - p` is the sum before each token. A token "
+        "is out if `before >= top_p`; put this mask back in place with scatter. Rounded sums may reach 1 too early: "
+        "with top_p = 1 do nothing.",
     ],
 )
 

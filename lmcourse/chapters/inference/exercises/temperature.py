@@ -135,7 +135,7 @@ def multiplied(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "Above 0 the temperature has no effect in your result. Divide the logits by it: probabilities that are "
+    "Above 0 the temperature has no effect on your result. Divide the logits by it: probabilities that are "
     "divided and normalised again do not change."
 )
 def on_probabilities(logits: Tensor, temperature: float) -> Tensor:

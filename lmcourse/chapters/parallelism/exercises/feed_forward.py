@@ -193,7 +193,7 @@ def gradient_averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Ten
 
 
 @tensor_parallel_ffn.misconception(
-    "Your dL/dx is too large by the number of workers: you add up dy, or dL/dx twice. Every worker has the "
+    "Your dL/dx is `worker.size` times too large, as if you added up dy, or dL/dx twice. Every worker has the "
     "whole dy already."
 )
 def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:

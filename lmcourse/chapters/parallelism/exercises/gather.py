@@ -237,7 +237,7 @@ def strided(worker: Worker, x: Tensor, kind: str) -> Tensor:
 
 
 @gather_and_scatter.misconception(
-    "You change x in place: a part of it now holds other numbers. `chunk` gives views, and `+=` on one writes into x."
+    "You change x in place: it now holds other numbers. `chunk` gives views, and `+=` on one writes into x."
 )
 def in_place(worker: Worker, x: Tensor, kind: str) -> Tensor:
     y = _direct(worker, x, kind)

@@ -271,8 +271,7 @@ def receives_first(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "You change x in place: a part of it now holds other numbers. `tensor_split` gives views, and `+=` "
-    "on one writes into x."
+    "You change x in place: it now holds other numbers. `tensor_split` gives views, and `+=` on one writes into x."
 )
 def in_place(worker: Worker, x: Tensor) -> Tensor:
     n, rank = worker.size, worker.rank

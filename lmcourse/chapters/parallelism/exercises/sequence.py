@@ -190,7 +190,7 @@ def norm_over_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tens
 
 
 @sequence_parallel_ffn.misconception(
-    "You change x in place: a part of it now holds other numbers. Write x + …, not x += …."
+    "You change x in place: it now holds other numbers. Write x + …, not x += …."
 )
 def in_place(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     y = _block(worker, x, up, down)

@@ -420,7 +420,7 @@ def negative(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float
 
 
 @vocabulary_parallel_loss.misconception(
-    "You change the logits in place: a part of it now holds other numbers. Compute a new one."
+    "You change the logits in place: they now hold other numbers. Compute new ones."
 )
 def in_place(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     loss = _whole(worker, logits, targets)
