@@ -54,7 +54,7 @@ answer counts a `bool` as one bit:
 {EXAMPLE}
 ```
 
-The arrow says what is wrong, if the check can tell; here your results are those of a mistake that it knows. Then come
+The arrow says what is wrong, if the check can tell; here the results are those of a mistake that it knows. Then come
 the first cases that fail, with the call, and the names of those that pass. Points are the fraction of the groups of
 cases that pass, rounded down to half a point. Each case above is one group; in grading, the hidden cases of one name
 are another.

@@ -68,7 +68,8 @@ class Exercise:
             such as a property of a design. It runs in the judge's process, never in the learner's, and must accept any
             plain data that an answer may return.
         preview: for exercises whose grade measures what no public case shows, a function from a result that passes all
-            public cases to the points that the grade would give by what the notebook has, and a sentence about them.
+            public cases to the points that the grade would give on the data that the notebook has, and a sentence about
+            them.
         new: whether the result must be new, that is, must not be an input or share memory with one.
         differentiable: whether autograd must reach the float inputs from the result, as in a model or a loss.
         file: a correct example of the file that an answer reads from the working folder. Learners create a file with

@@ -775,7 +775,7 @@ check(width_factors)
 check(width_factors, hidden=True)
 ### END HIDDEN TESTS
 # %% [markdown]
-# This is the core of **µP** (Yang et al., 2021), for Adam. It has a second half: the first weights of the head, which adds up $n$ features as well, are made $\sqrt{32/n}$ times smaller than LeCun's, so that a new model's logits do not depend on the width either. Does it work? Measure how far eight updates at 0.016 move the logits, at each width (a *coordinate check*):
+# This is the core of **µP** (Yang et al., 2022), for Adam. It has a second half: the first weights of the head, which adds up $n$ features as well, are made $\sqrt{32/n}$ times smaller than LeCun's, so that a new model's logits do not depend on the width either. Does it work? Measure how far eight updates at 0.016 move the logits, at each width (a *coordinate check*):
 
 # %%
 widths = (16, 32, 64, 128)
@@ -1002,7 +1002,7 @@ else:
 #
 # - Glorot & Bengio, 2010, *Understanding the difficulty of training deep feedforward neural networks*; He et al., 2015, *Delving deep into rectifiers*.
 # - Micikevicius et al., 2018, *Mixed precision training*; Micikevicius et al., 2022, *FP8 formats for deep learning*.
-# - Yang et al., 2021, *Tuning large neural networks via zero-shot hyperparameter transfer*; Srivastava et al., 2014, *Dropout*.
+# - Yang et al., 2022, *Tuning large neural networks via zero-shot hyperparameter transfer*; Srivastava et al., 2014, *Dropout*.
 # - Karpathy, 2019, *A recipe for training neural networks*; McCandlish et al., 2018, *An empirical model of large-batch training*.
 # - Hu et al., 2024, *MiniCPM*; Hägele et al., 2024, *Scaling laws and compute-optimal training beyond fixed training durations*.
 # - D'Angelo, Andriushchenko et al., 2023, *Why do we need weight decay in modern deep learning?*

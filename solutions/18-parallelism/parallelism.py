@@ -994,7 +994,7 @@ assert gap < 1e-4
 # %% [markdown]
 # `lmcourse train --tensor-parallel 2` under `torchrun` is the same with everything around it: data, checkpoints, the rest of the mesh.
 #
-# ## 12 · Cut one long text (optional)
+# ## 12 · Cut one long text
 #
 # Sequence parallelism cuts tokens *between* the matrices; attention still saw them all. With a text of 131,072 tokens that no longer fits. **Context parallelism** leaves $s/N$ tokens of a text on each worker everywhere, also in attention: worker $r$ has tokens $r\,s/N$ to $(r+1)\,s/N - 1$. Each query then needs keys that other workers hold.
 #
