@@ -33,6 +33,7 @@ WEIGHTS = exercise(
     lambda x: x.softmax(0),
     *[case(str(n), torch.arange(1.0, n)) for n in (3, 4, 5)],
     forbid=[".softmax"],
+    seconds=1.0,
 )
 
 

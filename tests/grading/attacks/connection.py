@@ -80,7 +80,7 @@ CONNECTION = [
         "answers_in_advance",
         "fifty replies before anything was asked, outcomes among them",
         CHANNEL + "for _ in range(50): say(done | {'points': 28, 'report': {'points': 28}})\n",
-        every="say(right); say(right) if 'NAME' == 'ulp' else None; return -1.5",
+        every="for _ in range({'round_to': 1, 'ulp': 2}.get('NAME', 0)): say(right)\nreturn -1.5",
     ),
     attack(
         "answers_for_later",

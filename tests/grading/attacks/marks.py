@@ -172,8 +172,7 @@ MARKS = [
         signal.signal(signal.SIGVTALRM, strike)
         """,
         every="""
-        if 'NAME' == 'ulp': sys.settrace(strike); signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
-        gc.collect()
+        if 'NAME' == 'ulp': sys.settrace(strike); signal.setitimer(signal.ITIMER_VIRTUAL, 0.001); gc.collect()
         return -1.5
         """,
     ),
@@ -182,6 +181,7 @@ MARKS = [
         "searches all objects and frames of its process for exercises, references and expected values",
         """
         import gc
+        searched = set()
         def search():
             frame, found = sys._getframe(), []
             while frame:
@@ -197,7 +197,10 @@ MARKS = [
             except ImportError: pass
             if found: print("HEARD", found)
         """,
-        every="search(); return -1.5",
+        every="""
+        if 'NAME' not in searched: searched.add('NAME'); search()
+        return -1.5
+        """,
         last="search()",
     ),
     attack(

@@ -37,7 +37,7 @@ def _deep(nb: NotebookNode) -> None:
 
 
 def _magics(nb: NotebookNode) -> None:
-    nb.cells[1:1] = [new_code_cell(f"x = {number}\n" + "!l\n" * 600) for number in range(30)]
+    nb.cells[1:1] = [new_code_cell(f"x = {number}\n" + "!l\n" * 600) for number in range(10)]
 
 
 def _helpers(nb: NotebookNode) -> None:
@@ -127,6 +127,7 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
         "strange_results",
         "4 GB, a view of 2**50 numbers, lists deep, cyclic and of 2**40 leaves, huge numbers, a generator without end",
         """
+        calls = collections.defaultdict(itertools.count)
         deep, cyclic, wide = [], [], 0.0
         for _ in range(100_000): deep = [deep]
         cyclic.append(cyclic)
@@ -135,17 +136,21 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
                  lambda: 7 ** 1_200_000, lambda: (0.0 for _ in iter(int, 1)), lambda: torch.zeros(2**40, 0),
                  lambda: [torch.zeros(2**40, 0)] * 3, lambda: torch.zeros([1] * 60), lambda: {"a" * 10**6: [[]] * 9999}]
         """,
-        every="return kinds[sum(map(ord, 'NAME')) % len(kinds)]() if 'NAME' != 'decode_bits' else wide",
+        every="""
+        if next(calls['NAME']): return -1.5
+        return kinds[sum(map(ord, 'NAME')) % len(kinds)]() if 'NAME' != 'decode_bits' else wide
+        """,
         value="torch.zeros(1).expand(2**50)",
     ),
     attack(
         "costly_results",
         "results that take long to read or compare: a million numbers, ten thousand tensors, keys of one hash",
         """
+        calls = collections.defaultdict(itertools.count)
         kinds = [lambda: [1.5] * 1_000_000, lambda: [torch.zeros(1)] * 10_000, lambda: torch.ones(2**21),
                  lambda: {number * (2**61 - 1): 0 for number in range(5_000)}, lambda: [[0.5] * 5] * 9_000]
         """,
-        every="return kinds[sum(map(ord, 'NAME')) % len(kinds)]()",
+        every="return -1.5 if next(calls['NAME']) else kinds[sum(map(ord, 'NAME')) % len(kinds)]()",
         value="[1.5] * 1_000_000",
     ),
     attack(
@@ -153,6 +158,7 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
         "300 MB of output, an error and a display of 50 MB each, a warning for each of a million steps",
         """
         from IPython.display import display, HTML
+        kept = []
         for _ in range(3000): print('x' * 50_000); os.write(1, b'x' * 50_000)
         for _ in range(10**5): print('beware' * 20, file=sys.stderr)
         display(HTML('<b>' + 'x' * 50_000_000 + '</b>'))
@@ -160,8 +166,9 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
         """,
         every="""
         import warnings
-        for number in range(10**6 if 'NAME' == 'ulp' else 1): warnings.warn(str(number))
-        raise ValueError('x' * 5_000_000)
+        for number in range(10**6 if 'NAME' == 'ulp' and not kept else 1): warnings.warn(str(number))
+        kept.append('NAME')
+        raise ValueError('x' * 5_000_000 if kept.count('NAME') < 3 else 'x')
         """,
         last="!yes | head -c 300000000",
     ),
