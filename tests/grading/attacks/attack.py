@@ -15,7 +15,12 @@ from lmcourse.grading.notebooks import new_code_cell
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
 """Placeholders for the course's folder, the grader's home folder and a listening port, which attackers may know."""
 
-START = "import collections\nimport itertools\nimport math\nimport os\nimport sys\nimport time\nimport torch\nfrom lmcourse.notebook import check"
+START = "\n".join(
+    [
+        *(f"import {name}" for name in ("collections", "itertools", "math", "os", "sys", "time", "torch")),
+        "from lmcourse.notebook import check",
+    ]
+)
 """The first cell. Demonstration cells are left out, so that a run takes only the time of the attack."""
 
 WRONG = "return -12345.678"

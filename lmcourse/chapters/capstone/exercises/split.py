@@ -80,9 +80,7 @@ def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split
     return _best(A, B, a, b, 6 * flops)
 
 
-@best_split.misconception(
-    "You swap the exponents of the budget: the larger a is, the more slowly N grows with it."
-)
+@best_split.misconception("You swap the exponents of the budget: the larger a is, the more slowly N grows with it.")
 def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))
     return size, flops / 6 / size

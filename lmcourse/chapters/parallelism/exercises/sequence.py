@@ -189,9 +189,7 @@ def norm_over_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tens
     return x + worker.reduce_scatter(_part(worker, read, up, down))
 
 
-@sequence_parallel_ffn.misconception(
-    "You change x in place: it now holds other numbers. Write x + …, not x += …."
-)
+@sequence_parallel_ffn.misconception("You change x in place: it now holds other numbers. Write x + …, not x += ….")
 def in_place(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     y = _block(worker, x, up, down)
     return x.copy_(y)
