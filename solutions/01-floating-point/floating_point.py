@@ -672,7 +672,7 @@ check(dot_product_error, hidden=True)
 #
 # | what | is a running sum of | kept in |
 # | --- | --- | --- |
-# | a dot product | many products | fp32, inside the tensor core; for fp8, NVIDIA's H100 keeps only about 14 bits (DeepSeek-AI, 2024) |
+# | a dot product | many products | fp32, inside the tensor core; for fp8, NVIDIA's H800 (an H100 with slower links) keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
 # | Adam's two averages (notebook 04) | all gradients of a weight | fp32, as a rule; DeepSeek-V3 takes bf16 |
 # | a softmax or a norm | a whole row | fp32, then cast back |

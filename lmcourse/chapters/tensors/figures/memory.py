@@ -86,7 +86,7 @@ def memory_timeline(line: str = "sqrt(x*y + y*z)") -> Figure:
     axes.grid(visible=False, axis="y")
     caption = (
         "Each bar is a buffer, from the operation that makes it to the one that uses it last, both included: a result "
-        "needs memory while its arguments are still there. Shaded: the moment with the most buffers."
+        "needs memory while its arguments are still there. Shaded: the operations at which most are alive."
     )
     alt = f"{line}: alive at each operation {', '.join(map(str, alive))}; {len(buffers)} buffers made, {peak} at once"
     return describe(figure, caption=caption, alt=alt)
