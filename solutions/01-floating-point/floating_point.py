@@ -324,8 +324,8 @@ print(positions.tolist(), "→", positions.bfloat16().tolist())
 print("largest error:", (positions - positions.bfloat16().float()).abs().max().item(), "radians")
 
 # %% [markdown]
-# Real code had this bug: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024). Careful implementations compute
-# positions and angles in fp32 and cast at the end.
+# Real code had this bug: under autocast to bf16, Llama's and Gemma's rotary angles were computed in bf16 (huggingface/transformers,
+# pull request 29285, 2024). Careful implementations compute positions and angles in fp32 and cast at the end.
 
 # %% [markdown]
 # ## 5 · To the nearest
@@ -449,7 +449,7 @@ for dtype in (torch.float32, torch.float16):
 # %% [markdown]
 # (In fp32 the zeros of the embedding are bytes that do not occur in the batch.) In fp16 only the head still learns, and it learns one-sidedly. Of a token's 128 logits, the right one gets the
 # gradient $(p - 1) / (256 \cdot 16{,}384)$, where $p$ is its probability, at first about $1/128$. That is $-2.4 \cdot 10^{-7}$, which survives. The 127 wrong ones get
-# $p / (256 \cdot 16{,}384)$ with their own $p$, about $2 \cdot 10^{-9}$ each, which become 0. (Notebook 03 derives the two formulas.) So logits are only ever pushed up, and no force pushes them down again.
+# $p / (256 \cdot 16{,}384)$ with their own $p$, about $2 \cdot 10^{-9}$ each, which become 0. (Notebook 03 derives the two formulas.) So at first logits are only pushed up. A wrong one is pushed down only once its own $p$ is above $1/8$.
 #
 # The cure is simple: multiply the loss by a large number, the **loss scale**, before the backward pass. All gradients
 # grow by it. Divide them by it, in fp32, before the update (Micikevicius et al., 2018). How large should it be?
@@ -504,7 +504,8 @@ check(loss_scales, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Here are the gradients of the run's first step that are not 0. Move the scale: it multiplies the gradients, and the two dashed lines with
+# Here are the gradients of the *fp32* run's first step that are not 0. (The fp16 run lost more: inside the backward pass, gradients that are
+# not yet summed over the batch are smaller still.) Move the scale: it multiplies the gradients, and the two dashed lines with
 # them. At your `smallest`, the left dashed line is exactly on the lower edge of fp16; at your `largest`, the right one is on the upper edge.
 
 # %%

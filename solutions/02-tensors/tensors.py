@@ -446,7 +446,7 @@ print(tuple((x @ y.transpose(-2, -1)).shape), "  one matrix for all texts:", tup
 # ## 5 · Names for axes
 #
 # So give them names. `Float[Tensor, "batch seq hidden"]` is a type annotation by jaxtyping: a tensor of floats with
-# three axes of these names. The exercises of this course that take tensors are written that way.
+# three axes of these names. Most exercises of this course that take tensors are written that way.
 
 # %%
 predict("a_wrong_annotation")
@@ -803,7 +803,7 @@ explore(figures.memory_timeline, line=list(EXPRESSIONS))
 # and Ullman, 1970, on registers); Python does not do it for you.
 #
 # Not every operation makes a new tensor. Those whose name ends in `_` write into their first argument: `x.add_(y)`,
-# `x.sqrt_()`, `torch.relu_(x)`. So do `x *= 2`, and every function that is given `out=`. With them the hypotenuse needs 2
+# `x.sqrt_()`, `torch.relu_(x)`. So does `x *= 2`; a function that is given `out=` writes there. With them the hypotenuse needs 2
 # instead of 3:
 
 # %%

@@ -547,7 +547,7 @@ explore(figures.gradient_check_error, step=Log(1e-12, 1.0), difference=["central
 # A valley with two slopes. On its right side the *formula* errs, by $h^2$. On its left side *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost
 # all their digits, the subtraction leaves the few that differ, and these are the least reliable ones. That error is about $\varepsilon/h$, with the
 # $\varepsilon$ of notebook 01. Both are equal near $h = \sqrt[3]{\varepsilon}$: about 6e-6 in fp64, and 0.005 in fp32, where even the best step leaves
-# an error near one in a hundred thousand (Press et al., 2007, §5.7). Below 6e-8 an fp32 step from 1 vanishes completely: $1 + h$ rounds back to 1.
+# an error of some $2 \cdot 10^{-5}$ (Press et al., 2007, §5.7). Below 6e-8 an fp32 step from 1 vanishes completely: $1 + h$ rounds back to 1.
 #
 # So a gradient check runs in fp64. `torch.autograd.gradcheck` warns when it is given anything less, for this reason.
 

@@ -675,7 +675,7 @@ check(Momentum, hidden=True)
 #
 # ### How much memory?
 #
-# In a bowl this can be answered. Along a direction of curvature $\lambda$ the heavy ball takes $(x_k, x_{k-1})$ one step on with a $2 \times 2$ matrix, whose larger eigenvalue (in absolute value) says what is lost per step. It is $\sqrt\beta$, as long as
+# In a bowl this can be answered. Along a direction of curvature $\lambda$ the heavy ball takes $(x_k, x_{k-1})$ one step on with a $2 \times 2$ matrix, whose larger eigenvalue (in absolute value) says what is left after each step. It is $\sqrt\beta$, as long as
 #
 # $$\big|1 - \sqrt{\gamma\lambda}\,\big| \le \sqrt\beta\,,$$
 #
@@ -772,7 +772,7 @@ check(AdaGrad, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A vocabulary has rare words, whose parameters are not used in every step: that is when `.grad` is `None`. As a formula, coordinate by coordinate:
+# A part of a model may be unused in a step, such as an expert that no token chose: that is when `.grad` is `None`. (Rare words share one table. In it, the rows that were not used get zeros.) As a formula, coordinate by coordinate:
 #
 # $$s \leftarrow s + g^2, \qquad p \leftarrow p - \gamma\,\frac{g}{\sqrt s + \varepsilon}$$
 #
@@ -828,7 +828,7 @@ for name in ("descent", "heavy ball", "AdaGrad"):
 # %% [markdown]
 # ## 8 · Adam
 #
-# AdaGrad never forgets, so its steps only get shorter. **Adam** (Kingma & Ba, 2015) takes running means instead, of the gradient as well (that is momentum), and of its square:
+# AdaGrad never forgets, so its rates $\gamma/\sqrt s$ can only fall. **Adam** (Kingma & Ba, 2015) takes running means instead, of the gradient as well (that is momentum), and of its square:
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\,g, \qquad s \leftarrow \beta_2 s + (1 - \beta_2)\,g^2 .$$
 #
@@ -1160,7 +1160,7 @@ predict("decay_and_validation")
 
 
 # %% [markdown]
-# Here is such a model: it predicts a byte from the twelve before it, with two layers that end in a norm, and no text comes twice. Only the matrices in front of a norm decay. The rate follows a cosine from 0.0015 to 0. Three seeds, to see how much is chance.
+# Here is such a model: it predicts a byte from the twelve before it, with two layers that end in a norm, and no byte has to be predicted twice. Only the matrices in front of a norm decay. The rate follows a cosine from 0.0015 to 0. Three seeds, to see how much is chance.
 
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
@@ -1236,8 +1236,8 @@ for name in ("decay 0", "decay 1.5"):
 figures.crossing_losses({name: runs[name][0][0] for name in ("decay 0", "decay 1.5")})
 
 # %% [markdown]
-# With each seed, the run with decay is behind half-way and ahead in the end, in training and on held-out text. (The picture shows seed 0.) In all six runs the held-out loss is the lower one, so there was no overfitting to prevent. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
-# matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
+# With each seed, the run with decay is behind half-way and ahead in the end, in training and on held-out text. (The picture shows seed 0.) In all six runs the held-out loss is the lower one, so there was no overfitting to prevent. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step at rate $\gamma$ turns a
+# matrix of norm $\lVert W\rVert$ by an angle in proportion to $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
 #
 # ### Half a wave, or a drop?
 #

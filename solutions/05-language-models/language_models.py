@@ -263,7 +263,7 @@ print("mean over documents of the sum:", sum(map(sum, documents)) / 2)
 print("mean over tokens:              ", sum(map(sum, documents)) / 4)
 
 # %% [markdown]
-# In the first, a document of three tokens weighs three times as much as one of a single token, and the number depends on how the text was cut into documents. In the second all *tokens* weigh the same. That is the usual loss.
+# In both all *tokens* weigh the same. But the first divides by the number of documents, so the number, and with it the size of the gradient, depends on how the text was cut into documents. The second does not. It is the usual loss.
 #
 # ### Exercise 5 · The first loss  (1 point · 2 min · ●)
 #
@@ -489,8 +489,8 @@ for name in by_order[3]:
     print(f"{name:22}" + "".join(f"{above[name]:8.2f}" for above in (*by_order.values(), more_text)))
 
 # %% [markdown]
-# There are two reasons to pay too much. The last column has counted ten times as many stories. Where it falls, the model had *counted too little*: sums become half as expensive, and verbs cheaper. Where it hardly moves, the model does not *see* what decides: the hero's name is several sentences back, and so does the place that says which nouns may come. That is the Markov
-# assumption, in nats. And a longer context is no cure, as $n = 9$ shows: it does not reach the hero either, and costs *more* there, because long contexts have been seen less often. To pay less, a model has to look far back without counting every context that there is. The rest of the course is about that.
+# There are two reasons to pay too much. The last column has counted ten times as many stories. Where it falls, the model had *counted too little*: sums become half as expensive, and verbs cheaper. Where it hardly moves, the model does not *see* what decides: the hero's name is several sentences back, and so is the place that says which nouns may come. That is the Markov
+# assumption, in nats. A longer context helps with nouns, but it is no cure, as $n = 9$ shows: it does not reach the hero either, and costs *more* there, because long contexts have been seen less often. To pay less, a model has to look far back without counting every context that there is. The rest of the course is about that.
 #
 # ### Exercise 8 · The entropy of a source  (4 points · 12 min · ●●●)
 #
@@ -841,7 +841,7 @@ explore(figures.work_grid, prompt=(1, 10), new=(1, 12), reuse=False)
 #
 # 1. A model gives every word of your text a probability of at least 0.5. What is the most its loss can be, in bits?
 # 2. Two models of one text have losses of 3.0 nats per token, with 4 bytes per token, and 0.8 nats per byte. Which is better?
-# 3. Your training loss is 0.21 nats per byte on stories of this language. What do you suspect, and what do you do?
+# 3. Your training loss is 0.15 nats per byte on stories of this language. What do you suspect, and what do you do?
 # 4. Why can a model's loss on one *short* new text be below the entropy of the language?
 # 5. A colleague's bigram probabilities sum to 0.9996 after one of the words. Which word?
 # 6. A model that sees both sides guesses a hidden word with a loss of 1.2 nats, an autoregressive one with 2.0. Is the first the better language model?
@@ -850,7 +850,7 @@ explore(figures.work_grid, prompt=(1, 10), new=(1, 12), reuse=False)
 #
 # 1. One bit per word: $-\log_2 0.5$.
 # 2. The first: 3.0 / 4 = 0.75 nats per byte.
-# 3. It is below 0.222, so it is memory. Look at the loss on new stories.
+# 3. It is far below 0.222, so it is memory. Look at the loss on new stories.
 # 4. The entropy is a mean over all texts. This one may have taken likely turns; its own $-\ln p$ is the line to compare with.
 # 5. The last word of the text: its last occurrence is followed by nothing, but was counted.
 # 6. That cannot be said: the two numbers price different questions, and the first model gives no probability of a text.

@@ -858,12 +858,13 @@ figures.tokens_per_second(predicted, knees, by_batch) if by_batch["int8"] else N
 # %% [markdown]
 # Below the knee, eight times the texts take far less than eight times as long, because they share the reading of the
 # weights. Beyond the knee, every text brings its own arithmetic, and the curve bends. That is the roofline. Int8 gains
-# while memory limits the step, and nothing after the knee: the arithmetic is the same, and the int8 weights are converted
-# first. (Some processors have slow kernels for int8, and there it loses.)
+# fully up to its own knee, less and less up to that of fp32, and nothing after that: the arithmetic is the same, and the int8
+# weights are converted first. (Some processors have slow kernels for int8, and there it loses.)
 #
-# Is a measured point far below its line? Then look for what two terms leave out. An example: in fp32, a step for two texts may
-# take twice as long as a step for one. A batch of one is a matrix times a *vector*, which is read in order. From two on it
-# is a product of matrices, and the library first copies the weights into another layout. Try it:
+# Is a measured point far below its line? Then look for what two terms leave out. An example: in fp32, a step for two or four
+# texts may take twice as long as a step for one. A batch of one is a matrix times a *vector*, which is read in order. From
+# two or four on, as the library decides, it is a product of matrices, and the weights are first copied into another layout.
+# Try it:
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 fourteen = [torch.randn(2304, 768) for _ in range(14)]  # 99 MB of weights
@@ -1280,7 +1281,7 @@ explore(figures.speculation, alpha=(0.1, 0.95), draft_cost=(0.0, 0.5))
 
 # %% [markdown]
 # **In real models.** Leviathan et al. (2023) make T5-XXL two to three times as fast with a small T5 as its draft, with
-# identical outputs. Newer drafts are one or two extra heads on the large model, or look up what followed the same words
+# identical outputs. Newer drafts are a few extra heads or a layer on the large model, or look up what followed the same words
 # earlier in the prompt. All of it pays only while the chip waits for its memory: a server with full batches has no idle
 # arithmetic.
 
@@ -1321,7 +1322,7 @@ for key_heads, found in LOSSES.items():
 
 # %% [markdown]
 # With an eighth of the cache the mean loss is higher by 0.013. But seeds of one design lie up to 0.024 apart, so three of
-# them cannot say which design is best: only that sharing costs a few hundredths of a nat here, if anything. (Notebook 08 has
+# them cannot say which design is best: only that sharing costs a few hundredths of a nat here at most. (Notebook 08 has
 # what larger models lose.)
 
 # %% [markdown]
@@ -1368,7 +1369,7 @@ for key_heads, found in LOSSES.items():
 # - Agrawal et al., 2023, *SARATHI: efficient LLM inference by piggybacking decodes with chunked prefills*.
 # - Yu et al., 2022, *Orca*; Kwon et al., 2023, *Efficient memory management for large language model serving with PagedAttention*.
 # - Leviathan et al., 2023, *Fast inference from transformers via speculative decoding*; Chen et al., 2023, *Accelerating large language model decoding with speculative sampling*.
-# - In this package: `lmcourse.inference`, about 1,100 lines for most of the above; `lmcourse.accounting.latency`.
+# - In this package: `lmcourse.inference`, about 1,200 lines for most of the above; `lmcourse.accounting.latency`.
 
 # %% [markdown]
 # This folded cell checks the numbers in the text above, each time the notebook is built.

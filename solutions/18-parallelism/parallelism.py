@@ -159,7 +159,7 @@ for n in (2, 4, 8):
     print(f"{n} workers: {told}; {run.rounds} rounds")
 
 # %% [markdown]
-# The link of rank 0 carries $(N-1)\,M$ bytes each way, while all other links are idle. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
+# The link of rank 0 carries $(N-1)\,M$ bytes each way, and each other link only $M$: it is idle most of the time. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
@@ -421,7 +421,7 @@ for link, bandwidth in (("NVLink, 450 GB/s", 450e9), ("network, 50 GB/s", 50e9))
     print(f"{link}: an H100's backward pass is as long as the sending with {tokens_to_hide:,.0f} tokens")
 
 # %% [markdown]
-# The gradients of the last layers are ready first, so they can be sent while earlier layers still compute. DDP puts them into **buckets**, of 25 MB by default: one collective for many tensors, as in your exercise. Find two ways to make something stick out: fewer tokens, then a bucket size that is too small or too large.
+# The gradients of the last layers are ready first, so they can be sent while earlier layers still compute. DDP puts them into **buckets**, of 25 MB by default: one collective for many tensors, as in your exercise. Here 0.39 s stick out. Take more tokens until almost nothing does. Then make it stick out again, by a bucket size that is too small or too large.
 
 # %%
 explore(figures.bucket_timeline, tokens=Log(1024, 131072), bucket=list(figures.BUCKETS))
@@ -819,7 +819,7 @@ figures.bubble()
 # | texts (data) | gradients, 2 bytes · N | once a step, hidden by backward | nothing; with ZeRO the state |
 # | matrices (tensor) | activations of all tokens | 4 times a block, little of it hidden | weights, state, most activations |
 # | tokens (sequence) | the same bytes | with tensor parallelism | the rest of the activations |
-# | layers (pipeline) | activations at a border | once per border and micro-batch | weights, state |
+# | layers (pipeline) | activations at a border, and their gradients | twice per border and micro-batch, forward and backward | weights, state |
 # | experts (mixtures, notebook 11) | each token to the workers of its experts, and back: two all-to-alls | twice a block, forward and backward | the experts |
 #
 # The cuts multiply: data · tensor · pipeline devices. Neighbouring ranks share a machine, so the cut that sends most gets the neighbours. 16 workers with $T = 4$:
@@ -1068,7 +1068,7 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # | Megatron's 530B and 1T | tensor 8 within a machine, sequence parallelism, pipelines of 35 and 64 | Korthikanti et al., 2022, table 3 |
 # | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024, section 3.2 |
 #
-# Each uses the fast links inside a machine for the cut that sends most, and the slow ones for the cut that sends least.
+# The first three keep the cut that sends most inside a machine. DeepSeek-V3 spreads its experts over eight machines; so it sends a token to at most four of them, and hides that behind arithmetic.
 #
 # ## What to keep
 #

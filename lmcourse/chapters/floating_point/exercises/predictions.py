@@ -33,7 +33,7 @@ PREDICTIONS = (
         options=("falls as in fp32", "rises", "stays where it is", "falls, but more slowly"),
         answer="rises",
         because="Most gradients round to 0, but not those of the right bytes' logits. These logits are pushed up in "
-        "every step, and nothing pushes any logit down.",
+        "every step, and a wrong logit is pushed down only if its probability is above 1/8.",
     ),
     Prediction(
         "one_outlier",
