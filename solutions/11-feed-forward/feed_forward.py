@@ -268,7 +268,7 @@ print("gradient", z.grad)
 
 # %% [markdown]
 # On the way back autograd multiplies the 0 of the fraction by the $\infty$ of the exponential. One such number in a batch,
-# and every weight is NaN after the next step. There are other ways to write the same sigmoid. One of them uses $\tanh$, which
+# and every weight before it is NaN after the next step. There are other ways to write the same sigmoid. One of them uses $\tanh$, which
 # goes from −1 to 1 and never overflows: what must be done to $\tanh(z/2)$ to make it a sigmoid?
 #
 # ### Exercise 3 · SiLU  (3 points · 8 min · ●● · differentiable)
@@ -606,8 +606,8 @@ predict("qwen3_heads")
 explore(figures.model_shapes, choice=["all heads", "aspect", "vocabulary"])
 
 # %% [markdown]
-# - **Heads.** In 93 of the 109 models the heads together are exactly as wide as the model, and a head has 128 features (59 models)
-#   or 64 (32 models). The first is a habit: the projections of attention may have any width. T5-11B's heads are 16 times as
+# - **Heads.** In 93 of the 109 models the heads together are exactly as wide as the model. In 59 of the 109 a head has
+#   128 features, in 32 it has 64. The first is a habit: the projections of attention may have any width. T5-11B's heads are 16 times as
 #   wide together as the model, PaLM 540B's two thirds as wide. The second has a reason: the scores of a head are a product of rank
 #   at most its width, so thin heads can say little (Bhojanapalli et al., 2020).
 # - **Aspect, $d/L$.** 80 of 109 have between 60 and 160. The basin is flat here, too, so other reasons decide: layers wait for
@@ -688,8 +688,9 @@ with once_solved("Exercise 8"):
 
 # %% [markdown]
 # The larger the table, the less is left for layers: at 262,144 tokens a stump of a few layers, at 100 million parameters nothing that
-# keeps the rules. So a small model with a large vocabulary breaks one of them, and usually it is the aspect: Gemma 3 1B is narrow,
-# to keep its table small, and deep instead (26 layers, $d = 1152$, an aspect of 44).
+# keeps the rules. So a small model with a large vocabulary is tempted to break them. Gemma 3 1B breaks three: it is narrow, to keep its
+# table small, and deep instead (26 layers, $d = 1152$, an aspect of 44); its feed-forward layers are $6d$ wide; and its heads are
+# 1,024 wide together.
 #
 # %% [markdown]
 # ## 9 · Does it help?
@@ -994,7 +995,7 @@ for name, (of_seeds, observed) in MEASURED.items():
     print(f"{name:32}", *(f"{loss:.3f}" for loss in of_seeds), f"  {observed}")
 
 # %% [markdown]
-# The first two rows frame the others. With $k = 2$ a token uses 66,880 parameters, nearly as many as in the narrow dense model
+# The first two rows are the scale for the others. With $k = 2$ a token uses 66,880 parameters, nearly as many as in the narrow dense model
 # (65,856), and the model has 140,608 in all, nearly as many as the wide one (139,584). With every seed the mixture ends below the
 # narrow model and above the wide one: for equal FLOPs it wins, for equal parameters it loses. That is the bargain. The balance
 # loss halves the favourite's share. Whether it lowers the loss itself, three seeds of so small a model cannot say. A capacity of
@@ -1087,15 +1088,15 @@ with once_solved("Exercise 11"):
 #
 # 1. Every hidden number is 0, where torch takes ReLU's slope to be 0. No gradient reaches $W_1$, nor $b_1$; and as the hidden
 #    layer is 0, none reaches $W_2$ either. Only $b_2$ learns. Weights start random for a reason.
-# 2. By at most 0.0005. That is less than half the spacing of fp16 at 1, but it is repeated in every layer: compare in fp32
+# 2. By at most 0.00047. That is less than half the spacing of fp16 at 1 (0.00049), but it is repeated in every layer: compare in fp32
 #    before you blame something else.
 # 3. At $4d$: two thirds of 6.
 # 4. The activation acts on half of the hidden numbers, the product is new, and so is cutting the projection in two if it
 #    copies. In training, memory traffic of hidden numbers counts: fuse. When decoding a token, the *weights* are read for one
 #    token, which is thousands of times more: there you can forget the kernels.
 # 5. $0.32 = 2 \cdot 0.235 \sqrt{2/n}$ gives $n = 4.3$: five of each.
-# 6. At most 16. With one text it reads 2 of 64, and is as fast as a small model. With a few dozen texts it reads nearly all of
-#    them, for as many FLOPs as a small model has: memory decides, and each expert has only a token or two.
+# 6. At most 16. With one text it reads 2 of 64, and is as fast as a small model. With a hundred texts it reads nearly all of
+#    them, for as many FLOPs as a small model has: memory decides, and each expert has only about three tokens.
 #
 # </details>
 #

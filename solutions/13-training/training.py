@@ -636,7 +636,7 @@ with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
         print(f"step {step:3}, {fmean(curve[step - 10 : step]):.2f} nats a byte: {line}")
 
 # %% [markdown]
-# That is your trainer: six answers of this notebook, and a model that writes. (The norm of the gradient is drawn after clipping here, so it ends at 1.) Make the run three times as long, with a warm-up and a decay in proportion: almost all lines become correct sentences of the grammar. Change the rate, and read both numbers and text.
+# That is your trainer: six answers of this notebook, and a model that writes. (The norm of the gradient is drawn after clipping here, so it is never above 1.) Make the run three times as long, with a warm-up and a decay in proportion: almost all lines become correct sentences of the grammar. Change the rate, and read both numbers and text.
 #
 # `lmcourse train` is the same loop with more options (`lmcourse/training/trainer.py`, 200 lines that you can now read): any text file or folder of yours is a corpus, and `lmcourse generate` writes with the result.
 #
@@ -775,7 +775,7 @@ check(width_factors)
 check(width_factors, hidden=True)
 ### END HIDDEN TESTS
 # %% [markdown]
-# This is the core of **µP** (Yang et al., 2022), for Adam. It has a second half: the first weights of the head, which adds up $n$ features as well, are made $\sqrt{32/n}$ times smaller than LeCun's, so that a new model's logits do not depend on the width either. Does it work? Measure how far eight updates at 0.016 move the logits, at each width (a *coordinate check*):
+# This is the core of **µP** (Yang et al., 2022), for Adam. It has a second half: the first weights of the head, which adds up $n$ features as well, are LeCun's times $\sqrt{32/n}$. LeCun's alone give a new model logits of one size at every width. But once updates push the features in directions that the head favours, its sum would grow with $\sqrt n$. Does it work? Measure how far eight updates at 0.016 move the logits, at each width (a *coordinate check*):
 
 # %%
 widths = (16, 32, 64, 128)
@@ -956,7 +956,7 @@ else:
     print(f"your transformer, after 30 updates: {last:.2f} nats a byte")
 
 # %% [markdown]
-# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to less than one in 2026. Untying the head was one of its rungs, Muon another. Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own.
+# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to 1.23 in July 2026. Untying the head was one of its rungs, Muon another. Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own.
 #
 # ## What to keep
 #

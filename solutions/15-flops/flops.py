@@ -458,7 +458,7 @@ explore(figures.attention_by_length, length=Log(128, 1048576), pairs=["all", "vi
 #
 # ### Computed twice
 #
-# To save memory, activations are often thrown away and computed again on the way back (notebooks 13 and 14). With them a step has more **hardware FLOPs** than model FLOPs. The share of the peak that becomes model FLOPs is a run's **MFU** (*model FLOPs utilisation*; Chowdhery et al., 2022, appendix B); with hardware FLOPs it is the **HFU**. Recomputing every layer is a second forward pass of everything but the head: nearly 8 in place of 6.
+# To save memory, activations are often thrown away and computed again on the way back (notebooks 03 and 14). With them a step has more **hardware FLOPs** than model FLOPs. The share of the peak that becomes model FLOPs is a run's **MFU** (*model FLOPs utilisation*; Chowdhery et al., 2022, appendix B); with hardware FLOPs it is the **HFU**. Recomputing every layer is a second forward pass of everything but the head: nearly 8 in place of 6.
 
 # %%
 explore(figures.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log(512, 131072))
@@ -629,7 +629,7 @@ print(f"with one {2 * weights / chip.peak('bf16') * 1000:.3f} ms of arithmetic a
 explore(figures.products_on_the_roof, accelerator=["a100-sxm-80gb", "h100-sxm", "b200"], faster=(1.0, 8.0, 1.0))
 
 # %% [markdown]
-# Only products under the flat roof, and only until they reach the slope. The scores are on the slope because they are written to memory; a fused kernel, which keeps them on the chip, moves them to the right.
+# Only products under the flat roof, and only until they reach the slope. In training and prefill the scores are on the slope because they are written to memory; a fused kernel, which keeps them on the chip, moves them to the right. In decoding all keys and values are read for a single query, and no kernel changes that.
 
 # %% [markdown]
 # ## 10 · How much of the peak?
