@@ -98,7 +98,7 @@ check(rnn_probabilities, hidden=True)
 #
 # $$h_t = \tanh(W_h h_{t-1} + W_e e_t + b_1), \qquad \hat y_t = \text{softmax}(U h_t + b_2)$$
 #
-# Can a single number carry the *keys* over fifteen words? Let a word's number be 1 for *keys*, −1 for *man*, *coat*, *way* and *station*, and 0 for all
+# Can a single number carry the *keys* over fifteen words? Let a word's number be 1 for *keys*, −1 for *key*, *man*, *coat*, *way* and *station*, and 0 for all
 # others, with $W_e = 0.3$. A positive state speaks for *were*, a negative one for *was*.
 
 # %%
@@ -197,7 +197,7 @@ for name, nudged in pairs.items():
 # ### Exercise 3 · Through time  (3 points · 12 min · ●●●)
 #
 # `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$
-# with an error below $10^{-13}$ (nudging gives about $10^{-10}$), and 0 if there are no inputs. It has to work however
+# with an error below $10^{-13}$ (nudging to both sides gives about $10^{-10}$, to one side $10^{-6}$), and 0 if there are no inputs. It has to work however
 # many inputs there are, and however large they are. Python's `math` is all you need; `torch` is off limits, because it would do the exercise for you.
 
 # %% exercise="through_time"
@@ -309,7 +309,7 @@ for radius in (1.0, 1.5):
 # So cutting at twenty steps costs these networks at most 3% of their gradient: they could not have learned from
 # further back anyway. Exploding is the harmless half of the trouble: you scale the gradient down to a fixed
 # length and continue (Pascanu et al., 2013; notebook 16). What has vanished cannot be scaled back, because it is drowned by the gradients of nearby words.
-# A model whose gradient ends after twenty steps does not learn about the keys that *were* found. And the words
+# A model whose gradient ends after twenty steps just reaches *the keys*, fifteen words back; of a longer sentence it learns nothing. And the words
 # themselves have gone through $O(n)$ layers on their way: fading backwards and forgetting forwards are the same
 # matrices, read from two sides.
 #
@@ -445,7 +445,7 @@ print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight netw
 # %% [markdown]
 # Up to a bias of 2 the forget gate explains the span to within four steps. At 3 it does not: the spans are two
 # to nine times as long, and at lag 50 at least four times the gate's $0.953^{50} = 0.09$ is left. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
-# through the writing, the forgetting and the showing. Wide open, they add more than the gate lets fade. One network
+# through the writing, the forgetting and the showing. Wide open, they give back most of what the gate lets fade, and in some networks more. One network
 # remembers 29 steps at a bias of 3, another 120: a rule of thumb is no measurement.
 #
 # Section 1 left a question: does *training* find such a memory? Let a text begin with one of two words, as *keys* or
@@ -461,8 +461,8 @@ for between, networks in REMEMBERED.items():
         print(f"{between} words between, {name:24} " + "  ".join(f"{share:.2f}" for share in shares))
 
 # %% [markdown]
-# Training can open the gates, but only where some gradient arrives. Over twenty words the fresh LSTM learns nothing:
-# it is no better than the tanh network. The same LSTM that starts with a forget bias of 1 learns to remember over 20
+# Training can open the gates, but only where some gradient arrives. Over twenty words the fresh LSTM learns nothing
+# with any seed; the tanh network does with one of three. The same LSTM that starts with a forget bias of 1 learns to remember over 20
 # words, and with a bias of 3 over 40, and over 80 with two of three seeds.
 #
 # **In real models.** The forget gate came three years after the LSTM (Gers et al., 2000), which at first could only
@@ -702,7 +702,7 @@ for length in (3, 6, 9, 12):
 # $10^{12}$ rows need 40 bits, and the state has 128 floats, $h$ and $c$: there is room. What fails is *learning* to
 # pack them so that they can be unpacked, one by one, through up to 23 steps.
 #
-# **In real models.** Sutskever et al. (2014) translated English to French through one vector, and well: 34.8 BLEU (of 100; it counts
+# **In real models.** Sutskever et al. (2014) translated English to French through one vector, and well: 34.8 BLEU with five networks together (of 100; it counts
 # the runs of one to four words that a translation shares with those of people).
 # What helped markedly was to *reverse the source*, which puts its first words next to those that are said first.
 # Section 3 says why.

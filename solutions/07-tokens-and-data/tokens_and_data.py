@@ -605,7 +605,7 @@ predict("what_english_gains")
 print_row("English")
 
 # %% [markdown]
-# Not here: 33, 33 and 33, although GPT-4o's table is twice GPT-4's and four times GPT-2's. The larger table helps the other languages, and every user pays for it: two more rows per token in each model.
+# Not here: 33, 33 and 33, although GPT-4o's table is twice GPT-4's and four times GPT-2's. The larger table helps the other languages, and every user pays for it: in each model, two more rows for every token of the table.
 
 # %%
 explore(figures.sentence_price, base=["English", "Chinese", "Hindi", "Burmese"])
@@ -719,7 +719,7 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # Little end first: the four bytes of 1 are 1 0 0 0, which are two tokens of two bytes.
 #
-# Here is a reader that avoids all four. First find the line that prevents each of them.
+# Here is a reader that does what a reader can. (What was cut off in writing stays lost, and with a wrong width it still reads wrong numbers.) First find the line for each accident that it prevents.
 
 # %%
 def read_tokens(path: str, first: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:

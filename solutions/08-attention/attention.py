@@ -4,7 +4,7 @@
 # **160 min · 13 exercises · 35 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
-# its own, cannot know: the answer is three words back. Attention is the layer that goes and looks.
+# its own, cannot know: the answer is two words back. Attention is the layer that goes and looks.
 #
 # **You will be able to**
 #
@@ -1148,7 +1148,7 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
 # | what does MLA keep? | one latent per token for all heads; scores are $(W_{UK}^\top q) \cdot c$, and no key is made |
-# | what limits what? | training without a score matrix in memory: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
+# | what limits what? | training without a score matrix in memory: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ operations per number or so |
 # | how does FlashAttention go back? | recompute scores from `log_sum`; the row's sum of $P\,dP$ is $dO \cdot O$ |
 # | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
 

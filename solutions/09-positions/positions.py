@@ -862,7 +862,7 @@ explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 #
 # Most of these schemes *can* read a text that is longer than all that training has shown. How well? Here four tiny models
 # of two layers and 22,000 weights learn our little stories, 32 characters at a time: one without positions, one with a
-# learned table (of 128 rows, of which training reaches 32), one with ALiBi and one with RoPE. Then each reads 128
+# learned table (4,096 weights more, in 128 rows, of which training reaches 32), one with ALiBi and one with RoPE. Then each reads 128
 # characters of new stories.
 
 # %%

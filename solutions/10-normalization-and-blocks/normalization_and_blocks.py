@@ -994,10 +994,10 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 #
 # | placement | stream | the embedding after 12 blocks | straight part of the gradient | deep, without warm-up |
 # | --- | --- | --- | --- | --- |
-# | post | $N(x + f(x))$ | 0.024 % | passes every norm | learns nothing here |
+# | post | $N(x + f(x))$ | 0.024 % | passes every norm | learns only how frequent bytes are |
 # | pre | $x + f(N(x))$ | 20 % | untouched | learns |
-# | double | $x + N'(f(N(x)))$ | 20 % | untouched | its output stays calm |
-# | output | $x + N'(f(x))$ | 20 % | untouched | needs small weights |
+# | double | $x + N'(f(N(x)))$ | 20 % | untouched | not trained here; its output moves little (section 9) |
+# | output | $x + N'(f(x))$ | 20 % | untouched | not trained here; wants small weights (section 8) |
 #
 # ## Check yourself
 #

@@ -144,8 +144,8 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "18": [
         (
             "bucket_timeline",
-            "fewer tokens, then a bucket size that is too small or too large",
-            ({"tokens": 1024}, {"tokens": 8192, "bucket": "1 MB"}, {"bucket": "16,060 MB"}),
+            "Take more tokens until almost nothing does. Then make it stick out again, by a bucket size",
+            ({"tokens": ALL}, {"bucket": "1 MB"}, {"bucket": "16,060 MB"}),
         ),
         (
             "pipeline_schedule",
