@@ -209,7 +209,7 @@ explore(
 )
 
 # %% [markdown]
-# With logits 20 times as large, one weight is 1 and all slopes are 0, or 2e-09: in fp32 just as in fp16. More bits do not help. A cap of 10 spreads the weights again, and most slopes stay small, because the cap itself is flat out there. What helps is to keep logits small in the first place. There is one trick for the output softmax and there are two for attention: the next four
+# With logits 20 times as large, one weight is 1, and all slopes are 0 in fp16 and at most 2e-09 in fp32. More bits do not help. A cap of 10 spreads the weights again, and most slopes stay small, because the cap itself is flat out there. What helps is to keep logits small in the first place. There is one trick for the output softmax and there are two for attention: the next four
 # sections.
 
 # %% [markdown]

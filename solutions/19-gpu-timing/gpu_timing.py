@@ -720,7 +720,7 @@ for _ in range(5):  # alternately, so that a busy minute hits both
 print(f"\na step, fastest of five: {min(plain) * 1e3:.1f} ms; while it is recorded: {min(watched) / 1e3:.1f} ms")
 
 # %% [markdown]
-# Recording adds a little to every call. In a step like this one it is lost in the noise; very small operations look larger than they are.
+# Recording adds a little to every call. In a step like this one it can be lost in the noise. Very small operations look larger than they are.
 #
 # Shares of time are good for one thing above all: they say what a change can bring *before* you write it. A step takes 1 s, and half of it are products. You are offered products that are twice as fast: how long does the step take then? Now take several offers at once. (A colleague multiplies their speed-ups. Is that right?)
 #
