@@ -40,7 +40,8 @@ def _runners() -> list[psutil.Process]:
 
 
 def _none_is_left() -> bool:
-    """Return True if all processes end. One that was being started during an interrupt ends when it finds its stdin closed."""
+    """Return True if all processes end. One that an interrupt met while starting ends a little later, when it finds
+    its stdin closed."""
     return not psutil.wait_procs(_runners(), timeout=30)[1]
 
 
