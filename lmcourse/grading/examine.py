@@ -122,10 +122,10 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
 
 def _failed_cell(submitted: Submitted, run: _Run) -> str:
     course = {text.strip() for text in submitted.provided}
-    for number, failure in sorted(run.failures.items()):
+    for number, what in sorted(run.troubles.items()):
         own = number not in submitted.answers and number not in submitted.graded
         if own and number not in run.stopped and submitted.sources[number - 1].strip() not in course:
-            return f"Code cell {number} failed with {failure.removesuffix('.')}."
+            return f"Code cell {number} {what}."
     return ""
 
 
@@ -164,7 +164,8 @@ def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
 class _Run:
     """A run of a submission's cells. Lost processes are replaced; `losses` limits their number.
 
-    `before` has texts that run before the first cell: printed solutions whose own cells may be missing.
+    `before` has texts that run before the first cell: printed solutions whose own cells may be missing. `troubles` has
+    what went wrong in cells, by cell number, as words that follow "code cell 7".
     """
 
     def __init__(
@@ -180,6 +181,7 @@ class _Run:
         self.results: dict[int, CellRun] = {}
         self.broke_off: list[str] = []
         self.stopped: set[int] = set()
+        self.troubles: dict[int, str] = {}
         self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
         self._file = submitted.file
         self._exercises = {exercise.name: exercise for exercise in exercises}
@@ -191,13 +193,10 @@ class _Run:
             read_cell(number, text, submitted.answers.get(number, ""), graded.get(number, ""))
             for number, text in enumerate(submitted.sources, 1)
         ]
-        self.results |= {cell.number: CellRun(True, "", cell.problem) for cell in read if cell.problem}
+        for cell in read:
+            if cell.problem:
+                self._keep(cell.number, CellRun(True, "", cell.problem))
         self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
-
-    @property
-    def failures(self) -> dict[int, str]:
-        """The failures of cells, by cell number."""
-        return {number: result.failure for number, result in self.results.items() if result.failure}
 
     def everything(self) -> None:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
@@ -216,6 +215,9 @@ class _Run:
                 if next(self._losses, None) is None:
                     self._note(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
                     break
+        not_run = [cell.number for cell in self.cells if cell.text.strip() and cell.number not in self.results]
+        self.stopped |= {*not_run}
+        self.troubles |= dict.fromkeys(not_run, "was not run")
         for name, exercise in self._exercises.items():
             if name not in self.reports:
                 self._judge(exercise, [Outcome(failure=not_defined(name))] * len(expectations(exercise).cases))
@@ -257,14 +259,21 @@ class _Run:
             printed = replace_unprintable(text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
             result = text_from(record["result"], MAX_RESULT_CHARS)
         except (LostError, ProtocolError) as error:
+            lost = _lost(error)
             self.stopped.add(cell.number)
-            self.results[cell.number] = CellRun(True, "", str(error))
-            self._note(f"Code cell {cell.number} {error}. It was left out.")
-            raise LostError(str(error)) from error
-        self.results[cell.number] = CellRun(True, printed, str(failure or ""), result)
+            self._keep(cell.number, CellRun(True, "", str(lost)), str(lost))
+            self._note(f"Code cell {cell.number} {lost}. It was left out.")
+            raise lost from None
+        self._keep(cell.number, CellRun(True, printed, str(failure or ""), result))
         if failure and failure.kind == "TimeLimitExceeded":
             self.stopped.add(cell.number)
             self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
+
+    def _keep(self, number: int, result: CellRun, trouble: str = "") -> None:
+        self.results[number] = result
+        self.troubles.pop(number, None)
+        if result.failure:
+            self.troubles[number] = trouble or f"failed with {result.failure.removesuffix('.')}"
 
     def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
         """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
@@ -284,8 +293,8 @@ class _Run:
                 outcomes.append(outcome_from_plain(reply))
                 seconds = seconds_after(outcomes[-1], seconds)
         except (LostError, ProtocolError) as error:
-            lost = LostError(str(error))
-            rest = Outcome(failure=Failure(("PythonEnded",), f"the answer {error}"))
+            lost = _lost(error)
+            rest = Outcome(failure=Failure(("PythonEnded",), f"the answer {lost}"))
             outcomes += [rest] * (len(cases) - len(outcomes))
         self._judge(exercise, outcomes, forbidden, f"While `{name}` was checked, it {lost}." if lost else "")
         if lost:
@@ -304,8 +313,8 @@ class _Run:
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]
-            lost = lost or why_missing(name, self.cells, self.failures, others)
-        elif undefined := undefined_helper(name, outcomes, self.cells, self.failures):
+            lost = lost or why_missing(name, self.cells, self.troubles, others)
+        elif undefined := undefined_helper(name, outcomes, self.cells, self.troubles):
             self._ask_again.add(name)
             lost = lost or undefined
         elif exercise.file and not self._file and report.answered and not report.passed:
@@ -317,3 +326,7 @@ class _Run:
     def _note(self, sentence: str) -> None:
         if sentence not in self.broke_off:
             self.broke_off.append(sentence)
+
+
+def _lost(error: LostError | ProtocolError) -> LostError:
+    return error if isinstance(error, LostError) else LostError(f"sent an invalid answer ({error})")

@@ -26,15 +26,16 @@ def is_missing(name: str, outcomes: Sequence[Outcome]) -> bool:
     return all(outcome.failure == not_defined(name) for outcome in outcomes)
 
 
-def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], others: Sequence[str]) -> str:
-    """Return the likely reason for a missing answer: its cell failed or is not Python, or the name differs.
+def why_missing(name: str, cells: Sequence[Cell], troubles: Mapping[int, str], others: Sequence[str]) -> str:
+    """Return the likely reason for a missing answer: its cell failed or was not run, or the name differs.
 
-    `failures` has the failures of cells, by cell number; `others` has the names of the other exercises.
+    `troubles` has what went wrong in cells, by cell number, as words that follow "code cell 7"; `others` has the names
+    of the other exercises.
     """
     begin = f"`{name}` is not defined"
     for cell in cells:
-        if cell.number in failures and (cell.answer == name or name in cell.given):
-            return f"{begin}: code cell {cell.number} failed with {failures[cell.number]}"
+        if cell.number in troubles and (cell.answer == name or name in cell.given):
+            return f"{begin}: code cell {cell.number} {troubles[cell.number]}."
     known = [other for other in names_given(cells) if other not in others and len(other) <= 2 * len(name)]
     if near := get_close_matches(name, known, n=1, cutoff=SIMILARITY_CUTOFF):
         return f"{begin}. This notebook defines `{near[0]}`: give it the name `{name}` again."
@@ -54,7 +55,7 @@ def redefined(name: str, cells: Sequence[Cell]) -> str:
     return ""
 
 
-def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], failures: Mapping[int, str]) -> str:
+def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], troubles: Mapping[int, str]) -> str:
     """If an answer needs a name that no cell defines, return a sentence about it; otherwise ""."""
     missed = {
         outcome.failure.message for outcome in outcomes if outcome.failure and outcome.failure.kind == "NameError"
@@ -63,10 +64,10 @@ def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cel
         if f"name '{helper}' is not defined" not in missed:
             continue
         for cell in cells:
-            if cell.number in failures and helper in cell.given:
+            if cell.number in troubles and helper in cell.given:
                 return (
-                    f"`{name}` needs `{helper}`, which code cell {cell.number} should define. That cell failed with "
-                    f"{failures[cell.number]}"
+                    f"`{name}` needs `{helper}`, which code cell {cell.number} should define. That cell "
+                    f"{troubles[cell.number]}."
                 )
         near = get_close_matches(helper, names_given(cells), n=1, cutoff=SIMILARITY_CUTOFF)
         return f"`{name}` needs `{helper}`, which no cell defines" + (f": is it `{near[0]}` now?" if near else ".")

@@ -21,7 +21,8 @@ from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used
 from lmcourse.grading.wire import Channel, ProtocolError
 from lmcourse.units import GIB
 
-PROGRAM = "from lmcourse.grading.child import main; main()"
+PROGRAM = "import gc; gc.disable(); from lmcourse.grading.child import main; gc.freeze(); gc.enable(); main()"
+"""The program of the process. It imports without garbage collections, which would take a sixth of the time."""
 
 START_SECONDS = 120.0
 

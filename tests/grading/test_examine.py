@@ -119,16 +119,19 @@ def test_a_lost_process_costs_only_the_answer_that_broke_it() -> None:
     examination = graded(
         {
             "quarter": "def quarter(x):\n    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)",
-            "weights": "def weights(x):\n    while True:\n        try:\n            while True: pass\n"
+            "weights": "import time\ndef weights(x):\n    while True:\n        try: time.sleep(9)\n"
             "        except BaseException: pass",
+            "days": "import os\nos._exit(0)",
         },
-        scratch=["import os\nos._exit(0)", "raise SystemExit(3)", "x = [0] * 10**12"],
+        scratch=["raise SystemExit(3)", "x = [0] * 10**12"],
     )
-    assert points(examination) == FULL | {"quarter": 0.0, "eighth": 4.0, "weights": 0.0}
+    assert points(examination) == FULL | {"quarter": 0.0, "eighth": 4.0, "weights": 0.0, "days": 0.0}
     assert examination.reports["eighth"].stand_ins == ("quarter",)
-    assert examination.broke_off == ("Code cell 2 ended Python: an exit, a crash, or no memory left. It was left out.",)
-    assert examination.failed_cell == "Code cell 3 failed with SystemExit: 3, in line 1: `raise SystemExit(3)`."
-    assert "MemoryError" in examination.cells[3].failure
+    ended = "ended Python: an exit, a crash, or no memory left."
+    assert examination.broke_off == (f"Code cell 9 {ended} It was left out.",)
+    assert examination.reports["days"].diagnosis == f"`days` is not defined: code cell 9 {ended}"
+    assert examination.failed_cell == "Code cell 2 failed with SystemExit: 3, in line 1: `raise SystemExit(3)`."
+    assert "MemoryError" in examination.cells[2].failure
 
 
 def test_whole_submission_has_a_time_limit() -> None:
@@ -136,6 +139,7 @@ def test_whole_submission_has_a_time_limit() -> None:
     examination = graded({}, scratch=slow, settings=Settings(cell_seconds=4, total_seconds=15))
     assert points(examination) == dict.fromkeys(FULL, 0.0)
     assert examination.broke_off[-1] == "The notebook ran longer than 15 s in all."
+    assert examination.reports["half"].diagnosis == "`half` is not defined: code cell 42 was not run."
 
 
 def test_memory_of_all_processes_together_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ MARKS = [
         "the course's own report, judge, comparison, tolerances and references are its own",
         """
         import gc
+        gc.unfreeze()
         from lmcourse import report
         from lmcourse.exercises import checking, compare, judge, outcome, registry, trial
         report.Report.__repr__ = lambda self: str(self.max_points)
@@ -181,6 +182,7 @@ MARKS = [
         "searches all objects and frames of its process for exercises, references and expected values",
         """
         import gc
+        gc.unfreeze()
         searched = set()
         def search():
             frame, found = sys._getframe(), []

@@ -193,8 +193,8 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
     attack(
         "deaf_loop",
         "loops that swallow every exception, block all signals, or stay in C code for years",
-        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nx = pow(3, 10**10)",
-        every="while 'NAME' == 'ulp':\n    try: sum(range(10**7))\n    except BaseException: pass",
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(10**6)",
+        every="while 'NAME' == 'ulp':\n    try: time.sleep(1)\n    except BaseException: pass",
         reason="still running|longer than",
     ),
     attack(
