@@ -219,9 +219,9 @@ MARKS = [
         sys.setrecursionlimit(90); sys.setswitchinterval(1e-9); sys.set_int_max_str_digits(640)
         warnings.filterwarnings("error")
         time.monotonic = time.time = lambda: 0.0
-        signal.setitimer = signal.alarm = signal.signal = lambda *args: None
         """,
         every="return torch.zeros(3)",
+        last="signal.setitimer = signal.alarm = signal.signal = lambda *args: None",
     ),
     attack(
         "last_words",
