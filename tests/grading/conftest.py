@@ -7,12 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lmcourse.cli import main
 from lmcourse.grading.sandbox import isolation_problem
 from tests.grading.learners import ASSIGNMENT, REPOSITORY
 
@@ -31,7 +35,10 @@ class Course:
         return self.root / "submitted"
 
     def run(self, *words: str, rc: int = 0) -> str:
-        """Run a Python command in the course's folder and return its output."""
+        """Run a command in the course's folder and return its output. Our own runs in this process, which has already
+        imported torch and nbgrader."""
+        if words[0] == "lmcourse":
+            return self._run_here(words[1:], rc)
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
         command = [sys.executable, "-m", *words]
         ran = subprocess.run(
@@ -39,6 +46,13 @@ class Course:
         )
         assert ran.returncode == rc, (ran.returncode, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran.stdout if rc == 0 else ran.stdout + ran.stderr
+
+    def _run_here(self, words: Sequence[str], rc: int) -> str:
+        printed, errors = StringIO(), StringIO()
+        with chdir(self.root), redirect_stdout(printed), redirect_stderr(errors):
+            status = main(words)
+        assert status == rc, (status, printed.getvalue()[-2000:], errors.getvalue()[-4000:])
+        return printed.getvalue() if rc == 0 else printed.getvalue() + errors.getvalue()
 
     def grade(self, *flags: str) -> dict[str, dict[str, Any]]:
         """Run `lmcourse grade submitted --json` and return the results by student."""
