@@ -43,7 +43,7 @@ GRACE_SECONDS = 5.0
 """Seconds between a request's own time limit and the killing of the process."""
 
 MAX_LOST = 8
-"""Largest number of processes that a submission may lose; a new process takes four seconds of CPU time."""
+"""Largest number of processes that a submission may lose; a new process takes two seconds of CPU time."""
 
 MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 

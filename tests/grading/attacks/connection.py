@@ -1,6 +1,6 @@
 """Attacks on the connection to a notebook's process: other senders, forged messages, breaks, floods, delays.
 
-A lost process is replaced, which takes four seconds of CPU time, so most of these attack only one exercise. `MESSAGES`
+A lost process is replaced, which takes two seconds of CPU time, so most of these attack only one exercise. `MESSAGES`
 are bytes that our own program never sends; `test_attacks` passes them to the grader's reader.
 """
 
