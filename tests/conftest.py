@@ -31,8 +31,8 @@ WORKER_MEMORY = 3 * GIB
 
 LONGEST_FIRST = (
     *("tests/grading/attacks/test_attacks", "tests/grading/test_class", "tests/course/test_grading"),
-    *("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training"),
-    *("tests/setup", "tests/site", "tests/collect"),
+    *("tests/grading", "tests/browser", "tests/course", "tests/chapters/test_figures", "solutions", "notebooks"),
+    *("tests/training", "tests/setup", "tests/site", "tests/collect", "tests/pretended_gpu"),
 )
 """The slowest tests, which begin first: otherwise one process would run them at the end while the others wait."""
 
