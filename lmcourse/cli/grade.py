@@ -140,9 +140,7 @@ def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult
 
 
 @contextmanager
-def _unpacked(
-    options: Namespace,
-) -> Iterator[tuple[Sequence[Path], Callable[[Sequence[SubmissionResult]], None]]]:
+def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Sequence[SubmissionResult]], None]]]:
     """Unpack the archives among the paths; yield the paths to grade, and a function to call with the results.
 
     For a platform's download, that function prints the names of the people, and fills in the platform's table if one

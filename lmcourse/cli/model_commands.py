@@ -15,12 +15,7 @@ def add_account(parser: ArgumentParser) -> None:
     add("--gpu", metavar="NAME", help="GPU, such as h100; without it only hardware-independent numbers are printed")
     add("--gpus", type=int, default=1, metavar="N", help="number of GPUs (default: 1)")
     add("--batch", type=int, default=1, metavar="N", help="texts per step and copy of the model (default: 1)")
-    add(
-        "--seq-len",
-        type=int,
-        metavar="N",
-        help="tokens per text (default: the model's context length)",
-    )
+    add("--seq-len", type=int, metavar="N", help="tokens per text (default: the model's context length)")
     add("--recipe", default="mixed", metavar="NAME", help="number formats: mixed, fp32, autocast, … (default: mixed)")
     add(
         "--activation-checkpointing",

@@ -83,11 +83,7 @@ def _wrong_calls(exercise: Exercise, answer: Callable[..., Any]) -> Iterator[str
 
 
 def check_exercise(
-    exercise: Exercise,
-    answer: Callable[..., Any],
-    *,
-    hidden: bool = False,
-    enforce: bool = True,
+    exercise: Exercise, answer: Callable[..., Any], *, hidden: bool = False, enforce: bool = True
 ) -> Report:
     """Check an answer to an exercise; the answer may have any name, and a value is a function that returns it.
 

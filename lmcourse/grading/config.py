@@ -40,12 +40,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         markdown_to_html,
         secure_formgrader,
     )
-    from lmcourse.grading.preprocessors import (
-        DropTopLevelStubs,
-        ExamineNotebook,
-        RestoreCells,
-        SubmissionExporter,
-    )
+    from lmcourse.grading.preprocessors import DropTopLevelStubs, ExamineNotebook, RestoreCells, SubmissionExporter
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()

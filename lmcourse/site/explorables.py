@@ -46,10 +46,7 @@ TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
         "Colorless green ideas sleep furiously.",
     ),
     ("merge_steps", "text"): ("she sells sea shells by the sea shore",),
-    ("token_colours", "text"): (
-        "def softmax(x): return x.exp() / x.exp().sum()",
-        "Übermut tut selten gut. 今日は",
-    ),
+    ("token_colours", "text"): ("def softmax(x): return x.exp() / x.exp().sum()", "Übermut tut selten gut. 今日は"),
 }
 """Texts that readers can choose in place of a text field in the notebook, by function and parameter."""
 

@@ -43,14 +43,8 @@ def not_refused(evidence: Evidence) -> str:
 PRINT_IT = "a `print` of its shape right above the line shows"
 
 MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("UnboundLocalError: ",),
-        "The line uses a variable that has no value yet.",
-    ),
-    (
-        ("NameError: ",),
-        "No variable of that name exists where the line runs.",
-    ),
+    (("UnboundLocalError: ",), "The line uses a variable that has no value yet."),
+    (("NameError: ",), "No variable of that name exists where the line runs."),
     (
         (
             *("required positional argument", "unexpected keyword", " positional argument", "multiple values for"),
@@ -89,14 +83,8 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         ("non-zero size", "zero-dimensional", "empty sequence", "numel() == 0", "requires at least one data point"),
         "Something in the line is empty.",
     ),
-    (
-        ("upper bound and lower bound inconsistent",),
-        "The step of the `arange` leads away from its end.",
-    ),
-    (
-        ("IndexError: ", "is out of bounds", "index out of range"),
-        "An index is out of range.",
-    ),
+    (("upper bound and lower bound inconsistent",), "The step of the `arange` leads away from its end."),
+    (("IndexError: ", "is out of bounds", "index out of range"), "An index is out of range."),
     (("KeyError: ",), "The dict or set there does not hold that key."),
     (("ZeroDivisionError", "modulo by zero"), "The line divides by something that is 0 there."),
     (
@@ -129,18 +117,9 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "Autograd cannot follow what happens there.",
     ),
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
-    (
-        ("'NoneType'", "not NoneType"),
-        "Something in the line is None.",
-    ),
-    (
-        ("AttributeError: ",),
-        "The object before the dot has no attribute of that name.",
-    ),
-    (
-        ("object is not callable",),
-        "The line calls something that is not a function.",
-    ),
+    (("'NoneType'", "not NoneType"), "Something in the line is None."),
+    (("AttributeError: ",), "The object before the dot has no attribute of that name."),
+    (("object is not callable",), "The line calls something that is not a function."),
     (
         (
             *("object is not subscriptable", "object is not iterable", "has no len()", "unsupported operand"),
