@@ -128,6 +128,7 @@ program = next(frame for frame in gc.get_objects() if type(frame) is dict and "r
 program["run_case"] = program["outcome_to_plain"] = lambda *_, **__: failed
 program["_disable_checks"] = lambda: None
 """,
+        reason="^0 of 11 exercises",  # not "sent an invalid answer": the forged records must be valid
     ),
     attack(
         "lying_tensors",
