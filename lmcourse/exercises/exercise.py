@@ -7,9 +7,9 @@ same `Exercise`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import torch
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
+from lmcourse.exercises.edits import shown
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
+from lmcourse.exercises.slips import slipped
 from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
@@ -27,13 +29,26 @@ HiddenCases = Callable[[random.Random], Sequence[Case]]
 DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Misconception:
-    """A common wrong answer that can be run; `sentence` is the diagnosis for a learner whose results match."""
+    """A common wrong answer that can be run; `sentence` is the diagnosis for a learner whose results match.
+
+    Attributes:
+        made: returns the answer; it is called when the answer runs for the first time.
+        base: for a slip, the right answer that its edits change.
+        edits: for a slip, its edits.
+    """
 
     name: str
     sentence: str
-    answer: Answer
+    made: Callable[[], Answer]
+    base: Answer | None = None
+    edits: str = ""
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The wrong answer; EditError is raised if a slip's edits do not fit."""
+        return self.made()
 
 
 @dataclass(frozen=True)
@@ -112,14 +127,24 @@ class Exercise:
 
         def register(answer: Answer) -> Answer:
             name = answer.__name__.strip("_").replace("_", " ")
-            self.misconceptions.append(Misconception(name, sentence, answer))
+            self.misconceptions.append(Misconception(name, sentence, lambda: answer))
             return answer
 
         return register
 
+    def slips(self, base: Answer, sentences: Mapping[str, str]) -> None:
+        """Add common wrong answers as edits of a variant, each with its sentence: `{"dim=-1 → dim=-2": "…"}`.
+
+        An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ".
+        """
+        self.misconceptions += [
+            Misconception(shown(edits), sentence, partial(slipped, base, edits), base, edits)
+            for edits, sentence in sentences.items()
+        ]
+
     def wrong_value(self, value: Any, sentence: str) -> None:
         """Add a common wrong value to an exercise that asks for a value."""
-        self.misconceptions.append(Misconception(str(value), sentence, lambda: value))
+        self.misconceptions.append(Misconception(str(value), sentence, lambda: lambda: value))
 
     def variant(self, answer: Answer) -> Answer:
         """Decorate a right answer in another style, which must earn all points.

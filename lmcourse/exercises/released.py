@@ -144,7 +144,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         given_by={str(place): given for place, given in enumerate(outcomes[1:])},
     )
     exercise.misconceptions += [
-        Misconception(str(place), wrong["sentence"], _not_here) for place, wrong in enumerate(data["mistakes"])
+        Misconception(str(place), wrong["sentence"], lambda: _not_here) for place, wrong in enumerate(data["mistakes"])
     ]
     return exercise
 
