@@ -1,7 +1,6 @@
 """Slips: known mistakes that are written as edits of a right answer (see `Exercise.slips`)."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
