@@ -56,151 +56,54 @@ attention_activations = Exercise(
 )
 
 
-def _wrong_attention(
-    B: int, S: int, D: int, A: int, p: int, *, streams: int = 5, masks: int = 1, squares: int = 2, scores: int = 1
-) -> int:
-    """The byte count with wrong numbers of tensors."""
-    return B * S * D * (streams * p + masks) + A * B * S * S * (squares * p + scores)
-
-
-@attention_activations.misconception("The masks of dropout are missing: one byte for each number that it may drop.")
-def no_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, masks=0, scores=0)
-
-
-@attention_activations.misconception("Your masks take p bytes per number. True or false takes one byte.")
-def wide_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, masks=p, scores=p)
-
-
-@attention_activations.misconception(
-    "You count one score matrix. Every head has its own: S² numbers for each of the A heads."
-)
-def one_head(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, 1, p)
-
-
-@attention_activations.misconception(
-    "You multiply q, k and v by the number of heads. All heads together are as wide as the model: D."
-)
-def heads_times_width(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _attention(B, S, D, A, p) + 3 * (A - 1) * p * B * S * D
-
-
-@attention_activations.misconception(
-    "Your scores grow with (B·S)². Tokens of different texts do not look at each other: B·S²."
-)
-def batch_squared(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _attention(B, S, D, A, p) + (2 * p + 1) * A * (B * B - B) * S * S
-
-
-@attention_activations.misconception(
-    "You count one input each for q, k and v. They share one input, and a tensor that three products keep is stored "
-    "once."
-)
-def three_inputs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, streams=7)
-
-
-@attention_activations.misconception(
-    "One tensor of A·B·S² is missing: softmax keeps its result, and the product with v keeps the weights after dropout."
-)
-def one_table(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, squares=1)
-
-
-@attention_activations.misconception(
-    "One tensor of p·BSD is missing. There are five: the input, q, k, v and the input of the output matrix."
-)
-def four_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, streams=4)
-
-
-@attention_activations.misconception(
-    "One tensor of p·BSD is too many. The norm's input belongs to the norm, and the result of the layer is not kept."
-)
-def six_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, streams=6)
-
-
-@attention_activations.misconception(
-    "Two tensors of p·BSD are missing: the products of scores and of weights with v keep q, k and v as well."
-)
-def three_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, streams=3)
-
-
-@attention_activations.misconception("Your scores grow with S. They have a number for each *pair* of tokens: S².")
-def scores_of_one_token(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return B * S * ((5 * p + 1) * D + (2 * p + 1) * A)
-
-
-@attention_activations.misconception(
-    "One tensor of A·B·S² is too many. The scores before softmax are not kept: its derivative needs the result only."
-)
-def three_tables(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, squares=3)
-
-
-@attention_activations.misconception(
-    "The mask of the result is missing: there is dropout after the output matrix as well."
-)
-def no_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, masks=0)
-
-
-@attention_activations.misconception("The mask of the weights is missing: one byte for each head and pair of tokens.")
-def no_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, scores=0)
-
-
-@attention_activations.misconception("Your mask of the weights takes p bytes per number. True or false takes one byte.")
-def wide_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, scores=p)
-
-
-@attention_activations.misconception("Your mask of the result takes p bytes per number. True or false takes one byte.")
-def wide_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, p, masks=p)
-
-
-@attention_activations.misconception("You count numbers, not bytes: a number takes p bytes, a mask entry one.")
-def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _wrong_attention(B, S, D, A, 1)
-
-
-@attention_activations.misconception("You ignore `p`. Numbers take p bytes; only the two masks always take 1.")
-def always_two_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return _attention(B, S, D, A, 2)
-
-
-@attention_activations.misconception(
-    "You count only the pairs that a causal mask lets through. The mask changes scores, but the tensors still have a "
-    "number for every pair."
-)
-def half_of_the_pairs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    return B * S * D * (5 * p + 1) + A * B * S * (S + 1) // 2 * (2 * p + 1)
-
-
 @attention_activations.variant
-def tensor_by_tensor(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    d = D // A
-    kept = {"x": (B * S * D, p), "mixed": (B * S * D, p), "mask of the result": (B * S * D, 1)}
-    for name in "qkv":
-        kept[name] = (B * A * S * d, p)
-    for name, size in (("softmax", p), ("dropped", p), ("mask", 1)):
-        kept[name] = (B * A * S * S, size)
-    return sum(numbers * size for numbers, size in kept.values())
+def vectors_and_scores(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    vectors = B * S * D
+    scores = B * A * S * S
+    x = q = k = v = mixed = p * vectors
+    softmax = dropped = p * scores
+    masks = vectors + scores
+    return x + q + k + v + mixed + softmax + dropped + masks
 
 
-@attention_activations.variant
-def text_after_text(B: int, S: int, D: int, A: int, p: int = 2) -> int:
-    total = 0
-    for _ in range(B):
-        for _ in range(A):
-            total += S * S * p + S * S + S * S * p
-        total += S * D * (1 + p + 3 * p + p)
-    return total
+attention_activations.slips(
+    vectors_and_scores,
+    {
+        " + masks → ": "The masks of dropout are missing: one byte for each number that it may drop.",
+        "dropped + masks → dropped + p * masks": "Your masks take p bytes per number. True or false takes one byte.",
+        "B * A * S → B * S": "You count one score matrix. Every head has its own: S² numbers for each of the A heads.",
+        "q + k + v → A * (q + k + v)": "You multiply q, k and v by the number of heads. All heads together are as "
+        "wide as the model: D.",
+        "B * A * S * S → A * (B * S) ** 2": "Your scores grow with (B·S)². Tokens of different texts do not look at "
+        "each other: B·S².",
+        "return x → return 3 * x": "You count one input each for q, k and v. They share one input, and a tensor that "
+        "three products keep is stored once.",
+        "softmax + dropped → softmax": "One tensor of A·B·S² is missing: softmax keeps its result, and the product "
+        "with v keeps the weights after dropout.",
+        "v + mixed → v": "One tensor of p·BSD is missing. There are five: the input, q, k, v and the input of the "
+        "output matrix.",
+        "+ mixed → + 2 * mixed": "One tensor of p·BSD is too many. The norm's input belongs to the norm, and the "
+        "result of the layer is not kept.",
+        "q + k + v → q": "Two tensors of p·BSD are missing: the products of scores and of weights with v keep q, k "
+        "and v as well.",
+        "A * S * S → A * S": "Your scores grow with S. They have a number for each *pair* of tokens: S².",
+        "softmax + dropped → 2 * softmax + dropped": "One tensor of A·B·S² is too many. The scores before softmax are "
+        "not kept: its derivative needs the result only.",
+        "vectors + scores → scores": "The mask of the result is missing: there is dropout after the output matrix as "
+        "well.",
+        "vectors + scores → vectors": "The mask of the weights is missing: one byte for each head and pair of tokens.",
+        "vectors + scores → vectors + p * scores": "Your mask of the weights takes p bytes per number. True or false "
+        "takes one byte.",
+        "vectors + scores → p * vectors + scores": "Your mask of the result takes p bytes per number. True or false "
+        "takes one byte.",
+        "p * vectors → vectors ;; p * scores → scores": "You count numbers, not bytes: a number takes p bytes, a mask "
+        "entry one.",
+        "p * vectors → 2 * vectors ;; p * scores → 2 * scores": "You ignore `p`. Numbers take p bytes; only the two "
+        "masks always take 1.",
+        "S * S → S * (S + 1) // 2": "You count only the pairs that a causal mask lets through. The mask changes "
+        "scores, but the tensors still have a number for every pair.",
+    },
+)
 
 
 @attention_activations.variant

@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 
 from lmcourse.accounting.activation_rules import break_even_batch
-from lmcourse.chapters.memory.exercises.long_texts import block_bytes
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.zoo.styles import gpt_like
@@ -66,98 +65,44 @@ min_batch_for_mixed.equivalent_mutant(
 )
 
 
-def _break_even(parameters: int, saved: int, more: int = 2) -> float:
-    return more * parameters / saved
-
-
-def _saved(D: int, A: int, S: int, E: int) -> int:
-    return sum(block_bytes(S, D, A, E, 4)) - sum(block_bytes(S, D, A, E, 2))
-
-
-@min_batch_for_mixed.misconception("You save 10 bytes for each head and pair of tokens, 15 − 5. It is 9 − 5 = 4.")
-def fifteen(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) + 6 * A * S**2)
-
-
-@min_batch_for_mixed.misconception("A layer has attention's four matrices, too: (4 + 2·E)·D², not 2·E·D².")
-def feed_forward_only(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even(2 * E * D**2, _saved(D, A, S, E))
-
-
-@min_batch_for_mixed.misconception("A feed-forward layer has two matrices, up and down: 2·E·D² parameters, not E·D².")
-def one_matrix(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + E) * D**2, _saved(D, A, S, E))
-
-
-@min_batch_for_mixed.misconception("The inputs of the norms are missing: they are halved too, 4·S·D bytes a layer.")
-def norms_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * S * D)
-
-
-@min_batch_for_mixed.misconception("You pay 1 byte more for each parameter. Mixed precision costs 18 − 16 = 2.")
-def one_byte(D: int, A: int, S: int, E: int = 4) -> float:
-    return _min_batch(D, A, S, E) / 2
-
-
-@min_batch_for_mixed.misconception("You pay 18 bytes for each parameter. Only the difference matters: 18 − 16 = 2.")
-def whole_states(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E), 18)
-
-
-@min_batch_for_mixed.misconception(
-    "You save all activations. Mixed precision still keeps its own; only the difference counts."
-)
-def all_activations_saved(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, sum(block_bytes(S, D, A, E, 4)))
-
-
-@min_batch_for_mixed.misconception(
-    "Your quotient is upside down. Divide the bytes paid by the bytes that each text saves."
-)
-def upside_down(D: int, A: int, S: int, E: int = 4) -> float:
-    return 1 / _min_batch(D, A, S, E)
-
-
-@min_batch_for_mixed.misconception("The scores are missing: A·S² numbers are halved as well.")
-def scores_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * A * S**2)
-
-
-@min_batch_for_mixed.misconception("You return a number of tokens. Divide by S: a batch is counted in texts.")
-def tokens_for_texts(D: int, A: int, S: int, E: int = 4) -> float:
-    return S * _min_batch(D, A, S, E)
-
-
-@min_batch_for_mixed.misconception("E is not used: your formula is for d_ff = 4·d only.")
-def always_four_times(D: int, A: int, S: int, E: int = 4) -> float:
-    return _min_batch(D, A, S)
-
-
-@min_batch_for_mixed.misconception(
-    "You count 12·D² parameters. The feed-forward layer has 2·E·D² of them, so that holds for E = 4 only."
-)
-def twelve_always(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even(12 * D**2, _saved(D, A, S, E))
-
-
-@min_batch_for_mixed.misconception("Your parameters use E, but your activations are those of d_ff = 4·d.")
-def activations_of_four(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, 4))
-
-
-@min_batch_for_mixed.misconception("You halve the masks, too. They take 1 byte per number in both precisions.")
-def masks_halved(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, 1, 4) / sum(block_bytes(S, D, A, E, 4))
-
-
-@min_batch_for_mixed.misconception("You count attention alone. A layer has a feed-forward layer and two norms as well.")
-def attention_alone(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even(4 * D**2, 10 * S * D + 4 * A * S**2)
-
-
 @min_batch_for_mixed.variant
-def closed_form(D: int, A: int, S: int, E: int = 4) -> float:
-    return (2 + E) * D**2 / (S * D * (E + 4) + A * S**2)
+def paid_and_saved(D: int, A: int, S: int, E: int = 4) -> float:
+    def kept(p: int) -> int:
+        attention = S * D * (5 * p + 1) + A * S**2 * (2 * p + 1)
+        feed_forward = S * D * (p + 2 * E * p + 1)
+        norms = 2 * S * D * p
+        return attention + feed_forward + norms
+
+    parameters = (4 + 2 * E) * D**2
+    paid = (18 - 16) * parameters
+    saved = kept(4) - kept(2)
+    return paid / saved
+
+
+min_batch_for_mixed.slips(
+    paid_and_saved,
+    {
+        "2 * p + 1 → 5 * p - 5": "You save 10 bytes for each head and pair of tokens, 15 − 5. It is 9 − 5 = 4.",
+        "4 + 2 * E → 2 * E": "A layer has attention's four matrices, too: (4 + 2·E)·D², not 2·E·D².",
+        "4 + 2 * E → 4 + E": "A feed-forward layer has two matrices, up and down: 2·E·D² parameters, not E·D².",
+        " + norms → ": "The inputs of the norms are missing: they are halved too, 4·S·D bytes a layer.",
+        "(18 - 16) * parameters → parameters": "You pay 1 byte more for each parameter. Mixed precision costs 18 − 16 "
+        "= 2.",
+        "18 - 16 → 18": "You pay 18 bytes for each parameter. Only the difference matters: 18 − 16 = 2.",
+        " - kept(2) → ": "You save all activations. Mixed precision still keeps its own; only the difference counts.",
+        "paid / saved → saved / paid": "Your quotient is upside down. Divide the bytes paid by the bytes that each "
+        "text saves.",
+        " + A * S**2 * (2 * p + 1) → ": "The scores are missing: A·S² numbers are halved as well.",
+        "paid / saved → paid / saved * S": "You return a number of tokens. Divide by S: a batch is counted in texts.",
+        "4 + 2 * E → 12 ;; 2 * E * p → 8 * p": "E is not used: your formula is for d_ff = 4·d only.",
+        "4 + 2 * E → 12": "You count 12·D² parameters. The feed-forward layer has 2·E·D² of them, so that holds for E "
+        "= 4 only.",
+        "2 * E * p → 8 * p": "Your parameters use E, but your activations are those of d_ff = 4·d.",
+        "kept(4) - kept(2) → kept(4) / 2": "You halve the masks, too. They take 1 byte per number in both precisions.",
+        "4 + 2 * E → 4 ;;  + feed_forward + norms → ": "You count attention alone. A layer has a feed-forward layer "
+        "and two norms as well.",
+    },
+)
 
 
 @min_batch_for_mixed.variant

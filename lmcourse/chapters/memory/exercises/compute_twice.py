@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 
 from lmcourse.exercises.cases import Case, case
@@ -92,123 +91,42 @@ compute_twice.equivalent_mutant(
 )
 
 
-def _segments(layers: int, every: int) -> list[int]:
-    return [end - start for start, end in pairwise([*range(0, layers, every), layers])]
-
-
-@compute_twice.misconception(
-    "You add all kept inputs to a whole segment. During the backward pass, the inputs of later segments are already "
-    "released."
-)
-def all_inputs(layers: int, every: int) -> tuple[int, int]:
-    lengths = _segments(layers, every)
-    return len(lengths) + min(every, layers), _simulated(layers, every)[1]
-
-
-@compute_twice.misconception(
-    "You count the inputs alone. While a segment is recomputed, its activations take memory, too."
-)
-def inputs_only(layers: int, every: int) -> tuple[int, int]:
-    return len(_segments(layers, every)), _simulated(layers, every)[1]
-
-
-@compute_twice.misconception("You count only the activations of one segment. The kept inputs take memory as well.")
-def insides_only(layers: int, every: int) -> tuple[int, int]:
-    return max(_segments(layers, every)), _simulated(layers, every)[1]
-
-
-@compute_twice.misconception("You recompute the last segment. It is still in memory when the backward pass begins.")
-def all_twice(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every)[0], layers
-
-
-@compute_twice.misconception("You count segments. Count the layers in them.")
-def segments_counted(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every)[0], len(_segments(layers, every)) - 1
-
-
-@compute_twice.misconception("You count all segments. Count the layers that are computed again.")
-def all_segments_counted(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every)[0], len(_segments(layers, every))
-
-
-@compute_twice.misconception("You subtract a whole segment from the layers. The last segment may be shorter.")
-def last_segment_whole(layers: int, every: int) -> tuple[int, int]:
-    lengths = _segments(layers, every)
-    return _simulated(layers, every)[0], sum(lengths) - min(every, layers)
-
-
-@compute_twice.misconception(
-    "You subtract the remainder of the layers. If it is 0, the last segment is a whole one, and is not computed again."
-)
-def remainder_of_zero(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every)[0], layers - layers % every if every else 0
-
-
-@compute_twice.misconception(
-    "The input of the segment in work is missing. It stays in memory until the gradient has passed."
-)
-def own_input_forgotten(layers: int, every: int) -> tuple[int, int]:
-    most, again = _simulated(layers, every)
-    return most - 1, again
-
-
-@compute_twice.misconception("You reject a segment that is longer than the model. It is allowed: there is one segment.")
-def refuses_long_segments(layers: int, every: int) -> tuple[int, int]:
-    if every > layers:
-        raise ValueError("the segment is longer than the model")
-    return _simulated(layers, every)
-
-
-@compute_twice.misconception("You look only at the end of the forward pass. The peak may come in the backward pass.")
-def end_of_forward(layers: int, every: int) -> tuple[int, int]:
-    lengths = _segments(layers, every)
-    return len(lengths) + lengths[-1], _simulated(layers, every)[1]
-
-
-@compute_twice.misconception("You leave out the leftover layers. They are a segment as well, with their own input.")
-def rest_forgotten(layers: int, every: int) -> tuple[int, int]:
-    whole = max(layers // every, 1)
-    return whole + min(every, layers), (whole - 1) * every
-
-
-@compute_twice.misconception("You recompute nothing. Everything that was discarded must be computed again.")
-def nothing_twice(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every)[0], 0
-
-
-@compute_twice.misconception("You accept a segment of no layers, or no layers at all. Raise ValueError.")
-def never_refuses(layers: int, every: int) -> tuple[int, int]:
-    return _simulated(layers, every) if layers > 0 and every > 0 else (0, 0)
-
-
 @compute_twice.variant
-def segment_by_segment(layers: int, every: int) -> tuple[int, int]:
-    if min(layers, every) < 1:
-        raise ValueError("at least 1")
-    most, again = 0, 0
-    for number, start in enumerate(range(0, layers, every)):
-        length = min(every, layers - start)
-        most = max(most, number + 1 + length)
-        if start + length < layers:
-            again += length
-    return most, again
+def lengths_of_segments(layers: int, every: int) -> tuple[int, int]:
+    if layers < 1 or every < 1:
+        raise ValueError("there must be at least one layer, and at least one layer per segment")
+    lengths = [min(every, layers - start) for start in range(0, layers, every)]
+    peak = max(inputs + length for inputs, length in enumerate(lengths, 1))
+    return peak, sum(lengths[:-1])
 
 
-@compute_twice.variant
-def in_closed_form(layers: int, every: int) -> tuple[int, int]:
-    if layers <= 0 or every <= 0:
-        raise ValueError(f"{layers} layers, a segment of {every}")
-    whole, rest = divmod(layers, every)
-    if rest == 0:
-        return whole + every, layers - every
-    return max(whole + 1 + rest, whole + every if whole else 0), layers - rest
-
-
-@compute_twice.variant
-def from_the_end(layers: int, every: int) -> tuple[int, int]:
-    if every < 1 or layers < 1:
-        raise ValueError
-    lengths = [every] * (layers // every) + [layers % every] * bool(layers % every)
-    alive = [index + length for index, length in zip(range(len(lengths), 0, -1), reversed(lengths), strict=True)]
-    return max(alive), sum(lengths[:-1])
+compute_twice.slips(
+    lengths_of_segments,
+    {
+        "inputs + length for → len(lengths) + length for": "You add all kept inputs to a whole segment. During the "
+        "backward pass, the inputs of later segments are already released.",
+        "inputs + length for → inputs for": "You count the inputs alone. While a segment is recomputed, its "
+        "activations take memory, too.",
+        "inputs + length for → length for": "You count only the activations of one segment. The kept inputs take "
+        "memory as well.",
+        "lengths[:-1] → lengths": "You recompute the last segment. It is still in memory when the backward pass "
+        "begins.",
+        "sum(lengths[:-1]) → len(lengths[:-1])": "You count segments. Count the layers in them.",
+        "sum(lengths[:-1]) → len(lengths)": "You count all segments. Count the layers that are computed again.",
+        "sum(lengths[:-1]) → layers - lengths[0]": "You subtract a whole segment from the layers. The last segment "
+        "may be shorter.",
+        "sum(lengths[:-1]) → layers - layers % every": "You subtract the remainder of the layers. If it is 0, the "
+        "last segment is a whole one, and is not computed again.",
+        "lengths, 1 → lengths": "The input of the segment in work is missing. It stays in memory until the gradient "
+        "has passed.",
+        'lengths = [ → if every > layers:\n        raise ValueError("the segment is longer than the model")\n    '
+        "lengths = [": "You reject a segment that is longer than the model. It is allowed: there is one segment.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → len(lengths) + lengths[-1]": "You look "
+        "only at the end of the forward pass. The peak may come in the backward pass.",
+        "layers, every)] → layers, every)][: layers // every or 1]": "You leave out the leftover layers. They are a "
+        "segment as well, with their own input.",
+        "sum(lengths[:-1]) → 0": "You recompute nothing. Everything that was discarded must be computed again.",
+        'raise ValueError("there must be at least one layer, and at least one layer per segment") → return 0, 0': "You "
+        "accept a segment of no layers, or no layers at all. Raise ValueError.",
+    },
+)

@@ -69,108 +69,43 @@ tensor_parallel_bytes = Exercise(
 )
 
 
-def _wrong_parallel(
-    T: int,
-    *sizes: int,
-    whole: int = 10,
-    shared: int = 24,
-    scores: float | None = None,
-    per_parameter: float = 18,
-    copies: int = 1,
-) -> Sizes:
-    """The count with one mistake switched on; `copies` is the number of devices that hold all states."""
-    N, L, B, S, D, A = sizes
-    if A % T:
-        raise ValueError("heads")
-    tables = 5 / T if scores is None else scores
-    activations = L * B * S * ((whole + shared / T) * D + tables * A * S)
-    return {"states": per_parameter * N / T * copies, "activations": activations}
-
-
-@tensor_parallel_bytes.misconception(
-    "You divide everything by T. Norms, their results and the dropout of each half need whole vectors on every device."
-)
-def everything_shared(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, whole=0, shared=34)
-
-
-@tensor_parallel_bytes.misconception(
-    "Your activations do not depend on T. The activations inside each half are divided by T."
-)
-def nothing_shared(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, whole=34, shared=0, scores=5)
-
-
-@tensor_parallel_bytes.misconception(
-    "You keep all scores on every device. Each device has its own heads, so it has A/T tables of scores."
-)
-def whole_scores(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, scores=5)
-
-
-@tensor_parallel_bytes.misconception(
-    "You divide the inputs of q, k, v and of up by T. Each device multiplies whole vectors by its columns."
-)
-def shared_inputs(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, whole=6, shared=28)
-
-
-@tensor_parallel_bytes.misconception(
-    "You keep all weights, gradients and optimizer states on each device, as in data parallelism. Here every matrix is "
-    "divided."
-)
-def whole_states(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, copies=T)
-
-
-@tensor_parallel_bytes.misconception("You count the activations of one layer. The model has L of them.")
-def one_layer(T: int, *sizes: int) -> Sizes:
-    states, activations = _wrong_parallel(T, *sizes).values()
-    return {"states": states, "activations": activations / sizes[1]}
-
-
-@tensor_parallel_bytes.misconception("A parameter takes 18 bytes in mixed precision. You count 16.")
-def sixteen(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, per_parameter=16)
-
-
-@tensor_parallel_bytes.misconception(
-    "You divide the dropout masks by T. Dropout comes after each half, where every device has whole vectors."
-)
-def shared_masks(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes, whole=8, shared=26)
-
-
-@tensor_parallel_bytes.misconception("You round the states. Bytes per device need not be a whole number.")
-def whole_bytes(T: int, *sizes: int) -> Sizes:
-    return _wrong_parallel(T, *sizes) | {"states": 18 * sizes[0] // T}
-
-
-@tensor_parallel_bytes.misconception(
-    "You check whether T divides the width D. It must divide the number of heads: 8 divides 48, but not 12 heads."
-)
-def width_divides(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
-    if D % T:
-        raise ValueError("width")
-    return {"states": 18 * N / T, "activations": L * B * S * ((10 + 24 / T) * D + 5 * A * S / T)}
-
-
-@tensor_parallel_bytes.misconception("You accept a T that does not divide A. Heads cannot be cut: raise a ValueError.")
-def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
-    return _wrong_parallel(T, N, L, B, S, D, A) if A % T == 0 else {"states": 18 * N / T, "activations": 0.0}
-
-
 @tensor_parallel_bytes.variant
-def tensor_by_tensor(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:
-    if A % T != 0:
-        raise ValueError("the devices cannot share the heads evenly")
-    stream, heads = B * S * D, A // T
-    activations = 0.0
-    for _ in range(L):
-        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, inputs of both halves, dropout masks
-        activations += 4 * 2 * heads * B * S * (D // A) + 2 * 2 * B * S * (4 * D / T)
-        activations += heads * B * S * S * (2 + 2 + 1)
-    return {"activations": activations, "states": (2 + 4 + 4 + 4 + 4) * N / T}
+def whole_and_shared(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:
+    if A % T:
+        raise ValueError(f"{T} devices cannot share {A} heads evenly")
+    states = 18 * N / T
+    norms, inputs, masks = 4 * D, 4 * D, 2 * D
+    inside = 24 * D / T
+    scores = 5 * A * S / T
+    return {"activations": L * B * S * (norms + inputs + masks + inside + scores), "states": states}
+
+
+tensor_parallel_bytes.slips(
+    whole_and_shared,
+    {
+        "norms + inputs + masks → (norms + inputs + masks) / T": "You divide everything by T. Norms, their results "
+        "and the dropout of each half need whole vectors on every device.",
+        "24 * D / T → 24 * D ;; 5 * A * S / T → 5 * A * S": "Your activations do not depend on T. The activations "
+        "inside each half are divided by T.",
+        "5 * A * S / T → 5 * A * S": "You keep all scores on every device. Each device has its own heads, so it has "
+        "A/T tables of scores.",
+        "+ inputs → + inputs / T": "You divide the inputs of q, k, v and of up by T. Each device multiplies whole "
+        "vectors by its columns.",
+        "18 * N / T → 18 * N": "You keep all weights, gradients and optimizer states on each device, as in data "
+        "parallelism. Here every matrix is divided.",
+        "L * B → B": "You count the activations of one layer. The model has L of them.",
+        "18 → 16": "A parameter takes 18 bytes in mixed precision. You count 16.",
+        "+ masks → + masks / T": "You divide the dropout masks by T. Dropout comes after each half, where every "
+        "device has whole vectors.",
+        "18 * N / T → 18 * N // T": "You round the states. Bytes per device need not be a whole number.",
+        "A % T → D % T": "You check whether T divides the width D. It must divide the number of heads: 8 divides 48, "
+        "but not 12 heads.",
+        '    if A % T:\n        raise ValueError(f"{T} devices cannot share {A} heads evenly")\n → ': "You accept a T "
+        "that does not divide A. Heads cannot be cut: raise a ValueError.",
+        'raise ValueError(f"{T} devices cannot share {A} heads evenly") → return {"states": 18 * N / T, '
+        '"activations": 0.0}': "You accept a T that does not divide A. Heads cannot be cut: raise a ValueError.",
+    },
+)
 
 
 @tensor_parallel_bytes.variant

@@ -60,117 +60,45 @@ mlp_activations = Exercise(
 )
 
 
-def _wrong_mlp(
-    B: int, S: int, D: int, d_ff: int, p: int, *, inputs: int = 1, hidden: int = 2, mask: int | None = None
-) -> int:
-    return B * S * (inputs * p * D + hidden * p * d_ff + (D if mask is None else mask))
-
-
-@mlp_activations.misconception("The input of the layer is missing: the first product keeps its input.")
-def input_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, inputs=0, hidden=4 if gated else 2)
-
-
-@mlp_activations.misconception(
-    "One hidden tensor is missing: GELU keeps its input, and the last product keeps GELU's output."
-)
-def one_hidden_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=3 if gated else 1)
-
-
-@mlp_activations.misconception("The mask of dropout is missing: one byte for each number of the output.")
-def mask_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=0)
-
-
-@mlp_activations.misconception(
-    "Your mask is d_ff wide. Dropout comes after the last product, where vectors are D wide."
-)
-def wide_mask(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=d_ff)
-
-
-@mlp_activations.misconception("Your mask takes p bytes per number. It is true or false: one byte.")
-def mask_of_numbers(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=p * D)
-
-
-@mlp_activations.misconception("You ignore the gate. A product of two tensors keeps both, and f keeps its input.")
-def gate_for_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p)
-
-
-@mlp_activations.misconception(
-    "With a gate you count three hidden tensors. f keeps its input, the product keeps f's result and up's, and down "
-    "keeps the product: four."
-)
-def three_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=3 if gated else 2)
-
-
-@mlp_activations.misconception(
-    "You count the result of the layer. It is added to the residual stream, and an addition keeps nothing."
-)
-def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=4 if gated else 2)
-
-
-@mlp_activations.misconception(
-    "With a gate you count the layer's input twice. Gate and up read the same tensor, so it is kept once."
-)
-def input_kept_for_each(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, inputs=2 if gated else 1, hidden=4 if gated else 2)
-
-
-@mlp_activations.misconception("You take the hidden layer as 4·D wide. Its width is given: d_ff.")
-def always_four_times(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _mlp(B, S, D, 4 * D, p, gated)
-
-
-@mlp_activations.misconception(
-    "You count one hidden tensor, with or without a gate. Count every hidden tensor that an operation keeps."
-)
-def one_hidden_tensor_always(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=1)
-
-
-@mlp_activations.misconception("You count one hidden tensor too many. Which of the operations needs it?")
-def one_hidden_tensor_more(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 3)
-
-
-@mlp_activations.misconception(
-    "With a gate you count five hidden tensors. The product's result is kept once, as the input of down: four in all."
-)
-def five_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 2)
-
-
-@mlp_activations.misconception("You make a gated layer narrower than d_ff. It is d_ff wide, as given.")
-def narrower_with_a_gate(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _mlp(B, S, D, 2 * d_ff // 3 if gated else d_ff, p, gated)
-
-
-@mlp_activations.misconception("You count every tensor. Count only the tensors that the backward pass reads.")
-def nothing_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=5 if gated else 3)
-
-
-@mlp_activations.misconception("That is 19·BSD, for 16 bits, d_ff = 4·D and no gate. Use p, d_ff and `gated`.")
-def nineteen(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return 19 * B * S * D
-
-
-@mlp_activations.misconception("You ignore `p`. Numbers take p bytes; only the mask always takes 1.")
-def always_two_bytes(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    return _mlp(B, S, D, d_ff, 2, gated)
-
-
 @mlp_activations.variant
-def tensor_by_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
-    wide = ["gate", "f(gate)", "up", "product"] if gated else ["up", "f(up)"]
-    kept = [B * S * D * p] + [B * S * d_ff * p for _ in wide] + [B * S * D]
-    return sum(kept)
+def input_hidden_mask(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    x, wide, mask = p * D, p * d_ff, D
+    hidden = (4 if gated else 2) * wide
+    return B * S * (x + hidden + mask)
+
+
+mlp_activations.slips(
+    input_hidden_mask,
+    {
+        "x + hidden → hidden": "The input of the layer is missing: the first product keeps its input.",
+        "4 if gated else 2 → 3 if gated else 1": "One hidden tensor is missing: GELU keeps its input, and the last "
+        "product keeps GELU's output.",
+        "hidden + mask → hidden": "The mask of dropout is missing: one byte for each number of the output.",
+        "p * d_ff, D → p * d_ff, d_ff": "Your mask is d_ff wide. Dropout comes after the last product, where vectors "
+        "are D wide.",
+        "p * d_ff, D → p * d_ff, p * D": "Your mask takes p bytes per number. It is true or false: one byte.",
+        "4 if gated else 2 → 2": "You ignore the gate. A product of two tensors keeps both, and f keeps its input.",
+        "4 if → 3 if": "With a gate you count three hidden tensors. f keeps its input, the product keeps f's result "
+        "and up's, and down keeps the product: four.",
+        "x + hidden → 2 * x + hidden": "You count the result of the layer. It is added to the residual stream, and an "
+        "addition keeps nothing.",
+        "x + hidden → (1 + gated) * x + hidden": "With a gate you count the layer's input twice. Gate and up read the "
+        "same tensor, so it is kept once.",
+        "p * d_ff → p * 4 * D": "You take the hidden layer as 4·D wide. Its width is given: d_ff.",
+        "4 if gated else 2 → 1": "You count one hidden tensor, with or without a gate. Count every hidden tensor that "
+        "an operation keeps.",
+        "4 if gated else 2 → 5 if gated else 3": "You count one hidden tensor too many. Which of the operations needs "
+        "it?",
+        "4 if → 5 if": "With a gate you count five hidden tensors. The product's result is kept once, as the input of "
+        "down: four in all.",
+        "p * d_ff → p * (2 * d_ff // 3 if gated else d_ff)": "You make a gated layer narrower than d_ff. It is d_ff "
+        "wide, as given.",
+        "4 if gated else 2 → 5 if gated else 3 ;; x + hidden → 2 * x + hidden": "You count every tensor. Count only "
+        "the tensors that the backward pass reads.",
+        "(x + hidden + mask) → 19 * D": "That is 19·BSD, for 16 bits, d_ff = 4·D and no gate. Use p, d_ff and `gated`.",
+        "p * D, p * d_ff → 2 * D, 2 * d_ff": "You ignore `p`. Numbers take p bytes; only the mask always takes 1.",
+    },
+)
 
 
 @mlp_activations.variant

@@ -15,9 +15,6 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.units import GIB
 
-BLOCKS = 12 * 96 * 12_288**2
-"""Parameters of the blocks, without embeddings."""
-
 
 def _gpt3(B: int, S: int, T: int = 1) -> Sizes:
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=T))
@@ -69,226 +66,77 @@ gpt3_case.equivalent_mutant(
 )
 
 
-def _scaled(sizes: Sizes, factor: float, *parts: str) -> Sizes:
-    """The sizes, with these parts (or all) multiplied."""
-    return {part: size * (factor if part in parts or not parts else 1) for part, size in sizes.items()}
-
-
-STATES = ("weights", "gradients", "optimizer")
-
-
-@gpt3_case.misconception(
-    "Your states are half as large as they should be. A parameter takes 2, 4 and 12 bytes, not 1, 2 and 6."
-)
-def half_the_bytes(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 0.5, *STATES)
-
-
-@gpt3_case.misconception("You return TiB, 2⁴⁰ bytes. A GiB is 2³⁰.")
-def tebibytes(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 2**-10)
-
-
-@gpt3_case.misconception("You return GB, 10⁹ bytes. A GiB is 2³⁰.")
-def gigabytes(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), GIB / 10**9)
-
-
-@gpt3_case.misconception("You leave out the embeddings of tokens and positions. They are 0.37 % of the parameters.")
-def blocks_only(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), BLOCKS / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("You keep the whole embeddings on each device. They are divided as well.")
-def whole_embeddings(B: int, S: int, T: int = 1) -> Sizes:
-    embeddings = gpt_3_parameters() - BLOCKS
-    return _scaled(_gpt3(B, S, T), (BLOCKS + embeddings * T) / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("Your states do not depend on T: each device holds 1/T of them.")
-def states_not_divided(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), T, *STATES)
-
-
-@gpt3_case.misconception("You divide all activations by T. Norms and dropout work on whole vectors on every device.")
-def activations_divided(B: int, S: int, T: int = 1) -> Sizes:
-    return _gpt3(B, S, T) | {"activations": _gpt3(B, S)["activations"] / T}
-
-
-@gpt3_case.misconception("Your learned positions depend on S. GPT-3 has 2048 of them, even for a shorter text.")
-def as_many_positions_as_tokens(B: int, S: int, T: int = 1) -> Sizes:
-    fewer = 1 - (2048 - S) * 12_288 / gpt_3_parameters()
-    return _scaled(_gpt3(B, S, T), fewer, *STATES)
-
-
-@gpt3_case.misconception("That is one layer's worth of activations. GPT-3 has 96.")
-def one_of_96_layers(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 1 / 96, "activations")
-
-
-@gpt3_case.misconception(
-    "You round N to 175 billion. Count it: 12·L·D², and embeddings of V tokens and 2048 positions."
-)
-def rounded_parameters(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 175e9 / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("Your gradients take 2 bytes a parameter. Here they are summed in fp32: 4 bytes.")
-def gradients_in_16_bits(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 0.5, "gradients")
-
-
-@gpt3_case.misconception("The learned positions are missing: 2048 vectors of D numbers.")
-def no_positions(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 1 - 2048 * 12_288 / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("Your optimizer takes 8 bytes a parameter. The master weights belong to it: 4 more.")
-def no_master_weights(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 8 / 12, "optimizer")
-
-
-@gpt3_case.misconception("You return bytes. Divide by 2³⁰ for GiB.")
-def bytes_for_gib(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), GIB)
-
-
-@gpt3_case.misconception("You count the head as a second matrix. N has V·D once: GPT-3's head is its embedding.")
-def untied_head(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 1 + 50_257 * 12_288 / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception(
-    "You count the vocabulary twice, for embedding and head, and no positions. N has V vectors for tokens and 2048 for "
-    "positions."
-)
-def head_for_positions(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), (BLOCKS + 2 * 50_257 * 12_288) / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("Your activations are those of one text. There are B texts.")
-def one_text(B: int, S: int, T: int = 1) -> Sizes:
-    return _gpt3(B, S, T) | {"activations": _gpt3(1, S, T)["activations"]}
-
-
-@gpt3_case.misconception(
-    "You divide the activations by T twice. What tensor_parallel_bytes returns is for one device already."
-)
-def activations_divided_twice(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 1 / T, "activations")
-
-
-WITH_BIASES = 1 + (13 * 96 + 2) * 12_288 / gpt_3_parameters()
-"""N with the biases of all matrices and the scales and shifts of the norms."""
-
-
-def _other_bytes(name: str, sentence: str, unit: float = 1, **factors: float) -> None:
-    """Register another number of bytes per parameter, once with the right N and once with an N that counts biases and
-    norms."""
-
-    def without(B: int, S: int, T: int = 1) -> Sizes:
-        return {part: size * factors.get(part, 1) * unit for part, size in _gpt3(B, S, T).items()}
-
-    def with_biases(B: int, S: int, T: int = 1) -> Sizes:
-        return _scaled(without(B, S, T), WITH_BIASES, *STATES)
-
-    without.__name__, with_biases.__name__ = name, f"{name}_with_biases"
-    gpt3_case.misconception(f"{sentence}.")(without)
-    gpt3_case.misconception(f"{sentence}. You also count biases and norms in N.")(with_biases)
-
-
-_other_bytes(
-    "master_copy_in_the_weights",
-    "You count the master copy among the weights, and the task has it in `optimizer`",
-    weights=3,
-    optimizer=2 / 3,
-)
-_other_bytes(
-    "gigabytes_with_the_master_copy",
-    "You count GB of 10⁹ bytes instead of GiB, and the master copy among the weights instead of in `optimizer`",
-    GIB / 10**9,
-    weights=3,
-    optimizer=2 / 3,
-)
-_other_bytes(
-    "twelve_bytes_a_parameter",
-    "You give gradients 2 bytes and the optimizer 8: gradients are summed in fp32, and the optimizer has a master copy",
-    gradients=1 / 2,
-    optimizer=2 / 3,
-)
-
-
-@gpt3_case.misconception("You count N as 174.6 billion, rounded. Compute 12·L·D² and both embeddings exactly.")
-def rounded_to_a_digit(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), 174.6e9 / gpt_3_parameters(), *STATES)
-
-
-@gpt3_case.misconception("You take N as 175 billion and count GB of 10⁹ bytes. Count N, and divide by 2³⁰.")
-def rounded_gigabytes(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_scaled(_gpt3(B, S, T), 175e9 / gpt_3_parameters(), *STATES), GIB / 10**9)
-
-
-@gpt3_case.misconception(
-    "Your states are those of fp32: 4, 4 and 8 bytes a parameter. In mixed precision they are 2, 4 and 12."
-)
-def fp32_states(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_scaled(_gpt3(B, S, T), 2, "weights"), 8 / 12, "optimizer")
-
-
-@gpt3_case.misconception("You count GB of 10⁹ bytes, and gradients of 2 bytes. Use GiB, and gradients in fp32.")
-def gigabytes_and_16_bit_gradients(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_scaled(_gpt3(B, S, T), 0.5, "gradients"), GIB / 10**9)
-
-
-def _activations(name: str, sentence: str, whole: int, shared: int, whole_scores: int, scores: int) -> None:
-    """Register other bytes of activations: whole or divided by T, per token and feature, and per head and pair."""
-
-    def other(B: int, S: int, T: int = 1) -> Sizes:
-        per_token = 12_288 * (whole + shared / T) + 96 * S * (whole_scores + scores / T)
-        return _gpt3(B, S, T) | {"activations": 96 * B * S * per_token / GIB}
-
-    other.__name__ = name
-    gpt3_case.misconception(sentence)(other)
-
-
-_activations(
-    "activations_whole",
-    "Your activations do not depend on T. What is inside attention and feed-forward layer is divided by T.",
-    *(34, 0, 5, 0),
-)
-_activations(
-    "scores_whole",
-    "You keep the scores of all heads on every device. Each device has 1/T of the heads, so it has 1/T of the scores.",
-    *(10, 24, 5, 0),
-)
-_activations(
-    "no_scores",
-    "You leave the scores out of the activations: 5 bytes for each head and pair of tokens.",
-    *(10, 24, 0, 0),
-)
-_activations(
-    "activations_in_fp32",
-    "You count activations of 4 bytes a number. In mixed precision they have 2, and masks 1.",
-    *(18, 48, 0, 9),
-)
-
-
-@gpt3_case.misconception("You count biases and norms in N. Here N is 12·L·D² and both embeddings.")
-def biases_and_norms(B: int, S: int, T: int = 1) -> Sizes:
-    return _scaled(_gpt3(B, S, T), WITH_BIASES, *STATES)
-
-
 @gpt3_case.variant
 def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
-    N = 12 * 96 * 12288**2 + 52305 * 12288
-    gib = 1024**3
-    activations = 96 * B * S * (10 * 12288 + (24 * 12288 + 5 * 96 * S) / T)
-    return {
-        "weights": 2 * N / T / gib,
-        "gradients": 4 * N / T / gib,
-        "optimizer": 12 * N / T / gib,
-        "activations": activations / gib,
-    }
+    L, D, A, V = 96, 12_288, 96, 50_257
+    N = 12 * L * D**2 + V * D + 2048 * D
+    bytes_each = dict(zip(("weights", "gradients", "optimizer"), (2, 4, 12), strict=True))
+    sizes = {part: each * N / T for part, each in bytes_each.items()}
+    whole, inside, scores = 10 * D, 24 * D, 5 * A * S
+    sizes["activations"] = L * B * S * (whole + (inside + scores) / T)
+    return {part: size / 2**30 for part, size in sizes.items()}
+
+
+gpt3_case.slips(
+    all_in_one,
+    {
+        "2, 4, 12 → 1, 2, 6": "Your states are half as large as they should be. A parameter takes 2, 4 and 12 bytes, "
+        "not 1, 2 and 6.",
+        "2**30 → 2**40": "You return TiB, 2⁴⁰ bytes. A GiB is 2³⁰.",
+        "2**30 → 10**9": "You return GB, 10⁹ bytes. A GiB is 2³⁰.",
+        " + V * D + 2048 * D → ": "You leave out the embeddings of tokens and positions. They are 0.37 % of the "
+        "parameters.",
+        "V * D + 2048 * D → T * (V * D + 2048 * D)": "You keep the whole embeddings on each device. They are divided "
+        "as well.",
+        "N / T → N": "Your states do not depend on T: each device holds 1/T of them.",
+        "whole + (inside + scores) / T → (whole + inside + scores) / T": "You divide all activations by T. Norms and "
+        "dropout work on whole vectors on every device.",
+        "2048 * D → S * D": "Your learned positions depend on S. GPT-3 has 2048 of them, even for a shorter text.",
+        "L * B → B": "That is one layer's worth of activations. GPT-3 has 96.",
+        "12 * L * D**2 + V * D + 2048 * D → 175e9": "You round N to 175 billion. Count it: 12·L·D², and embeddings of "
+        "V tokens and 2048 positions.",
+        "2, 4, 12 → 2, 2, 12": "Your gradients take 2 bytes a parameter. Here they are summed in fp32: 4 bytes.",
+        " + 2048 * D → ": "The learned positions are missing: 2048 vectors of D numbers.",
+        "2, 4, 12 → 2, 4, 8": "Your optimizer takes 8 bytes a parameter. The master weights belong to it: 4 more.",
+        " / 2**30 → ": "You return bytes. Divide by 2³⁰ for GiB.",
+        "V * D → 2 * V * D": "You count the head as a second matrix. N has V·D once: GPT-3's head is its embedding.",
+        "V * D + 2048 * D → 2 * V * D": "You count the vocabulary twice, for embedding and head, and no positions. N "
+        "has V vectors for tokens and 2048 for positions.",
+        "L * B → L": "Your activations are those of one text. There are B texts.",
+        "(whole + (inside + scores) / T) → (whole + (inside + scores) / T) / T": "You divide the activations by T "
+        "twice. What tensor_parallel_bytes returns is for one device already.",
+        "2, 4, 12 → 6, 4, 8": "You count the master copy among the weights, and the task has it in `optimizer`.",
+        "2, 4, 12 → 6, 4, 8 ;; 2048 * D → 2048 * D + (13 * L + 2) * D": "You count the master copy among the weights, "
+        "and the task has it in `optimizer`. You also count biases and norms in N.",
+        "2, 4, 12 → 6, 4, 8 ;; 2**30 → 10**9": "You count GB of 10⁹ bytes instead of GiB, and the master copy among "
+        "the weights instead of in `optimizer`.",
+        "2, 4, 12 → 6, 4, 8 ;; 2**30 → 10**9 ;; 2048 * D → 2048 * D + (13 * L + 2) * D": "You count GB of 10⁹ bytes "
+        "instead of GiB, and the master copy among the weights instead of in `optimizer`. You also count biases and "
+        "norms in N.",
+        "2, 4, 12 → 2, 2, 8": "You give gradients 2 bytes and the optimizer 8: gradients are summed in fp32, and the "
+        "optimizer has a master copy.",
+        "2, 4, 12 → 2, 2, 8 ;; 2048 * D → 2048 * D + (13 * L + 2) * D": "You give gradients 2 bytes and the optimizer "
+        "8: gradients are summed in fp32, and the optimizer has a master copy. You also count biases and norms in N.",
+        "12 * L * D**2 + V * D + 2048 * D → 174.6e9": "You count N as 174.6 billion, rounded. Compute 12·L·D² and "
+        "both embeddings exactly.",
+        "12 * L * D**2 + V * D + 2048 * D → 175e9 ;; 2**30 → 10**9": "You take N as 175 billion and count GB of 10⁹ "
+        "bytes. Count N, and divide by 2³⁰.",
+        "2, 4, 12 → 4, 4, 8": "Your states are those of fp32: 4, 4 and 8 bytes a parameter. In mixed precision they "
+        "are 2, 4 and 12.",
+        "2, 4, 12 → 2, 2, 12 ;; 2**30 → 10**9": "You count GB of 10⁹ bytes, and gradients of 2 bytes. Use GiB, and "
+        "gradients in fp32.",
+        "(inside + scores) / T → inside + scores": "Your activations do not depend on T. What is inside attention and "
+        "feed-forward layer is divided by T.",
+        "(inside + scores) / T → inside / T + scores": "You keep the scores of all heads on every device. Each device "
+        "has 1/T of the heads, so it has 1/T of the scores.",
+        "(inside + scores) / T → inside / T": "You leave the scores out of the activations: 5 bytes for each head and "
+        "pair of tokens.",
+        "10 * D, 24 * D, 5 * A → 18 * D, 48 * D, 9 * A": "You count activations of 4 bytes a number. In mixed "
+        "precision they have 2, and masks 1.",
+        "2048 * D → 2048 * D + (13 * L + 2) * D": "You count biases and norms in N. Here N is 12·L·D² and both "
+        "embeddings.",
+    },
+)
 
 
 @gpt3_case.variant

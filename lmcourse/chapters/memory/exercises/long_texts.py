@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import ceil
 from random import Random
 
 from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
@@ -64,122 +62,42 @@ scores_take_over = Exercise(
 )
 
 
-def _from(D: int, A: int, E: int, p: int, *, streams: int = 8, masks: int = 2, pairs: int | None = None) -> int:
-    """Compute the length from other numbers of tensors."""
-    per_pair = 2 * p + 1 if pairs is None else pairs
-    return D * (p * (streams + 2 * E) + masks) // (A * per_pair) + 1
-
-
-@scores_take_over.misconception("At your length the scores do not take more than half yet. Return the next length.")
-def one_too_short(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _take_over(D, A, E, p) - 1
-
-
-@scores_take_over.misconception("The scores must take *more* than half. You stop at exactly half, one token too early.")
-def exactly_half(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    scores, rest = block_bytes(1, D, A, E, p)
-    return ceil(Fraction(rest, scores))
-
-
-@scores_take_over.misconception(
-    "You return a fraction. A length is a whole number of tokens: the smallest that is enough."
-)
-def a_fraction(D: int, A: int, E: int = 4, p: int = 2) -> float:
-    scores, rest = block_bytes(1, D, A, E, p)
-    return rest / scores
-
-
-@scores_take_over.misconception("The inputs of the two norms are missing among the rest: 2·p·B·S·D.")
-def without_norms(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, streams=6)
-
-
-@scores_take_over.misconception("You count one norm. A layer has two, and each keeps its input.")
-def one_norm(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, streams=7)
-
-
-@scores_take_over.misconception("You compare with the rest of attention only. The feed-forward layer keeps more.")
-def attention_only(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return D * (5 * p + 1) // (A * (2 * p + 1)) + 1
-
-
-@scores_take_over.misconception(
-    "You compare the scores with twice the rest. More than half of the total means more than the rest."
-)
-def twice_the_rest(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    scores, rest = block_bytes(1, D, A, E, p)
-    return 2 * rest // scores + 1
-
-
-@scores_take_over.misconception("You leave out the masks: that of the weights and the two others, one byte per number.")
-def no_masks(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, masks=0, pairs=2 * p)
-
-
-@scores_take_over.misconception("Your masks take p bytes a number. A mask takes one byte, whatever p is.")
-def masks_of_p_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, masks=2 * p, pairs=3 * p)
-
-
-@scores_take_over.misconception("You always use 34·D / (5·A). It is right only for p = 2 and E = 4.")
-def always_16_bits(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _take_over(D, A)
-
-
-@scores_take_over.misconception("You ignore E. The hidden layer is E·D wide, not always 4·D.")
-def always_four_times(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _take_over(D, A, 4, p)
-
-
-@scores_take_over.misconception("You ignore p. Numbers take p bytes; only the masks always take 1.")
-def always_two_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _take_over(D, A, E)
-
-
-@scores_take_over.misconception("You count one score matrix. Each of the A heads has its own S² scores.")
-def one_head(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _take_over(D, 1, E, p)
-
-
-@scores_take_over.misconception(
-    "Your scores have two tensors. There is a third with a number for each head and pair: the mask, 1 byte each."
-)
-def scores_without_the_mask(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return _from(D, A, E, p, pairs=2 * p)
-
-
-@scores_take_over.misconception("The feed-forward layer is missing among the rest.")
-def no_feed_forward(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return D * (7 * p + 1) // (A * (2 * p + 1)) + 1
-
-
-@scores_take_over.misconception(
-    "At your length the scores are a third of the total, half as much as the rest. They should be more than the rest."
-)
-def half_of_the_rest(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    scores, rest = block_bytes(1, D, A, E, p)
-    return rest // (2 * scores) + 1
-
-
 @scores_take_over.variant
-def solved(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    return 2 * D * (p * (E + 4) + 1) // (A * (2 * p + 1)) + 1
+def per_token_and_per_pair(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    attention = (5 * p + 1) * D
+    feed_forward = (p + 2 * E * p + 1) * D
+    norms = 2 * p * D
+    rest = attention + feed_forward + norms
+    pair = (2 * p + 1) * A
+    return rest // pair + 1
 
 
-@scores_take_over.variant
-def searched(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    S = 1
-    while True:
-        scores = A * S**2 * (2 * p + 1)
-        rest = S * D * (5 * p + 1) + S * D * (p + 2 * E * p + 1) + 2 * S * D * p
-        if scores > (scores + rest) / 2:
-            return S
-        S += 1
-
-
-@scores_take_over.variant
-def tensor_by_tensor(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    token = sum([p * D] * 8 + [p * E * D] * 2 + [D] * 2)  # norms, q, k, v and three inputs; hidden tensors; masks
-    pair = A * sum([p, p, 1])
-    return divmod(token, pair)[0] + 1
+scores_take_over.slips(
+    per_token_and_per_pair,
+    {
+        "rest // pair + 1 → rest // pair": "At your length the scores do not take more than half yet. Return the next "
+        "length.",
+        "rest // pair + 1 → -(-rest // pair)": "The scores must take *more* than half. You stop at exactly half, one "
+        "token too early.",
+        "rest // pair + 1 → rest / pair": "You return a fraction. A length is a whole number of tokens: the smallest "
+        "that is enough.",
+        " + norms → ": "The inputs of the two norms are missing among the rest: 2·p·B·S·D.",
+        "norms = 2 * p → norms = p": "You count one norm. A layer has two, and each keeps its input.",
+        " + feed_forward + norms → ": "You compare with the rest of attention only. The feed-forward layer keeps more.",
+        "rest // pair → 2 * rest // pair": "You compare the scores with twice the rest. More than half of the total "
+        "means more than the rest.",
+        "5 * p + 1 → 5 * p ;; 2 * E * p + 1 → 2 * E * p ;; (2 * p + 1) * A → 2 * p * A": "You leave out the masks: "
+        "that of the weights and the two others, one byte per number.",
+        "5 * p + 1 → 6 * p ;; p + 2 * E * p + 1 → 2 * p + 2 * E * p ;; 2 * p + 1 → 3 * p": "Your masks take p bytes a "
+        "number. A mask takes one byte, whatever p is.",
+        "rest // pair → 34 * D // (5 * A)": "You always use 34·D / (5·A). It is right only for p = 2 and E = 4.",
+        "2 * E * p → 8 * p": "You ignore E. The hidden layer is E·D wide, not always 4·D.",
+        "attention = → p = 2\n    attention =": "You ignore p. Numbers take p bytes; only the masks always take 1.",
+        "(2 * p + 1) * A → 2 * p + 1": "You count one score matrix. Each of the A heads has its own S² scores.",
+        "(2 * p + 1) * A → 2 * p * A": "Your scores have two tensors. There is a third with a number for each head "
+        "and pair: the mask, 1 byte each.",
+        " + feed_forward → ": "The feed-forward layer is missing among the rest.",
+        "rest // pair → rest // (2 * pair)": "At your length the scores are a third of the total, half as much as the "
+        "rest. They should be more than the rest.",
+    },
+)

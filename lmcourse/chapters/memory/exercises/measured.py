@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lmcourse.accounting.saved import saved_tensors, storage_id
+from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory.exercises.measured_cases import X, branch, hidden_cases, layers
 from lmcourse.exercises.exercise import Exercise
 
@@ -58,178 +57,68 @@ measured_activations = Exercise(
 )
 
 
-def _kept(block: nn.Module, x: Tensor) -> list[Tensor]:
-    """Every tensor that autograd passes to the hook, including repetitions."""
+@measured_activations.variant
+def storages_seen(block: nn.Module, x: Tensor) -> dict[str, int]:
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
         kept.append(tensor)
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        block(x)
-    return kept
-
-
-def _whole(tensor: Tensor) -> int:
-    return tensor.untyped_storage().nbytes()
-
-
-def _without(tensors: Iterable[Tensor], known: Iterable[Tensor]) -> list[Tensor]:
-    """Return the tensors that share memory with none of the known ones."""
-    there = set(map(storage_id, known))
-    return [tensor for tensor in tensors if storage_id(tensor) not in there]
-
-
-def _owned(block: nn.Module) -> list[Tensor]:
-    return [*block.parameters(), *block.buffers()]
-
-
-def _once(tensors: Iterable[Tensor]) -> list[Tensor]:
-    return list({storage_id(tensor): tensor for tensor in reversed([*tensors])}.values())
-
-
-def _sizes(tensors: Iterable[Tensor], size: Callable[[Tensor], int] = _whole) -> Bytes:
-    sizes: Counter[str] = Counter()
-    for tensor in tensors:
-        sizes[str(tensor.dtype)] += size(tensor)
-    return dict(sizes)
-
-
-@measured_activations.misconception(
-    "You count a tensor each time it is kept. Two operations that keep the same tensor share its memory."
-)
-def counted_twice(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_without(_kept(block, x), _owned(block)))
-
-
-@measured_activations.misconception(
-    "You compare the addresses of tensors. Two views of one storage may have different ones: compare the addresses of "
-    "their storages."
-)
-def by_address_of_the_tensor(block: nn.Module, x: Tensor) -> Bytes:
-    own = {tensor.data_ptr() for tensor in _owned(block)}
-    kept = {tensor.data_ptr(): tensor for tensor in _kept(block, x) if tensor.data_ptr() not in own}
-    return _sizes(kept.values())
-
-
-@measured_activations.misconception("Your sum contains the block's own tensors, such as its weights. Leave them out.")
-def with_parameters(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_once(_kept(block, x)))
-
-
-@measured_activations.misconception(
-    "You leave out tensors that are not floating-point. Masks and indices are kept, too."
-)
-def floats_only(block: nn.Module, x: Tensor) -> Bytes:
-    kept = _once(_without(_kept(block, x), _owned(block)))
-    return _sizes(tensor for tensor in kept if tensor.is_floating_point())
-
-
-@measured_activations.misconception("Your keys are dtypes of torch. They should be texts: str(tensor.dtype).")
-def dtypes_as_keys(block: nn.Module, x: Tensor) -> dict[torch.dtype, int]:
-    return {getattr(torch, name.removeprefix("torch.")): size for name, size in _by_the_course(block, x).items()}
-
-
-@measured_activations.misconception(
-    "Your sum contains the module's buffers, such as BatchNorm's running means. They belong to the module, as "
-    "parameters do."
-)
-def with_buffers(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_without(_once(_kept(block, x)), block.parameters()))
-
-
-@measured_activations.misconception("You count numbers, not bytes: a float32 takes four, a bool one.")
-def numbers_for_bytes(block: nn.Module, x: Tensor) -> Bytes:
-    kept = _once(_without(_kept(block, x), _owned(block)))
-    return _sizes(kept, lambda tensor: _whole(tensor) // tensor.element_size())
-
-
-@measured_activations.misconception(
-    "You count only the part that a view shows. The whole storage behind it stays alive: use tensor.untyped_storage()."
-)
-def what_a_view_shows(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_once(_without(_kept(block, x), _owned(block))), lambda tensor: tensor.nbytes)
-
-
-@measured_activations.misconception(
-    "You leave out the input. It is kept like every other tensor, if the backward pass needs it."
-)
-def input_left_out(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_once(_without(_kept(block, x), [*_owned(block), x])))
-
-
-@measured_activations.misconception(
-    "You add up the outputs of the modules. Autograd keeps what the backward pass needs: often the input, sometimes a "
-    "mask, sometimes nothing."
-)
-def results_of_modules(block: nn.Module, x: Tensor) -> Bytes:
-    results: list[Tensor] = []
-    leaves = [module for module in block.modules() if not [*module.children()]]
-    handles = [leaf.register_forward_hook(lambda module, inputs, result: results.append(result)) for leaf in leaves]
-    block(x)
-    for handle in handles:
-        handle.remove()
-    return _sizes(results)
-
-
-@measured_activations.misconception(
-    "You tell tensors apart by `id`. Two objects may share a storage, and a view of a parameter is another object. "
-    "Compare untyped_storage().data_ptr()."
-)
-def by_identity(block: nn.Module, x: Tensor) -> Bytes:
-    own = {id(tensor) for tensor in _owned(block)}
-    kept = {id(tensor): tensor for tensor in _kept(block, x) if id(tensor) not in own}
-    return _sizes(kept.values())
-
-
-@measured_activations.misconception(
-    "You leave out the parameters as objects. A linear layer keeps a view of its weight, which is another object: "
-    "compare their storages."
-)
-def parameters_by_identity(block: nn.Module, x: Tensor) -> Bytes:
-    own = {id(tensor) for tensor in _owned(block)}
-    return _sizes(_once(tensor for tensor in _kept(block, x) if id(tensor) not in own))
-
-
-@measured_activations.misconception(
-    "You put all bytes under one dtype. Group them: masks and statistics have other dtypes."
-)
-def one_dtype(block: nn.Module, x: Tensor) -> Bytes:
-    return {str(x.dtype): sum(_by_the_course(block, x).values())}
-
-
-@measured_activations.misconception("You leave out tensors of the same size as a parameter. Compare memory, not sizes.")
-def parameters_by_shape(block: nn.Module, x: Tensor) -> Bytes:
-    shapes = {shape for parameter in block.parameters() for shape in (parameter.shape, parameter.t().shape)}
-    kept = _without(_kept(block, x), block.buffers())
-    return _sizes(tensor for tensor in _once(kept) if tensor.shape not in shapes)
-
-
-@measured_activations.misconception(
-    "You switch the block to `eval`, where dropout keeps nothing. Measure the block in the mode it is in."
-)
-def not_in_training(block: nn.Module, x: Tensor) -> Bytes:
-    return _sizes(_once(_without(_kept(block.eval(), x), _owned(block))))
-
-
-@measured_activations.variant
-def first_dtype_of_each_storage(block: nn.Module, x: Tensor) -> dict[str, int]:
-    found: dict[int, tuple[torch.UntypedStorage, str]] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        found.setdefault(storage._cdata, (storage, str(tensor.dtype)))
-        return tensor
+    def place(tensor: Tensor) -> int:
+        return tensor.untyped_storage().data_ptr()
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         block(x)
-    for own in [*block.parameters(), *block.buffers()]:
-        found.pop(own.untyped_storage()._cdata, None)
+    own = [*block.parameters(), *block.buffers()]
+    seen = set(map(place, own))
     sizes: dict[str, int] = {}
-    for storage, dtype in found.values():
-        sizes[dtype] = sizes.get(dtype, 0) + len(storage)
+    for tensor in kept:
+        if place(tensor) not in seen:
+            seen.add(place(tensor))
+            dtype = str(tensor.dtype)
+            sizes[dtype] = sizes.get(dtype, 0) + tensor.untyped_storage().nbytes()
     return sizes
+
+
+measured_activations.slips(
+    storages_seen,
+    {
+        "            seen.add(place(tensor))\n → ": "You count a tensor each time it is kept. Two operations that "
+        "keep the same tensor share its memory.",
+        ".untyped_storage().data_ptr() → .data_ptr()": "You compare the addresses of tensors. Two views of one "
+        "storage may have different ones: compare the addresses of their storages.",
+        "set(map(place, own)) → set()": "Your sum contains the block's own tensors, such as its weights. Leave them "
+        "out.",
+        "not in seen → not in seen and tensor.is_floating_point()": "You leave out tensors that are not "
+        "floating-point. Masks and indices are kept, too.",
+        "str(tensor.dtype) → tensor.dtype": "Your keys are dtypes of torch. They should be texts: str(tensor.dtype).",
+        ", *block.buffers() → ": "Your sum contains the module's buffers, such as BatchNorm's running means. They "
+        "belong to the module, as parameters do.",
+        ".nbytes() → .nbytes() // tensor.element_size()": "You count numbers, not bytes: a float32 takes four, a bool "
+        "one.",
+        ".untyped_storage().nbytes() → .nbytes": "You count only the part that a view shows. The whole storage behind "
+        "it stays alive: use tensor.untyped_storage().",
+        "*block.buffers()] → *block.buffers(), x]": "You leave out the input. It is kept like every other tensor, if "
+        "the backward pass needs it.",
+        "torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor) → "
+        "nn.modules.module.register_module_forward_hook(lambda module, _, result: None if [*module.children()] else "
+        "pack(result))": "You add up the outputs of the modules. Autograd keeps what the backward pass needs: often "
+        "the input, sometimes a mask, sometimes nothing.",
+        "tensor.untyped_storage().data_ptr() → id(tensor)": "You tell tensors apart by `id`. Two objects may share a "
+        "storage, and a view of a parameter is another object. Compare untyped_storage().data_ptr().",
+        "set(map(place, own)) → set() ;; not in seen → not in seen and id(tensor) not in map(id, own)": "You leave "
+        "out the parameters as objects. A linear layer keeps a view of its weight, which is another object: compare "
+        "their storages.",
+        "str(tensor.dtype) → str(x.dtype)": "You put all bytes under one dtype. Group them: masks and statistics have "
+        "other dtypes.",
+        "*block.parameters(),  →  ;; not in seen → not in seen and tensor.shape not in [shape for own in "
+        "block.parameters() for shape in (own.shape, own.t().shape)]": "You leave out tensors of the same size as a "
+        "parameter. Compare memory, not sizes.",
+        "        block(x) →         block.eval()(x)": "You switch the block to `eval`, where dropout keeps nothing. "
+        "Measure the block in the mode it is in.",
+    },
+)
 
 
 @measured_activations.variant

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.exercises.cases import Case, case
@@ -107,210 +104,70 @@ parameter_count.equivalent_mutant(
 )
 
 
-def _parts(config: Sizes) -> dict[str, int]:
-    """Count part by part, for answers that forget one part."""
-    d, d_ff, biases = config["d_model"], config["d_ff"], config["biases"]
-    kv, matrices = d // config["heads"] * config["kv_heads"], 3 if config["gated"] else 2
-    layer = {
-        "queries, output": 2 * d**2,
-        "keys, values": 2 * d * kv,
-        "feed-forward": matrices * d * d_ff,
-        "norms": 2 * (1 + biases) * d,
-        "biases": biases * (2 * d + 2 * kv + (matrices - 1) * d_ff + d),
-    }
-    return {part: config["layers"] * size for part, size in layer.items()} | {
-        "embedding": config["vocab_size"] * d,
-        "positions": config["positions"] * d,
-        "last norm": (1 + biases) * d,
-        "head": 0 if config["tied"] else config["vocab_size"] * d,
-    }
-
-
-def _without(config: Sizes, *parts: str) -> int:
-    return sum(size for part, size in _parts(config).items() if part not in parts)
-
-
-@parameter_count.misconception(
-    "You take 12·layers·d² plus embedding, positions and head. That rule of thumb leaves out norms and biases, and "
-    "assumes d_ff = 4d without a gate, and keys as wide as queries."
-)
-def rule_of_thumb(config: Sizes) -> int:
-    ends = _parts(config)
-    layers = 12 * config["layers"] * config["d_model"] ** 2
-    return int(layers + ends["embedding"] + ends["positions"] + ends["head"])
-
-
-@parameter_count.misconception("You inverted `tied`. A tied head uses the embedding's matrix again.")
-def tied_inverted(config: Sizes) -> int:
-    return _without(config | {"tied": not config["tied"]})
-
-
-@parameter_count.misconception(
-    "The norms are missing: each has a scale per feature, and a shift where there are biases."
-)
-def norms_forgotten(config: Sizes) -> int:
-    return _without(config, "norms", "last norm")
-
-
-@parameter_count.misconception("The last norm is missing, the one between the last layer and the head.")
-def last_norm_forgotten(config: Sizes) -> int:
-    return _without(config, "last norm")
-
-
-@parameter_count.misconception("The biases of the matrices are missing.")
-def biases_forgotten(config: Sizes) -> int:
-    return _without(config, "biases")
-
-
-@parameter_count.misconception("The learned positions are missing: one vector of d numbers for each position.")
-def positions_forgotten(config: Sizes) -> int:
-    return _without(config, "positions")
-
-
-@parameter_count.misconception("A tied head is the embedding once more, not a second matrix. You count it twice.")
-def tied_head_counted(config: Sizes) -> int:
-    return _count(config | {"tied": False})
-
-
-@parameter_count.misconception(
-    "The separate head is missing. If it is not tied, it has its own matrix, as large as the embedding."
-)
-def head_forgotten(config: Sizes) -> int:
-    return _without(config, "head")
-
-
-@parameter_count.misconception(
-    "Your keys and values are as wide as the model. They have kv_heads heads, and heads that share are stored once."
-)
-def four_d_squared(config: Sizes) -> int:
-    return _count(config | {"kv_heads": config["heads"]})
-
-
-@parameter_count.misconception("You count two matrices in a gated feed-forward layer. It has three: gate, up and down.")
-def gate_forgotten(config: Sizes) -> int:
-    return _count(config | {"gated": False})
-
-
-@parameter_count.misconception("The bias of the gate is missing: with biases, every matrix has one.")
-def gate_without_bias(config: Sizes) -> int:
-    missing = config["layers"] * config["d_ff"] if config["gated"] and config["biases"] else 0
-    return _count(config) - int(missing)
-
-
-@parameter_count.misconception("Your norms always have a shift. Without `biases` a norm has only a scale: d numbers.")
-def shift_in_every_norm(config: Sizes) -> int:
-    more = 0 if config["biases"] else (2 * config["layers"] + 1) * config["d_model"]
-    return _count(config) + int(more)
-
-
-@parameter_count.misconception("Your norms have no shift. With `biases` a norm has a scale and a shift: 2·d numbers.")
-def no_shift(config: Sizes) -> int:
-    missing = (2 * config["layers"] + 1) * config["d_model"] if config["biases"] else 0
-    return _count(config) - int(missing)
-
-
-@parameter_count.misconception("Your head has a bias. The text says that embedding and head have none.")
-def head_with_a_bias(config: Sizes) -> int:
-    return _count(config) + int(config["biases"] * config["vocab_size"])
-
-
-@parameter_count.misconception("The biases of keys and values are missing: each has kv_heads · d / heads numbers.")
-def no_biases_of_keys(config: Sizes) -> int:
-    kv = config["d_model"] // config["heads"] * config["kv_heads"]
-    return _count(config) - int(config["biases"] * config["layers"] * 2 * kv)
-
-
-@parameter_count.misconception("Your separate head has a bias. Only the matrices of the layers have one.")
-def separate_head_with_a_bias(config: Sizes) -> int:
-    return _count(config) + int(config["biases"] and not config["tied"]) * int(config["vocab_size"])
-
-
-@parameter_count.misconception("The four biases of attention are missing: those of queries, keys, values and output.")
-def no_biases_of_attention(config: Sizes) -> int:
-    kv = config["d_model"] // config["heads"] * config["kv_heads"]
-    return _count(config) - int(config["biases"] * config["layers"] * 2 * (config["d_model"] + kv))
-
-
-@parameter_count.misconception(
-    "Your queries are as narrow as keys and values. They have `heads` heads: d_model numbers."
-)
-def narrow_queries(config: Sizes) -> int:
-    kv = config["d_model"] // config["heads"] * config["kv_heads"]
-    rows = config["d_model"] + int(config["biases"])
-    return _count(config) - int(config["layers"] * rows * (config["d_model"] - kv))
-
-
-@parameter_count.misconception("You count one norm a layer. There are two, and a last one after all layers.")
-def one_norm_a_layer(config: Sizes) -> int:
-    return _count(config) - int(config["layers"] * (1 + config["biases"]) * config["d_model"])
-
-
-@parameter_count.misconception(
-    "That is 12·layers·d² and the embeddings: a rule of thumb without norms, biases, other widths, and a separate head."
-)
-def rule_of_thumb_tied(config: Sizes) -> int:
-    ends = _parts(config)
-    return int(12 * config["layers"] * config["d_model"] ** 2 + ends["embedding"] + ends["positions"])
-
-
-@parameter_count.misconception(
-    "Your biases of keys and values are as wide as the queries'. A bias has as many numbers as its matrix has outputs."
-)
-def wide_biases_of_keys(config: Sizes) -> int:
-    kv = config["d_model"] // config["heads"] * config["kv_heads"]
-    return _count(config) + int(config["biases"] * config["layers"] * 2 * (config["d_model"] - kv))
-
-
-@parameter_count.misconception(
-    "Your bias of down is d_ff wide. A bias has as many numbers as its matrix has outputs, and down has d."
-)
-def wide_bias_of_down(config: Sizes) -> int:
-    return _count(config) + int(config["biases"] * config["layers"] * (config["d_ff"] - config["d_model"]))
-
-
-@parameter_count.misconception("You count one layer plus embedding and head. The model has `layers` layers.")
-def one_layer(config: Sizes) -> int:
-    return _count(config | {"layers": 1})
-
-
-@parameter_count.misconception(
-    "That is 12·L·d², the rule for the matrices of GPT's blocks. Add embedding, norms and biases; and other models "
-    "have other blocks."
-)
-def twelve_l_d_squared(config: Sizes) -> int:
-    return 12 * int(config["layers"]) * int(config["d_model"]) ** 2
-
-
 @parameter_count.variant
-def sizes_of_all_shapes(config: dict[str, Any]) -> int:
-    d, kv, d_ff = config["d_model"], config["d_model"] * config["kv_heads"] // config["heads"], config["d_ff"]
-    shapes: list[tuple[int, ...]] = [(config["vocab_size"], d), (config["positions"], d)]
-    if not config["tied"]:
-        shapes.append((d, config["vocab_size"]))
-    for _ in range(config["layers"]):
-        shapes += [(d, d), (d, kv), (d, kv), (d, d), (d, d_ff), (d_ff, d), (d,), (d,)]
-        if config["gated"]:
-            shapes.append((d, d_ff))
-        if config["biases"]:
-            shapes += [(d,), (kv,), (kv,), (d,), (d_ff,), (d,), (d,), (d,)]
-            shapes += [(d_ff,)] * config["gated"]
-    shapes += [(d,)] * (2 if config["biases"] else 1)
-    return sum(math.prod(shape) for shape in shapes)
+def part_by_part(config: dict[str, Any]) -> int:
+    d, d_ff, layers = config["d_model"], config["d_ff"], config["layers"]
+    kv = d // config["heads"] * config["kv_heads"]
+    matrices = 3 if config["gated"] else 2
+    attention = d * d + d * kv + d * kv + d * d
+    feed_forward = matrices * d * d_ff
+    norm, biases = d, 0
+    if config["biases"]:
+        norm = 2 * d
+        biases = d + kv + kv + d + (matrices - 1) * d_ff + d
+    layer = attention + feed_forward + biases + 2 * norm
+    embedding = config["vocab_size"] * d
+    positions = config["positions"] * d
+    head = 0 if config["tied"] else embedding
+    return int(layers * layer + embedding + positions + norm + head)
 
 
-@parameter_count.variant
-def modules_without_memory(config: dict[str, Any]) -> int:
-    d, biases = config["d_model"], config["biases"]
-    kv = config["kv_heads"] * (d // config["heads"])
-    with torch.device("meta"):
-        layer = [nn.Linear(d, d, biases), nn.Linear(d, kv, biases), nn.Linear(d, kv, biases), nn.Linear(d, d, biases)]
-        layer += [nn.Linear(d, config["d_ff"], biases) for _ in range(1 + config["gated"])]
-        layer += [nn.Linear(config["d_ff"], d, biases)]
-        norms = [nn.LayerNorm(d, bias=biases) for _ in range(2)]
-        ends = [nn.Embedding(config["vocab_size"], d) for _ in range(1 if config["tied"] else 2)]
-        ends += [nn.Embedding(config["positions"], d)]
-    count = sum(p.numel() for module in (*layer, *norms) for p in module.parameters()) * config["layers"]
-    return int(count) + sum(p.numel() for module in (*ends, norms[0]) for p in module.parameters())
+parameter_count.slips(
+    part_by_part,
+    {
+        "layers * layer → 12 * layers * d**2 ;; + norm + head → + head": "You take 12·layers·d² plus embedding, "
+        "positions and head. That rule of thumb leaves out norms and biases, and assumes d_ff = 4d without a gate, "
+        "and keys as wide as queries.",
+        '0 if config["tied"] else embedding → embedding if config["tied"] else 0': "You inverted `tied`. A tied head "
+        "uses the embedding's matrix again.",
+        " + 2 * norm →  ;; + norm + head → + head": "The norms are missing: each has a scale per feature, and a shift "
+        "where there are biases.",
+        "+ norm + head → + head": "The last norm is missing, the one between the last layer and the head.",
+        " + biases → ": "The biases of the matrices are missing.",
+        " + positions → ": "The learned positions are missing: one vector of d numbers for each position.",
+        '0 if config["tied"] else embedding → embedding': "A tied head is the embedding once more, not a second "
+        "matrix. You count it twice.",
+        "norm + head → norm": "The separate head is missing. If it is not tied, it has its own matrix, as large as "
+        "the embedding.",
+        'd // config["heads"] * config["kv_heads"] → d': "Your keys and values are as wide as the model. They have "
+        "kv_heads heads, and heads that share are stored once.",
+        '3 if config["gated"] else 2 → 2': "You count two matrices in a gated feed-forward layer. It has three: gate, "
+        "up and down.",
+        "(matrices - 1) * d_ff → d_ff": "The bias of the gate is missing: with biases, every matrix has one.",
+        "biases = d, 0 → biases = 2 * d, 0": "Your norms always have a shift. Without `biases` a norm has only a "
+        "scale: d numbers.",
+        "norm = 2 * d → norm = d": "Your norms have no shift. With `biases` a norm has a scale and a shift: 2·d "
+        "numbers.",
+        'norm + head → norm + head + config["biases"] * config["vocab_size"]': "Your head has a bias. The text says "
+        "that embedding and head have none.",
+        "d + kv + kv + d → d + d": "The biases of keys and values are missing: each has kv_heads · d / heads numbers.",
+        'else embedding → else embedding + config["biases"] * config["vocab_size"]': "Your separate head has a bias. "
+        "Only the matrices of the layers have one.",
+        "d + kv + kv + d + → ": "The four biases of attention are missing: those of queries, keys, values and output.",
+        "attention = d * d → attention = d * kv ;; biases = d + → biases = kv +": "Your queries are as narrow as keys "
+        "and values. They have `heads` heads: d_model numbers.",
+        "2 * norm → norm": "You count one norm a layer. There are two, and a last one after all layers.",
+        "layers * layer → 12 * layers * d**2 ;;  + norm + head → ": "That is 12·layers·d² and the embeddings: a rule "
+        "of thumb without norms, biases, other widths, and a separate head.",
+        "d + kv + kv + d → d + d + d + d": "Your biases of keys and values are as wide as the queries'. A bias has as "
+        "many numbers as its matrix has outputs.",
+        "d_ff + d\n → d_ff + d_ff\n": "Your bias of down is d_ff wide. A bias has as many numbers as its matrix has "
+        "outputs, and down has d.",
+        "layers * layer → layer": "You count one layer plus embedding and head. The model has `layers` layers.",
+        "layers * layer + embedding + positions + norm + head → 12 * layers * d**2": "That is 12·L·d², the rule for "
+        "the matrices of GPT's blocks. Add embedding, norms and biases; and other models have other blocks.",
+    },
+)
 
 
 @parameter_count.variant

@@ -68,90 +68,42 @@ peak_and_moment = Exercise(
 )
 
 
-@peak_and_moment.misconception(
-    "You return the largest tensor. The peak is a sum over everything in use at the same time."
-)
-def largest_tensor(events: list[int]) -> Peak:
-    return max(events), events.index(max(events))
-
-
-@peak_and_moment.misconception(
-    "You add up all allocations. What was released before does not count: its memory is free again."
-)
-def all_allocations(events: list[int]) -> Peak:
-    return sum(size for size in events if size > 0), max(i for i, size in enumerate(events) if size > 0)
-
-
-@peak_and_moment.misconception("You return the memory in use at the end of the step. Look at all moments in between.")
-def end_of_the_step(events: list[int]) -> Peak:
-    return sum(events), len(events) - 1
-
-
-@peak_and_moment.misconception("Your moment is one too late: event number 0 is the first.")
-def counted_from_one(events: list[int]) -> Peak:
-    peak, moment = _peak(events)
-    return peak, moment + 1
-
-
-@peak_and_moment.misconception("The peak is right. If it is reached more than once, return the first moment.")
-def last_moment(events: list[int]) -> Peak:
-    in_use = [*accumulate(events)]
-    return max(in_use), len(in_use) - 1 - in_use[::-1].index(max(in_use))
-
-
-@peak_and_moment.misconception("The peak is right, but you give the moment of the largest tensor.")
-def moment_of_the_largest_tensor(events: list[int]) -> Peak:
-    return _peak(events)[0], events.index(max(events))
-
-
-@peak_and_moment.misconception(
-    "Your sum never falls below 0. It may: when memory from before the step is released, less is in use."
-)
-def never_below_zero(events: list[int]) -> Peak:
-    in_use, sums = 0, []
-    for size in events:
-        in_use = max(0, in_use + size)
-        sums.append(in_use)
-    return max(sums), sums.index(max(sums))
-
-
-@peak_and_moment.misconception("You add the releases as if they were allocations. A minus frees memory.")
-def no_sign(events: list[int]) -> Peak:
-    return sum(map(abs, events)), len(events) - 1
-
-
-@peak_and_moment.misconception("You return the moment first. Return the peak first, then the moment.")
-def swapped(events: list[int]) -> Peak:
-    peak, moment = _peak(events)
-    return moment, peak
-
-
-@peak_and_moment.misconception("You add up allocations and leave out the releases. A minus frees memory.")
-def without_releases(events: list[int]) -> Peak:
-    sums = [*accumulate(size for size in events if size > 0)]
-    return sums[-1], len(sums) - 1
-
-
 @peak_and_moment.variant
-def one_pass(events: list[int]) -> tuple[int, int]:
-    in_use = peak = moment = 0
-    for number, size in enumerate(events):
-        in_use += size
-        if in_use > peak:
-            peak, moment = in_use, number
-    return peak, moment
+def sums_and_their_index(events: list[int]) -> tuple[int, int]:
+    in_use = list(accumulate(events))
+    peak = max(in_use)
+    return peak, in_use.index(peak)
+
+
+peak_and_moment.slips(
+    sums_and_their_index,
+    {
+        "list(accumulate(events)) → events": "You return the largest tensor. The peak is a sum over everything in use "
+        "at the same time.",
+        "accumulate(events) → accumulate(max(size, 0) for size in events)": "You add up all allocations. What was "
+        "released before does not count: its memory is free again.",
+        "peak, in_use.index(peak) → in_use[-1], len(in_use) - 1": "You return the memory in use at the end of the "
+        "step. Look at all moments in between.",
+        "in_use.index(peak) → in_use.index(peak) + 1": "Your moment is one too late: event number 0 is the first.",
+        "in_use.index(peak) → len(in_use) - 1 - in_use[::-1].index(peak)": "The peak is right. If it is reached more "
+        "than once, return the first moment.",
+        "in_use.index(peak) → events.index(max(events))": "The peak is right, but you give the moment of the largest "
+        "tensor.",
+        "accumulate(events) → accumulate(events, lambda in_use, size: max(in_use + size, 0))": "Your sum never falls "
+        "below 0. It may: when memory from before the step is released, less is in use.",
+        "accumulate(events) → accumulate(map(abs, events))": "You add the releases as if they were allocations. A "
+        "minus frees memory.",
+        "peak, in_use.index(peak) → in_use.index(peak), peak": "You return the moment first. Return the peak first, "
+        "then the moment.",
+        "accumulate(events) → accumulate(size for size in events if size > 0)": "You add up allocations and leave out "
+        "the releases. A minus frees memory.",
+    },
+)
 
 
 @peak_and_moment.variant
 def running_sums_in_torch(events: list[int]) -> list[torch.Tensor]:
     return list(torch.tensor(events).cumsum(0).max(0))
-
-
-@peak_and_moment.variant
-def sums_of_all_beginnings(events: list[int]) -> tuple[int, int]:
-    sums = [sum(events[: end + 1]) for end in range(len(events))]
-    moment = max(range(len(sums)), key=sums.__getitem__)
-    return sums[moment], moment
 
 
 # step_peak -------------------------------------------------------------------------------------------------------
@@ -219,191 +171,56 @@ step_peak.equivalent_mutant(
 )
 
 
-def _wrong_step(
-    activations: int,
-    B: int,
-    S: int,
-    V: int,
-    block: int,
-    recompute: bool = False,
-    keep_logits: bool = False,
-    *,
-    copies: int = 3,
-    width: int = 4,
-) -> int:
-    logits = width * B * S * V
-    return activations + max(copies * logits, block * recompute) + logits * keep_logits
-
-
-@step_peak.misconception(
-    "You count one copy of the logits, the one that autograd keeps. In the backward pass of the loss there are more."
-)
-def kept_for_peak(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, B, S, V, block, *flags, **named, copies=1)
-
-
-@step_peak.misconception("You count two copies of the logits. There is a third in the backward pass of the loss.")
-def two_copies(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, B, S, V, block, *flags, **named, copies=2)
-
-
-@step_peak.misconception(
-    "You count four copies even if no variable holds the logits. The copy that autograd keeps is one of the three that "
-    "you measured."
-)
-def four_copies(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, B, S, V, block, *flags, **named, copies=4)
-
-
-@step_peak.misconception(
-    "You add the recomputed block to all copies of the logits. Those of the loss are gone by then: take the larger "
-    "moment. Only the copy that a variable holds stays."
-)
-def both_moments(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return activations + 4 * B * S * V * (3 + keep_logits) + block * recompute
-
-
-@step_peak.misconception(
-    "You count `block` although nothing is recomputed. The activations already include what the blocks keep."
-)
-def block_without_recomputation(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return _step(activations, B, S, V, block, True, keep_logits)
-
-
-@step_peak.misconception(
-    "You count the logits in a variable only at the loss. The variable still holds them when the blocks are recomputed."
-)
-def variable_until_the_loss(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return activations + max(4 * B * S * V * (3 + keep_logits), block * recompute)
-
-
-@step_peak.misconception("You ignore `keep_logits`. The variable holds one more copy.")
-def variable_ignored(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return _step(activations, B, S, V, block, recompute)
-
-
-@step_peak.misconception("You ignore `recompute`. A large recomputed block can be the peak.")
-def recomputation_ignored(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return _step(activations, B, S, V, block, False, keep_logits)
-
-
-@step_peak.misconception("You count numbers, not bytes. A logit takes 4 bytes in fp32.")
-def numbers_for_bytes(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, B, S, V, block, *flags, **named, width=1)
-
-
-@step_peak.misconception("Your logits take 2 bytes each. The loss works in fp32, with 4.")
-def logits_in_16_bits(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, B, S, V, block, *flags, **named, width=2)
-
-
-@step_peak.misconception("You count the logits of one text. Every text of the batch has its own.")
-def one_text(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
-    return _wrong_step(activations, 1, S, V, block, *flags, **named)
-
-
-@step_peak.misconception(
-    "You leave out the activations while a block is recomputed. The inputs of the blocks below it are still kept then."
-)
-def block_alone(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return max(activations + 3 * logits, block * recompute) + logits * keep_logits
-
-
-@step_peak.misconception("With `recompute` you leave out the copies of the logits. They exist earlier, at the loss.")
-def no_loss_with_recomputation(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return activations + (block if recompute else 3 * logits) + logits * keep_logits
-
-
-@step_peak.misconception("You leave out the activations at the loss. None of them has been released yet.")
-def activations_missing_at_the_loss(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return max(3 * logits, activations + block * recompute) + logits * keep_logits
-
-
-@step_peak.misconception(
-    "With `recompute` you leave out the activations at the loss, and the variable at the block. List everything in "
-    "memory at each moment."
-)
-def variable_for_activations(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    copies = (3 + keep_logits) * 4 * B * S * V
-    return max(copies, activations + block) if recompute else activations + copies
-
-
-@step_peak.misconception("You never add the activations. At each of the moments they are in memory as well.")
-def activations_as_a_moment(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return max(activations, (3 + keep_logits) * logits, block * recompute)
-
-
-@step_peak.misconception(
-    "With `recompute` you put the block in place of the activations. Both are needed, and the copies of the logits are "
-    "gone by then."
-)
-def block_for_activations(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    return (block if recompute else activations) + (3 + keep_logits) * 4 * B * S * V
-
-
-@step_peak.misconception(
-    "You count a copy of the logits beside the recomputed block, even if no variable holds it. It is gone by then."
-)
-def copy_beside_the_block(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return activations + max(3 * logits, (block + logits) * recompute) + logits * keep_logits
-
-
-@step_peak.misconception("You take the smaller of the two moments. The peak is the larger.")
-def smaller_moment(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    logits = 4 * B * S * V
-    return activations + (min(3 * logits, block) if recompute else 3 * logits) + logits * keep_logits
-
-
 @step_peak.variant
-def list_of_moments(
-    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
-) -> int:
-    copy = B * S * V * 4
-    always = activations + (copy if keep_logits else 0)
-    moments = {"loss": always + 3 * copy, "block": always + (block if recompute else 0)}
-    return max(moments.values())
-
-
-@step_peak.variant
-def by_cases(
+def loss_or_block(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
     logits = 4 * B * S * V
-    copies = 4 if keep_logits else 3
-    if recompute and block > 3 * logits:
-        return activations + block + (copies - 3) * logits
-    return activations + copies * logits
+    loss = 3 * logits
+    later = block if recompute else 0
+    variable = logits if keep_logits else 0
+    return activations + max(loss, later) + variable
+
+
+step_peak.slips(
+    loss_or_block,
+    {
+        "3 * logits → logits": "You count one copy of the logits, the one that autograd keeps. In the backward pass "
+        "of the loss there are more.",
+        "3 * logits → 2 * logits": "You count two copies of the logits. There is a third in the backward pass of the "
+        "loss.",
+        "3 * logits → 4 * logits": "You count four copies even if no variable holds the logits. The copy that "
+        "autograd keeps is one of the three that you measured.",
+        "max(loss, later) → loss + later": "You add the recomputed block to all copies of the logits. Those of the "
+        "loss are gone by then: take the larger moment. Only the copy that a variable holds stays.",
+        "block if recompute else 0 → block": "You count `block` although nothing is recomputed. The activations "
+        "already include what the blocks keep.",
+        "max(loss, later) + variable → max(loss + variable, later)": "You count the logits in a variable only at the "
+        "loss. The variable still holds them when the blocks are recomputed.",
+        " + variable → ": "You ignore `keep_logits`. The variable holds one more copy.",
+        "max(loss, later) → loss": "You ignore `recompute`. A large recomputed block can be the peak.",
+        "4 * B → B": "You count numbers, not bytes. A logit takes 4 bytes in fp32.",
+        "4 * B → 2 * B": "Your logits take 2 bytes each. The loss works in fp32, with 4.",
+        "4 * B → 4": "You count the logits of one text. Every text of the batch has its own.",
+        "activations + max(loss, later) → max(activations + loss, later)": "You leave out the activations while a "
+        "block is recomputed. The inputs of the blocks below it are still kept then.",
+        "max(loss, later) → (later if recompute else loss)": "With `recompute` you leave out the copies of the "
+        "logits. They exist earlier, at the loss.",
+        "activations + max(loss, later) → max(loss, activations + later)": "You leave out the activations at the "
+        "loss. None of them has been released yet.",
+        "activations + max(loss, later) + variable → max(loss + variable, activations + later) if recompute else "
+        "activations + loss + variable": "With `recompute` you leave out the activations at the loss, and the "
+        "variable at the block. List everything in memory at each moment.",
+        "activations + max(loss, later) + variable → max(activations, loss + variable, later)": "You never add the "
+        "activations. At each of the moments they are in memory as well.",
+        "activations + max(loss, later) → (later if recompute else activations) + loss": "With `recompute` you put "
+        "the block in place of the activations. Both are needed, and the copies of the logits are gone by then.",
+        "later = block if → later = block + logits if": "You count a copy of the logits beside the recomputed block, "
+        "even if no variable holds it. It is gone by then.",
+        "max(loss, later) → (min(loss, later) if recompute else loss)": "You take the smaller of the two moments. The "
+        "peak is the larger.",
+    },
+)
 
 
 @step_peak.variant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -79,167 +78,58 @@ state_bytes = Exercise(
 )
 
 
-@state_bytes.misconception("You forget the gradients: every parameter has one.")
-def gradients_forgotten(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, precision, optimizer) | {"gradients": 0}
-
-
-@state_bytes.misconception(
-    "AdamW keeps two moments, the mean of the gradient and the mean of its square. You count one."
-)
-def one_moment(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    fewer = {"adamw": 4, "adamw-8bit": 1}.get(optimizer, 0)
-    return states | {"optimizer": max(0, states["optimizer"] - fewer * parameters)}
-
-
-@state_bytes.misconception(
-    "The master weights are missing. The mixed precisions keep an fp32 copy, because small updates vanish in 16 bits."
-)
-def no_master_weights(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    return states | {"optimizer": states["optimizer"] - PRECISIONS[precision][2] * parameters}
-
-
-@state_bytes.misconception(
-    "You count master weights only with AdamW. They depend on the precision, not on the optimizer."
-)
-def master_weights_of_adamw(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    if optimizer.startswith("adamw"):
-        return states
-    return states | {"optimizer": states["optimizer"] - PRECISIONS[precision][2] * parameters}
-
-
-@state_bytes.misconception('Your gradients take 2 bytes in "mixed". There they are summed in fp32, with 4 bytes.')
-def gradients_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed-16" if precision == "mixed" else precision, optimizer)
-
-
-@state_bytes.misconception('Your gradients take 4 bytes in "mixed-16". There they have 16 bits: 2 bytes.')
-def gradients_in_32_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed" if precision == "mixed-16" else precision, optimizer)
-
-
-@state_bytes.misconception("The master weights belong to the optimizer here. You count them among the weights.")
-def master_among_the_weights(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    master = PRECISIONS[precision][2] * parameters
-    return states | {"weights": states["weights"] + master, "optimizer": states["optimizer"] - master}
-
-
-@state_bytes.misconception("Your moments take 2 bytes in the mixed precisions. The optimizer works in fp32 there too.")
-def moments_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    half = MOMENTS[optimizer] // 2 if PRECISIONS[precision][2] and optimizer != "adamw-8bit" else 0
-    return states | {"optimizer": states["optimizer"] - half * parameters}
-
-
-@state_bytes.misconception(
-    "Your 8-bit moments take 8 bytes together, as in fp32. 8 bits are one byte for each of the two."
-)
-def eight_bits_ignored(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "adamw" if optimizer == "adamw-8bit" else optimizer)
-
-
-@state_bytes.misconception("You count two numbers per parameter. Momentum keeps one, and plain SGD none.")
-def every_optimizer_is_adam(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    _states(parameters, precision, optimizer)
-    return _states(parameters, precision, optimizer if optimizer == "adamw-8bit" else "adamw")
-
-
-@state_bytes.misconception(
-    "You count optimizer state for plain SGD. It keeps nothing between steps; only momentum does."
-)
-def sgd_with_momentum(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "momentum" if optimizer == "sgd" else optimizer)
-
-
-@state_bytes.misconception("Inference has no gradients and no optimizer. You count both.")
-def inference_as_training(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, "mixed" if precision == "inference" else precision, optimizer)
-
-
-@state_bytes.misconception(
-    "You count one byte for both 8-bit moments. Each of them takes one: 2 bytes for each parameter."
-)
-def one_byte_for_both(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    fewer = parameters if optimizer == "adamw-8bit" and states["gradients"] else 0
-    return states | {"optimizer": states["optimizer"] - fewer}
-
-
-@state_bytes.misconception("You count master weights in fp32. There are none: the weights are in fp32 already.")
-def master_weights_in_fp32(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    return states | {"optimizer": states["optimizer"] + 4 * parameters} if precision == "fp32" else states
-
-
-@state_bytes.misconception("Inference has no optimizer: `optimizer` is 0, whichever optimizer is named.")
-def moments_of_inference(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    return states | {"optimizer": MOMENTS[optimizer] * parameters} if precision == "inference" else states
-
-
-@state_bytes.misconception("Your master weights take 2 bytes in mixed-16. They are in fp32 in both mixed precisions.")
-def master_weights_in_16_bits(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    fewer = 2 * parameters if precision == "mixed-16" else 0
-    return states | {"optimizer": states["optimizer"] - fewer}
-
-
-@state_bytes.misconception(
-    "All your parts are half as large as they should be. A number takes 4 bytes in fp32, 2 bytes in 16 bits."
-)
-def half_of_everything(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return {part: size // 2 for part, size in _states(parameters, precision, optimizer).items()}
-
-
-@state_bytes.misconception("You accept an unknown precision or optimizer. Raise a ValueError.")
-def anything_goes(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    known = optimizer if optimizer in MOMENTS else "adamw"
-    return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
-
-
-@state_bytes.misconception("In inference you never look at `optimizer`: an unknown word is a ValueError there, too.")
-def inference_takes_any_word(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    return _states(parameters, precision, "adamw" if precision == "inference" else optimizer)
-
-
-@state_bytes.misconception("Your mixed-16 has no master weights. It differs from mixed in the gradients only.")
-def no_master_weights_in_mixed_16(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    fewer = 4 * parameters if precision == "mixed-16" else 0
-    return states | {"optimizer": states["optimizer"] - fewer}
-
-
-@state_bytes.misconception("You take 8 bits for 8 bytes: each of the two moments has one byte.")
-def eight_bytes_for_each(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
-    states = _states(parameters, precision, optimizer)
-    more = 14 * parameters if optimizer == "adamw-8bit" and precision != "inference" else 0
-    return states | {"optimizer": states["optimizer"] + more}
-
-
 @state_bytes.variant
-def sums_of_numbers(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
-    if precision not in ("fp32", "mixed", "mixed-16", "inference"):
-        raise ValueError(precision)
-    if optimizer not in ("sgd", "momentum", "adamw", "adamw-8bit"):
-        raise ValueError(optimizer)
-    weights = 4 if precision == "fp32" else 2
-    gradients = optimizer_bytes = 0
-    if precision != "inference":
-        gradients = 2 if precision == "mixed-16" else 4
-        if precision.startswith("mixed"):
-            optimizer_bytes += 4
-        if optimizer == "momentum":
-            optimizer_bytes += 4
-        elif optimizer == "adamw":
-            optimizer_bytes += 4 + 4
-        elif optimizer == "adamw-8bit":
-            optimizer_bytes += 1 + 1
-    sizes = {"optimizer": optimizer_bytes, "gradients": gradients, "weights": weights}
+def from_two_tables(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
+    precisions = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inference": (2, 0, 0)}
+    moments = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
+    if precision not in precisions or optimizer not in moments:
+        raise ValueError(f"there is no {precision!r} with {optimizer!r}")
+    weights, gradients, master = precisions[precision]
+    kept = master + moments[optimizer] if gradients else 0
+    sizes = {"optimizer": kept, "gradients": gradients, "weights": weights}
     return {part: size * parameters for part, size in sizes.items()}
+
+
+state_bytes.slips(
+    from_two_tables,
+    {
+        '"gradients": gradients → "gradients": 0': "You forget the gradients: every parameter has one.",
+        '"adamw": 8, "adamw-8bit": 2 → "adamw": 4, "adamw-8bit": 1': "AdamW keeps two moments, the mean of the "
+        "gradient and the mean of its square. You count one.",
+        "master + moments[optimizer] → moments[optimizer]": "The master weights are missing. The mixed precisions "
+        "keep an fp32 copy, because small updates vanish in 16 bits.",
+        'master + moments → master * optimizer.startswith("adamw") + moments': "You count master weights only with "
+        "AdamW. They depend on the precision, not on the optimizer.",
+        "(2, 4, 4) → (2, 2, 4)": 'Your gradients take 2 bytes in "mixed". There they are summed in fp32, with 4 bytes.',
+        "(2, 2, 4) → (2, 4, 4)": 'Your gradients take 4 bytes in "mixed-16". There they have 16 bits: 2 bytes.',
+        '"weights": weights → "weights": weights + master ;; master + moments → moments': "The master weights belong "
+        "to the optimizer here. You count them among the weights.",
+        'moments[optimizer] if → moments[optimizer] // (2 if master and optimizer != "adamw-8bit" else 1) if': "Your "
+        "moments take 2 bytes in the mixed precisions. The optimizer works in fp32 there too.",
+        '"adamw-8bit": 2 → "adamw-8bit": 8': "Your 8-bit moments take 8 bytes together, as in fp32. 8 bits are one "
+        "byte for each of the two.",
+        '"sgd": 0, "momentum": 4 → "sgd": 8, "momentum": 8': "You count two numbers per parameter. Momentum keeps "
+        "one, and plain SGD none.",
+        '"sgd": 0 → "sgd": 4': "You count optimizer state for plain SGD. It keeps nothing between steps; only "
+        "momentum does.",
+        "(2, 0, 0) → (2, 4, 4)": "Inference has no gradients and no optimizer. You count both.",
+        '"adamw-8bit": 2 → "adamw-8bit": 1': "You count one byte for both 8-bit moments. Each of them takes one: 2 "
+        "bytes for each parameter.",
+        "(4, 4, 0) → (4, 4, 4)": "You count master weights in fp32. There are none: the weights are in fp32 already.",
+        " if gradients else 0 → ": "Inference has no optimizer: `optimizer` is 0, whichever optimizer is named.",
+        "(2, 2, 4) → (2, 2, 2)": "Your master weights take 2 bytes in mixed-16. They are in fp32 in both mixed "
+        "precisions.",
+        "size * parameters → size * parameters // 2": "All your parts are half as large as they should be. A number "
+        "takes 4 bytes in fp32, 2 bytes in 16 bits.",
+        'raise ValueError(f"there is no {precision!r} with {optimizer!r}") → pass ;; precisions[precision] → '
+        "precisions.get(precision, (4, 4, 0)) ;; moments[optimizer] if → moments.get(optimizer, 8) if": "You accept "
+        "an unknown precision or optimizer. Raise a ValueError.",
+        'optimizer not in moments: → optimizer not in moments and precision != "inference":': "In inference you never "
+        "look at `optimizer`: an unknown word is a ValueError there, too.",
+        "(2, 2, 4) → (2, 2, 0)": "Your mixed-16 has no master weights. It differs from mixed in the gradients only.",
+        '"adamw-8bit": 2 → "adamw-8bit": 16': "You take 8 bits for 8 bytes: each of the two moments has one byte.",
+    },
+)
 
 
 @state_bytes.variant
@@ -324,94 +214,34 @@ largest_model = Exercise(
 )
 
 
-def _fitting(gigabytes: int, devices: int, per_parameter: float, giga: int = 10**9) -> int:
-    return int(gigabytes * devices * giga / per_parameter)
-
-
-@largest_model.misconception("You read a GiB as a GB. A GB is 10⁹ bytes, a GiB is 2³⁰: 7.4 % more.")
-def gib_for_gb(gigabytes: int, devices: int, precision: str) -> int:
-    return gigabytes * devices * 2**30 // sum(_states(1, precision).values())
-
-
-@largest_model.misconception("You forget the gradients: 4 bytes per parameter, or 2 in mixed-16.")
-def without_gradients(gigabytes: int, devices: int, precision: str) -> int:
-    return _fitting(gigabytes, devices, sum(gradients_forgotten(1, precision).values()))
-
-
-@largest_model.misconception("You forget the master weights: mixed precision keeps a copy in fp32, 4 more bytes.")
-def without_master_weights(gigabytes: int, devices: int, precision: str) -> int:
-    return _fitting(gigabytes, devices, sum(_states(1, precision).values()) - PRECISIONS[precision][2])
-
-
-@largest_model.misconception("You count the weights alone. Training keeps gradients and Adam's moments as well.")
-def weights_alone(gigabytes: int, devices: int, precision: str) -> int:
-    return _fitting(gigabytes, devices, _states(1, precision)["weights"])
-
-
-@largest_model.misconception("You use the memory of one device. The states are divided among all devices.")
-def one_device(gigabytes: int, devices: int, precision: str) -> int:
-    return _largest(gigabytes, 1, precision)
-
-
-@largest_model.misconception(
-    "You count 16 bytes for every precision. Mixed takes 18, so *fewer* parameters fit, and inference takes 2."
-)
-def always_16(gigabytes: int, devices: int, precision: str) -> int:
-    return _fitting(gigabytes, devices, 16)
-
-
-@largest_model.misconception("You count 16 bytes in mixed precision. Here it takes 18: gradients are in fp32.")
-def mixed_with_16(gigabytes: int, devices: int, precision: str) -> int:
-    return _fitting(gigabytes, devices, 16) if precision == "mixed" else _largest(gigabytes, devices, precision)
-
-
-@largest_model.misconception("You return billions. Return the number of parameters.")
-def in_billions(gigabytes: int, devices: int, precision: str) -> int:
-    return gigabytes * devices // sum(_states(1, precision).values())
-
-
-@largest_model.misconception(
-    "You do not round down: on 8 cards of 80 GB, in mixed precision, 35555555555 parameters fit, and no part of "
-    "another one."
-)
-def a_fraction(gigabytes: int, devices: int, precision: str) -> float:
-    return gigabytes * devices * 10**9 / sum(_states(1, precision).values())
-
-
-@largest_model.misconception(
-    "You round down for each device. Together the devices may hold one more parameter: divide the total memory."
-)
-def each_device_first(gigabytes: int, devices: int, precision: str) -> int:
-    return devices * _largest(gigabytes, 1, precision)
-
-
-@largest_model.misconception("You round to the nearest integer. Round down: a parameter fits only as a whole.")
-def rounded(gigabytes: int, devices: int, precision: str) -> int:
-    return round(gigabytes * devices * 10**9 / sum(_states(1, precision).values()))
-
-
 @largest_model.variant
-def rounded_down(gigabytes: int, devices: int, precision: str) -> int:
-    per_parameter = {"fp32": 16, "mixed": 18, "mixed-16": 16, "inference": 2}[precision]
-    return int(gigabytes * 1e9 * devices / per_parameter)
+def all_states_of_a_parameter(gigabytes: int, devices: int, precision: str) -> int:
+    states = {"fp32": (4, 4, 0, 8), "mixed": (2, 4, 4, 8), "mixed-16": (2, 2, 4, 8), "inference": (2, 0, 0, 0)}
+    weights, gradients, master, moments = states[precision]
+    each = weights + gradients + master + moments
+    room = gigabytes * 10**9 * devices
+    return room // each
 
 
-@largest_model.variant
-def exactly(gigabytes: int, devices: int, precision: str) -> int:
-    room = sum(Fraction(gigabytes) * 1_000_000_000 for _ in range(devices))
-    numbers = {"fp32": [4] * 4, "mixed": [2, 4, 4, 4, 4], "mixed-16": [2, 2, 4, 4, 4], "inference": [2]}
-    return int(room // sum(numbers[precision]))
-
-
-@largest_model.variant
-def searched(gigabytes: int, devices: int, precision: str) -> int:
-    """Search by halving: the states of `fits` parameters fit, but those of `too_many` parameters do not."""
-    room, each = gigabytes * devices * 10**9, {"mixed": 18, "inference": 2}.get(precision, 16)
-    fits, too_many = 0, room
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if middle * each <= room:
-            fits = middle
-        else:
-            too_many = middle
-    return fits
+largest_model.slips(
+    all_states_of_a_parameter,
+    {
+        "10**9 → 2**30": "You read a GiB as a GB. A GB is 10⁹ bytes, a GiB is 2³⁰: 7.4 % more.",
+        " + gradients → ": "You forget the gradients: 4 bytes per parameter, or 2 in mixed-16.",
+        " + master → ": "You forget the master weights: mixed precision keeps a copy in fp32, 4 more bytes.",
+        " + gradients + master + moments → ": "You count the weights alone. Training keeps gradients and Adam's "
+        "moments as well.",
+        " * devices → ": "You use the memory of one device. The states are divided among all devices.",
+        "weights + gradients + master + moments → 16": "You count 16 bytes for every precision. Mixed takes 18, so "
+        "*fewer* parameters fit, and inference takes 2.",
+        "(2, 4, 4, 8) → (2, 2, 4, 8)": "You count 16 bytes in mixed precision. Here it takes 18: gradients are in "
+        "fp32.",
+        " * 10**9 → ": "You return billions. Return the number of parameters.",
+        "room // each → room / each": "You do not round down: on 8 cards of 80 GB, in mixed precision, 35555555555 "
+        "parameters fit, and no part of another one.",
+        " * devices →  ;; room // each → room // each * devices": "You round down for each device. Together the "
+        "devices may hold one more parameter: divide the total memory.",
+        "room // each → round(room / each)": "You round to the nearest integer. Round down: a parameter fits only as "
+        "a whole.",
+    },
+)
