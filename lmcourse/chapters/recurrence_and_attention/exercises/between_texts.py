@@ -94,131 +94,57 @@ attend_source = Exercise(
 )
 
 
-def _weights(s: Tensor, h: Tensor, real: Tensor, scale: float = 1.0) -> Tensor:
-    return (scale * s @ h.T).masked_fill(~real, -torch.inf).softmax(dim=-1)
+@attend_source.variant
+def scores_hidden(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    scores = (s @ h.T).masked_fill(~real, -torch.inf)
+    weights = scores.softmax(dim=-1)
+    found = weights @ h
+    return torch.cat([found, s], dim=-1)
 
 
-@attend_source.misconception("You divide the scores by √d. These are Luong's scores: plain dot products.")
-def scaled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([_weights(s, h, real, s.shape[1] ** -0.5) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "You swapped the halves: the blend of source states comes first, then the decoder's own state."
+attend_source.slips(
+    scores_hidden,
+    {
+        "(s @ h.T) → (s @ h.T / s.shape[1] ** 0.5)": "You divide the scores by √d. These are Luong's scores: plain dot "
+        "products.",
+        "found, s] → s, found]": "You swapped the halves: the blend of source states comes first, then the decoder's "
+        "own state.",
+        ".masked_fill(~real, -torch.inf) → ": "You read padding as if it were words. It must get no weight: set its "
+        "scores to −∞.",
+        ".masked_fill(~real, -torch.inf) →  ;; softmax(dim=-1) → softmax(dim=-1) * real": "You hide padding after the "
+        "softmax: the weights that are left do not sum to one.",
+        ".masked_fill(~real, -torch.inf) →  * real": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: "
+        "padding still gets weight. Set its scores to −∞.",
+        "scores = ( → h = h[: real.sum()]\n    scores = ( ;; .masked_fill(~real, -torch.inf) → ": "You keep the first "
+        "words, as many as are real. Padding may be anywhere: use `real` for each word.",
+        ".masked_fill(~real, -torch.inf) →  - 10_000.0 * ~real": "The scores of padding stay finite, and a real word "
+        "can have a lower one. Set them to −∞.",
+        "-torch.inf → -100.0": "You set the scores of padding to a fixed number, and a real word may have a lower "
+        "score. Make them −∞.",
+        "~real → real": "You hide the words and keep the padding: `real` is True where there is a word.",
+        "~real, -torch.inf → real, -1e9": "You lower the scores of the real words, not those of the padding: `real` is "
+        "True where there is a word.",
+        "weights @ h → h[scores.argmax(dim=-1)]": "You take only the best match. Average the real words, weighted by "
+        "softmax(scores).",
+        "scores = ( → h = h * real[:, None]\n    scores = ( ;; .masked_fill(~real, -torch.inf) → ": "You set the "
+        "padding's states to 0. Their scores are then 0, and e⁰ is 1: they get weight.",
+        "s @ h.T → F.normalize(s, dim=-1) @ F.normalize(h, dim=-1).T": "You divide the vectors by their lengths. The "
+        "scores here are plain dot products.",
+        "weights @ h → h[real].mean(dim=0).expand(len(s), -1)": "You give all real words the same weight. Weight them "
+        "by the softmax of their scores.",
+        "-torch.inf → -1e9 ;; softmax(dim=-1) → softmax(dim=0)": "Your softmax runs over the decoder's steps. It "
+        "should run over the words, for each step separately.",
+        "softmax(dim=-1) → softmax(dim=0)": "Your weights sum to one over the decoder's steps. Each step distributes "
+        "its *own* attention over the words.",
+        "(s @ h.T).masked_fill(~real, -torch.inf) → s @ s.T ;; weights @ h → weights @ s": "You average the decoder's "
+        "states. Average the states of the source, h.",
+        "torch.cat([found, s], dim=-1) → found + s": "You add the two vectors. Concatenate them: 2d numbers.",
+        "torch.cat([found, s], dim=-1) → found": "You drop the decoder's own state. Concatenate it with the blend: 2d "
+        "numbers in all.",
+        "scores.softmax(dim=-1) → scores.exp() / scores.exp().sum(dim=-1, keepdim=True)": "Your exponentials overflow "
+        "or underflow before you divide: subtract each row's largest score first.",
+    },
 )
-def halves_swapped(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([s, _weights(s, h, real) @ h], dim=-1)
-
-
-@attend_source.misconception("You read padding as if it were words. It must get no weight: set its scores to −∞.")
-def padding_seen(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception("You hide padding after the softmax: the weights that are left do not sum to one.")
-def masked_afterwards(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([((s @ h.T).softmax(dim=-1) * real) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "You make the scores of padding 0 or nearly 0, and e⁰ is 1: padding still gets weight. Set its scores to −∞."
-)
-def scores_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T * real).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "You keep the first words, as many as are real. Padding may be anywhere: use `real` for each word."
-)
-def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    words = h[: int(real.sum())]
-    return torch.cat([_weights(s, words, torch.ones(len(words), dtype=torch.bool)) @ words, s], dim=-1)
-
-
-@attend_source.misconception("The scores of padding stay finite, and a real word can have a lower one. Set them to −∞.")
-def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "You set the scores of padding to a fixed number, and a real word may have a lower score. Make them −∞."
-)
-def set_to_a_number(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T).masked_fill(~real, -100.0).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception("You hide the words and keep the padding: `real` is True where there is a word.")
-def words_hidden(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([_weights(s, h, ~real) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "You lower the scores of the real words, not those of the padding: `real` is True where there is a word."
-)
-def words_lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T).masked_fill(real, -1e9).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception("You take only the best match. Average the real words, weighted by softmax(scores).")
-def best_match_alone(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    best = (s @ h.T).masked_fill(~real, -torch.inf).argmax(dim=-1)
-    return torch.cat([h[best], s], dim=-1)
-
-
-@attend_source.misconception(
-    "You set the padding's states to 0. Their scores are then 0, and e⁰ is 1: they get weight."
-)
-def states_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    words = h * real[:, None]
-    return torch.cat([(s @ words.T).softmax(dim=-1) @ words, s], dim=-1)
-
-
-@attend_source.misconception("You divide the vectors by their lengths. The scores here are plain dot products.")
-def by_cosine(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    scores = F.normalize(s, dim=-1) @ F.normalize(h, dim=-1).T
-    return torch.cat([scores.masked_fill(~real, -torch.inf).softmax(dim=-1) @ h, s], dim=-1)
-
-
-@attend_source.misconception("You give all real words the same weight. Weight them by the softmax of their scores.")
-def plain_mean(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([h[real].mean(dim=0).expand(len(s), -1), s], dim=-1)
-
-
-@attend_source.misconception(
-    "Your softmax runs over the decoder's steps. It should run over the words, for each step separately."
-)
-def down_the_steps(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T).masked_fill(~real, -1e9).softmax(dim=0) @ h, s], dim=-1)
-
-
-@attend_source.misconception(
-    "Your weights sum to one over the decoder's steps. Each step distributes its *own* attention over the words."
-)
-def over_the_decoder(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([(s @ h.T).masked_fill(~real, -torch.inf).softmax(dim=0) @ h, s], dim=-1)
-
-
-@attend_source.misconception("You average the decoder's states. Average the states of the source, h.")
-def decoder_blended(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return torch.cat([_weights(s, s, torch.ones(len(s), dtype=torch.bool)) @ s, s], dim=-1)
-
-
-@attend_source.misconception("You add the two vectors. Concatenate them: 2d numbers.")
-def added(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return _weights(s, h, real) @ h + s
-
-
-@attend_source.misconception("You drop the decoder's own state. Concatenate it with the blend: 2d numbers in all.")
-def found_only(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return _weights(s, h, real) @ h
-
-
-@attend_source.misconception(
-    "Your exponentials overflow or underflow before you divide: subtract each row's largest score first."
-)
-def softmax_by_the_book(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    raised = (s @ h.T).masked_fill(~real, -torch.inf).exp()
-    return torch.cat([raised / raised.sum(dim=-1, keepdim=True) @ h, s], dim=-1)
 
 
 @attend_source.variant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -103,141 +102,57 @@ temperature_for.equivalent_mutant(
 )
 
 
-def _by_halving(weight: Callable[[float], float], share: float) -> float:
-    """Return the temperature at which a weight that decreases with the temperature equals `share`."""
-    low, high = math.log(1e-9), math.log(1e9)  # the ends that the last hint proposes
+@temperature_for.variant
+def by_bisection(scores: Tensor, share: float) -> float:
+    scores = scores.double()
+    ties = int((scores == scores.max()).sum())
+    if not 1 / len(scores) < share < 1 / ties:
+        raise ValueError("no temperature gives this weight")
+    cold, hot = 1e-9, 1e9
     for _ in range(90):
-        middle = (low + high) / 2
-        low, high = (middle, high) if weight(math.exp(middle)) > share else (low, middle)
-    return math.exp(low)
+        middle = math.sqrt(cold * hot)
+        weights = ((scores - scores.max()) / middle).softmax(dim=0)
+        if weights.max() > share:
+            cold = middle
+        else:
+            hot = middle
+    return cold
 
 
-def _refuse(scores: Tensor, share: float) -> None:
-    if not 1 / len(scores) < share < 1 / int((scores == scores.max()).sum()):
-        raise ValueError("no temperature gives this weight")
-
-
-def _weights(scores: Tensor, temperature: float) -> Tensor:
-    return ((scores.double() - scores.double().max()) / temperature).softmax(dim=0)
-
-
-@temperature_for.misconception("You return 1/T, by which scores are multiplied. A temperature divides them.")
-def inverse(scores: Tensor, share: float) -> float:
-    return 1 / _newton(scores, share)
-
-
-@temperature_for.misconception("You give `share` to all equal matches together. Each of them has the weight `share`.")
-def together(scores: Tensor, share: float) -> float:
-    best = scores == scores.max()
-    if not 1 / len(scores) < share < 1:
-        raise ValueError("no temperature gives this weight")
-    return _by_halving(lambda t: float(_weights(scores, t)[best].sum()), share)
-
-
-@temperature_for.misconception("You take the first score for the best. Scores come in any order.")
-def first_is_best(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-    return _by_halving(lambda t: float(_weights(scores, t)[0]), share)
-
-
-@temperature_for.misconception("You look at the best two only. All other scores have weights, too.")
-def two_best(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-    best, second = sorted(set(scores.tolist()), reverse=True)[:2]
-    return (best - second) / math.log(share / (1 - share)) if share != 0.5 else math.inf
-
-
-@temperature_for.misconception(
-    "The best match itself is missing from the sum: all weights, including its own, sum to one."
+temperature_for.slips(
+    by_bisection,
+    {
+        "return cold → return 1 / cold": "You return 1/T, by which scores are multiplied. A temperature divides them.",
+        "1 / ties → 1 ;; weights.max() → weights[scores == scores.max()].sum()": "You give `share` to all equal "
+        "matches together. Each of them has the weight `share`.",
+        "weights.max() → weights[0]": "You take the first score for the best. Scores come in any order.",
+        "return cold → return float(scores.unique()[-2:].diff()) / math.log(share / (1 - share))": "You look at the "
+        "best two only. All other scores have weights, too.",
+        "weights.max() → weights.max() / (1 - weights.max())": "The best match itself is missing from the sum: all "
+        "weights, including its own, sum to one.",
+        "weights.max() → 1 - weights.min()": "Where it can, your temperature gives the *worst* match the weight 1 − "
+        "share. The best match should have the weight `share`.",
+        "return cold → return round(cold, 2)": "You round to two decimals. Scores may be thousandths: give five "
+        "digits.",
+        "1e9 → 100": "You search up to 100. Scores of hundreds or thousands need hotter temperatures.",
+        "1e9 → 10": "You search up to 10. Scores of hundreds or thousands need hotter temperatures.",
+        "1e-9 → 0.01": "You search only from 0.01. Scores of thousandths need colder temperatures.",
+        "1e-9 → 0.001": "You search only from 0.001. Scores of thousandths or millionths need colder temperatures.",
+        "((scores - scores.max()) / middle).softmax(dim=0) → (scores / middle).exp() "
+        "/ (scores / middle).exp().sum()": "The exponential of a large score is infinite, and ∞/∞ is NaN: every "
+        "comparison with it is False. Subtract the largest score first.",
+        "weights = ((scores - scores.max()) / middle).softmax(dim=0) → raised = [math.exp(score / middle) for score in "
+        "scores.tolist()] ;; weights.max() → max(raised) / sum(raised)": "e^(score/T) overflows where score/T is above "
+        "709. Subtract the largest score first.",
+        'if not → if ties > 1:\n        raise ValueError("no temperature separates two equal '
+        'best scores")\n    if not': "You reject every weight if there are equal matches. Two of them can have up to ½ "
+        "each.",
+        "1 / ties → 1": "You reject weights up to 1/n. Reject weights that are too large as well: two equal matches "
+        "have at most ½ each.",
+        "not 1 / len(scores) < share < 1 / ties → share >= 1 / ties": "You reject weights that are too large. Reject "
+        "1/n or less as well: for 1/n, T would be infinite, and for less there is none.",
+    },
 )
-def without_itself(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-    gaps = (scores.max() - scores).double()
-    return _by_halving(lambda t: 1 / max(float((-gaps / t).exp().sum()) - 1, 1e-300), share)
-
-
-@temperature_for.misconception(
-    "Where it can, your temperature gives the *worst* match the weight 1 − share. The best match should have the "
-    "weight `share`."
-)
-def of_the_worst(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-    return _by_halving(lambda t: 1 - float(_weights(scores, t).min()), share)
-
-
-@temperature_for.misconception("You round to two decimals. Scores may be thousandths: give five digits.")
-def two_digits(scores: Tensor, share: float) -> float:
-    return round(_newton(scores, share), 2)
-
-
-@temperature_for.misconception("You search up to 100. Scores of hundreds or thousands need hotter temperatures.")
-def ends_at_a_hundred(scores: Tensor, share: float) -> float:
-    return min(_newton(scores, share), 100.0)
-
-
-@temperature_for.misconception("You search up to 10. Scores of hundreds or thousands need hotter temperatures.")
-def ends_at_ten(scores: Tensor, share: float) -> float:
-    return min(_newton(scores, share), 10.0)
-
-
-@temperature_for.misconception("You search only from 0.01. Scores of thousandths need colder temperatures.")
-def begins_at_a_hundredth(scores: Tensor, share: float) -> float:
-    return max(_newton(scores, share), 0.01)
-
-
-@temperature_for.misconception(
-    "You search only from 0.001. Scores of thousandths or millionths need colder temperatures."
-)
-def begins_at_a_thousandth(scores: Tensor, share: float) -> float:
-    return max(_newton(scores, share), 0.001)
-
-
-@temperature_for.misconception(
-    "The exponential of a large score is infinite, and ∞/∞ is NaN: every comparison with it is False. Subtract the "
-    "largest score first."
-)
-def not_a_number(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-
-    def weight(temperature: float) -> float:
-        raised = (scores.double() / temperature).exp()
-        return float(raised.max() / raised.sum())
-
-    return _by_halving(weight, share)
-
-
-@temperature_for.misconception("e^(score/T) overflows where score/T is above 709. Subtract the largest score first.")
-def overflows(scores: Tensor, share: float) -> float:
-    _refuse(scores, share)
-    return _by_halving(
-        lambda t: math.exp(float(scores.max()) / t) / sum(math.exp(s / t) for s in scores.tolist()), share
-    )
-
-
-@temperature_for.misconception("You reject every weight if there are equal matches. Two of them can have up to ½ each.")
-def refuses_equal_matches(scores: Tensor, share: float) -> float:
-    if int((scores == scores.max()).sum()) > 1:
-        raise ValueError("no temperature separates two equal best scores")
-    return _newton(scores, share)
-
-
-@temperature_for.misconception(
-    "You reject weights up to 1/n. Reject weights that are too large as well: two equal matches have at most ½ each."
-)
-def no_upper_end(scores: Tensor, share: float) -> float:
-    if not 1 / len(scores) < share < 1:
-        raise ValueError("no temperature gives this weight")
-    return _by_halving(lambda t: float(_weights(scores, t).max()), share)
-
-
-@temperature_for.misconception(
-    "You reject weights that are too large. Reject 1/n or less as well: for 1/n, T would be infinite, and for less "
-    "there is none."
-)
-def no_lower_end(scores: Tensor, share: float) -> float:
-    if share >= 1 / int((scores == scores.max()).sum()):
-        raise ValueError("no temperature gives this weight")
-    return _by_halving(lambda t: float(_weights(scores, t).max()), share)
 
 
 @temperature_for.variant
@@ -255,22 +170,6 @@ def halving_the_cold(scores: Tensor, share: float) -> float:
         else:
             high = cold
     return 2 / (low + high)
-
-
-@temperature_for.variant
-def with_softmax(scores: Tensor, share: float) -> float:
-    scores = scores.double()
-    n, ties = len(scores), (scores == scores.max()).sum().item()
-    if share * n <= 1 or share * ties >= 1:
-        raise ValueError(share)
-    cold, hot = 1e-12, 1e12
-    for _ in range(300):
-        t = math.sqrt(cold * hot)
-        if torch.softmax((scores - scores.max()) / t, dim=0).max() > share:
-            cold = t
-        else:
-            hot = t
-    return cold
 
 
 @temperature_for.variant

@@ -88,117 +88,46 @@ gradient_at_lag = Exercise(
 )
 
 
-def _lags(W_h: Tensor, slopes: Tensor, v: Tensor) -> Tensor:
-    """The norms for these slopes, beginning with the last step."""
-    g, norms = v, [v.norm()]
-    for slope in slopes:
-        g = W_h.T @ (slope * g)
-        norms.append(g.norm())
+@gradient_at_lag.variant
+def state_by_state(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    gradient, norms = v, []
+    for h in hidden.flip(0):
+        norms.append(gradient.norm())
+        slope = 1 - h**2
+        gradient = W_h.T @ (slope * gradient)
     return torch.stack(norms)
 
 
-def _slopes(hidden: Tensor) -> Tensor:
-    """1 − h² of every state except the first, beginning with the last."""
-    return (1 - hidden**2).flip(0)[:-1]
-
-
-@gradient_at_lag.misconception("You divide by ‖v‖. The length itself is asked for, not the share that is left.")
-def divided_by_v(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    shares: Tensor = _lags(W_h, _slopes(hidden), v) / v.norm()
-    return shares
-
-
-@gradient_at_lag.misconception("Going back, use the transpose: W_h.T @ g.")
-def not_transposed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h.T, _slopes(hidden), v)
-
-
-@gradient_at_lag.misconception("The slope of the tanh is missing: every step back multiplies by 1 − h².")
-def slope_missing(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, torch.ones_like(_slopes(hidden)), v)
-
-
-@gradient_at_lag.misconception(
-    "You use the slope at the state you go back to. Use the slope at the state you come from."
+gradient_at_lag.slips(
+    state_by_state,
+    {
+        "gradient.norm() → gradient.norm() / v.norm()": "You divide by ‖v‖. The length itself is asked for, not the "
+        "share that is left.",
+        "W_h.T → W_h": "Going back, use the transpose: W_h.T @ g.",
+        "slope * gradient → gradient": "The slope of the tanh is missing: every step back multiplies by 1 − h².",
+        "hidden.flip(0) → hidden.roll(1, dims=0).flip(0)": "You use the slope at the state you go back to. Use the "
+        "slope at the state you come from.",
+        "W_h.T @ (slope * gradient) → slope * (W_h.T @ gradient)": "You go through W_h first and through the tanh "
+        "after it. Going back, the tanh comes first: it acted last.",
+        "W_h.T @ (slope * gradient) → torch.linalg.eigvals(W_h).abs().max() * gradient": "You use powers of the "
+        "spectral radius. They ignore the tanh, and show only the growth over many steps.",
+        "hidden.flip(0) → hidden": "You go through the states from the first to the last. The gradient arrives at the "
+        "last one: go back from there.",
+        "gradient.norm() → gradient.abs().sum()": "You add up the sizes of the entries. A length is the root of the "
+        "sum of their squares.",
+        "h**2 → (h**2).sum()": "You take one slope for a whole state. Each of its numbers has its own slope, 1 − h².",
+        "h**2 → h.tanh() ** 2": "You apply tanh again. `hidden` holds its results, so its slope there is 1 − h².",
+        "stack(norms) → stack(norms[::-1])": "Your entries come in the order of time. Entry 0 is lag 0: the last state "
+        "itself.",
+        "        norms.append(gradient.norm())\n →  ;; (slope * gradient) → (slope * gradient)\n        "
+        "norms.append(gradient.norm())": "Lag 0 is missing: the first entry is ‖v‖, before any step back.",
+        "h**2 → h": "The slope of tanh is 1 − h², not 1 − h.",
+        "W_h.T @ (slope * gradient) → torch.linalg.matrix_norm(slope[:, None] * W_h, ord=2) * gradient": "A product of "
+        "norms is only a bound. Propagate the vector, and take its norm at each lag.",
+        "gradient.norm() → gradient.norm() ** 2": "You return squared lengths. The norm is the root of the sum of "
+        "squares.",
+    },
 )
-def slope_of_another_step(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, (1 - hidden**2).flip(0)[1:], v)
-
-
-@gradient_at_lag.misconception(
-    "You go through W_h first and through the tanh after it. Going back, the tanh comes first: it acted last."
-)
-def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    g, norms = v, [v.norm()]
-    for slope in _slopes(hidden):
-        g = slope * (W_h.T @ g)
-        norms.append(g.norm())
-    return torch.stack(norms)
-
-
-@gradient_at_lag.misconception(
-    "You use powers of the spectral radius. They ignore the tanh, and show only the growth over many steps."
-)
-def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    radius = torch.linalg.eigvals(W_h).abs().max()
-    powers: Tensor = radius ** torch.arange(len(hidden))
-    return powers.mul(v.norm())
-
-
-@gradient_at_lag.misconception(
-    "You go through the states from the first to the last. The gradient arrives at the last one: go back from there."
-)
-def forwards(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, (1 - hidden**2)[:-1], v)
-
-
-@gradient_at_lag.misconception("You add up the sizes of the entries. A length is the root of the sum of their squares.")
-def sums_of_sizes(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    g, sums = v, [v.abs().sum()]
-    for slope in _slopes(hidden):
-        g = W_h.T @ (slope * g)
-        sums.append(g.abs().sum())
-    return torch.stack(sums)
-
-
-@gradient_at_lag.misconception("You take one slope for a whole state. Each of its numbers has its own slope, 1 − h².")
-def one_slope(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, (1 - hidden.square().sum(dim=1, keepdim=True)).flip(0)[:-1].expand(-1, len(v)), v)
-
-
-@gradient_at_lag.misconception("You apply tanh again. `hidden` holds its results, so its slope there is 1 − h².")
-def tanh_again(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, _slopes(hidden.tanh()), v)
-
-
-@gradient_at_lag.misconception("Your entries come in the order of time. Entry 0 is lag 0: the last state itself.")
-def order_reversed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, _slopes(hidden), v).flip(0)
-
-
-@gradient_at_lag.misconception("Lag 0 is missing: the first entry is ‖v‖, before any step back.")
-def one_step_ahead(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, (1 - hidden**2).flip(0), v)[1:]
-
-
-@gradient_at_lag.misconception("The slope of tanh is 1 − h², not 1 − h.")
-def slope_not_squared(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, (1 - hidden).flip(0)[:-1], v)
-
-
-@gradient_at_lag.misconception(
-    "A product of norms is only a bound. Propagate the vector, and take its norm at each lag."
-)
-def norms_multiplied(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    norms = [v.norm()]
-    for slope in _slopes(hidden):
-        norms.append(norms[-1] * torch.linalg.matrix_norm(slope[:, None] * W_h, ord=2))
-    return torch.stack(norms)
-
-
-@gradient_at_lag.misconception("You return squared lengths. The norm is the root of the sum of squares.")
-def squared_norms(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, _slopes(hidden), v).square()
 
 
 gradient_at_lag.equivalent_mutant(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import compress
 from random import Random
-
-import numpy as np
 
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
@@ -93,158 +90,45 @@ after_the_first_error = Exercise(
 )
 
 
-def _first(free: list[int], gold: list[int]) -> int:
-    """The place of the first error, or the length if there is none."""
-    return next((place for place, pair in enumerate(zip(free, gold, strict=True)) if pair[0] != pair[1]), len(gold))
-
-
-def _shares(runs: list[list[int]], gold: list[int], places: range) -> list[float]:
-    return [sum(said[place] == gold[place] for place in places) / len(places) for said in runs]
-
-
-@after_the_first_error.misconception(
-    "You count the error itself. Both runs fail there: count only the places after it."
-)
-def error_included(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, gold)
-    return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) - 1 else None
-
-
-@after_the_first_error.misconception(
-    "You count all places. Before the first error both runs are right, which hides the effect."
-)
-def all_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    return _shares([forced, free], gold, range(len(gold))) if _first(free, gold) < len(gold) - 1 else None
-
-
-@after_the_first_error.misconception("You start one place too late. The place right after the first error counts.")
-def one_too_late(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    places = range(_first(free, gold) + 2, len(gold))
-    return _shares([forced, free], gold, places) if places else None
-
-
-@after_the_first_error.misconception("You count the places before the first error. Count those after it.")
-def before_the_error(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, gold)
-    right = 1.0 if first else 0.0
-    return [right, right] if first < len(gold) - 1 else None
-
-
-@after_the_first_error.misconception("You start after the *last* error. Start after the first.")
-def after_the_last(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    errors = [place for place, word in enumerate(gold) if free[place] != word]
-    if not errors or errors[-1] == len(gold) - 1:
-        return None
-    return _shares([forced, free], gold, range(errors[-1] + 1, len(gold)))
-
-
-@after_the_first_error.misconception(
-    "You start where the two runs part. That is later: they make the first error together."
-)
-def where_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, forced)
-    return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) else None
-
-
-@after_the_first_error.misconception(
-    "You count after the place where the two runs part. The first error is earlier: they make it together."
-)
-def after_the_runs_part(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, forced)
-    return _shares([forced, free], gold, range(first + 1, len(gold))) if first < len(gold) - 1 else None
-
-
-@after_the_first_error.misconception(
-    "You look up the error's place by its word in `gold`, and find an earlier place with the same word. Keep the "
-    "error's index."
-)
-def by_value(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, gold)
-    if first >= len(gold) - 1:
-        return None
-    return _shares([forced, free], gold, range(gold.index(gold[first]) + 1, len(gold)))
-
-
-@after_the_first_error.misconception("You compare the runs with each other. Compare each with the right text, gold.")
-def against_each_other(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    first = _first(free, gold)
-    return _shares([free, forced], forced, range(first + 1, len(gold))) if first < len(gold) - 1 else None
-
-
-@after_the_first_error.misconception("Without an error there is nothing to count: return None, not 1.0.")
-def one_if_perfect(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    return [1.0, 1.0] if free == gold else _place_by_place(forced, free, gold)
-
-
-@after_the_first_error.misconception("After an error at the last place nothing is left to count: return None, not 0/0.")
-def zero_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    return None if free == gold else _shares([forced, free], gold, range(_first(free, gold) + 1, len(gold)))
-
-
-@after_the_first_error.misconception("You swapped the two fractions: the forced run comes first.")
-def swapped(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    return _place_by_place(free, forced, gold) if free != gold else None
-
-
-@after_the_first_error.misconception("You return counts. Divide by the number of places after the error.")
-def counts(forced: list[int], free: list[int], gold: list[int]) -> list[int] | None:
-    first = _first(free, gold)
-    if first >= len(gold) - 1:
-        return None
-    return [sum(a == b for a, b in zip(run[first + 1 :], gold[first + 1 :], strict=True)) for run in (forced, free)]
-
-
-@after_the_first_error.misconception("You divide by the whole length. Divide by the number of places after the error.")
-def over_the_whole_length(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    right = counts(forced, free, gold)
-    return right and [count / len(gold) for count in right]
-
-
-@after_the_first_error.misconception("You return the fractions of errors. Return the fractions that are *right*.")
-def shares_of_errors(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    shares = _place_by_place(forced, free, gold)
-    return shares and [1 - share for share in shares]
-
-
 @after_the_first_error.variant
-def with_the_first_error_of_the_forced_run(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    # Both runs have their first error at the same place, because both read the same words until then.
-    while gold and forced[0] == gold[0]:
-        forced, free, gold = forced[1:], free[1:], gold[1:]
-    if len(gold) < 2:
+def place_by_place(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = 0
+    while first < len(gold) and free[first] == gold[first]:
+        first += 1
+    places = range(first + 1, len(gold))
+    if not places:
         return None
-    hits = [[a == b for a, b in zip(run, gold, strict=True)][1:] for run in (forced, free)]
-    return [sum(hit) / len(hit) for hit in hits]
+    return [sum(run[place] == gold[place] for place in places) / len(places) for run in (forced, free)]
 
 
-@after_the_first_error.variant
-def by_numpy(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    right = np.array([forced, free]) == np.array(gold)
-    wrong = np.flatnonzero(~right[1])
-    if wrong.size == 0 or wrong[0] + 1 == len(gold):
-        return None
-    share: list[float] = right[:, wrong[0] + 1 :].mean(axis=1).tolist()
-    return share
-
-
-@after_the_first_error.variant
-def by_recursion(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    if not gold:
-        return None
-    if free[0] == gold[0]:
-        again: list[float] | None = by_recursion(forced[1:], free[1:], gold[1:])
-        return again
-    rest = len(gold) - 1
-    return [sum(map(int.__eq__, run[1:], gold[1:])) / rest for run in (forced, free)] if rest else None
-
-
-@after_the_first_error.variant
-def with_a_flag(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    failed, after = False, []
-    for said in zip(free, gold, strict=True):
-        after.append(failed)
-        failed = failed or said[0] != said[1]
-    pairs = list(compress(zip(forced, free, gold, strict=True), after))
-    if len(pairs) == 0:
-        return None
-    return [sum(a == g for a, _, g in pairs) / len(pairs), sum(f == g for _, f, g in pairs) / len(pairs)]
+after_the_first_error.slips(
+    place_by_place,
+    {
+        "return [sum → places = range(first, len(gold))\n    return [sum": "You count the error itself. Both runs fail "
+        "there: count only the places after it.",
+        "return [sum → places = range(len(gold))\n    return [sum": "You count all places. Before the first error both "
+        "runs are right, which hides the effect.",
+        "first + 1, → first + 2,": "You start one place too late. The place right after the first error counts.",
+        "return [sum → places = range(first)\n    return [sum ;; / len(places) → / max(1, first)": "You count the "
+        "places before the first error. Count those after it.",
+        "places = range → first = max((i for i in range(len(gold)) if free[i] != gold[i]), default=first)\n    places "
+        "= range": "You start after the *last* error. Start after the first.",
+        "free[first] == gold[first] → free[first] == forced[first] ;; first + 1, → first,": "You start where the two "
+        "runs part. That is later: they make the first error together.",
+        "free[first] == gold[first] → free[first] == forced[first]": "You count after the place where the two runs "
+        "part. The first error is earlier: they make it together.",
+        "return [sum → places = range(gold.index(gold[first]) + 1, len(gold))\n    return [sum": "You look up the "
+        "error's place by its word in `gold`, and find an earlier place with the same word. Keep the error's index.",
+        "== gold[place] → == forced[place] ;; (forced, free) → (free, forced)": "You compare the runs with each other. "
+        "Compare each with the right text, gold.",
+        "return None → return [1.0, 1.0] if free == gold else None": "Without an error there is nothing to count: "
+        "return None, not 1.0.",
+        "if not places → if free == gold": "After an error at the last place nothing is left to count: return None, "
+        "not 0/0.",
+        "(forced, free) → (free, forced)": "You swapped the two fractions: the forced run comes first.",
+        " / len(places) → ": "You return counts. Divide by the number of places after the error.",
+        "/ len(places) → / len(gold)": "You divide by the whole length. Divide by the number of places after the "
+        "error.",
+        "run[place] == → run[place] !=": "You return the fractions of errors. Return the fractions that are *right*.",
+    },
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 
 import torch
@@ -173,211 +173,65 @@ memory_span = Exercise(
 )  # fmt: skip
 
 
-def _run(step: Step, state: Tensor, inputs: Tensor) -> list[Tensor]:
-    states = [state.detach().clone().requires_grad_()]
+@memory_span.variant
+def all_gradients_at_once(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
+    states = [state.detach().requires_grad_()]
     for x in inputs:
         states.append(step(states[-1], x))
-    return states
-
-
-def _lengths(step: Step, state: Tensor, inputs: Tensor, v: Tensor) -> list[float]:
-    """The length of the gradient at lag 0, 1, ..., T."""
-    states = _run(step, state, inputs)
     gradients = torch.autograd.grad(states[-1] @ v, states)
-    return [gradient.norm().item() for gradient in reversed(gradients)]
-
-
-def _first_below(lengths: Sequence[float], bound: float) -> int | None:
-    return next((lag for lag, length in enumerate(lengths) if lag and length < bound), None)
-
-
-@memory_span.misconception("You count lags from 0. The step from s_T to s_{T−1} is lag 1.")
-def counted_from_0(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    lag = _by_jacobians(step, state, inputs, v, share)
-    return lag if lag is None else lag - 1
-
-
-@memory_span.misconception("You take gradients with respect to the inputs. Take them with respect to the *states*.")
-def of_the_inputs(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    leaves = [x.detach().clone().requires_grad_() for x in inputs]
-    for x in leaves:
-        state = step(state, x)
-    gradients = torch.autograd.grad(state @ v, leaves)
-    return _first_below([0.0, *(gradient.norm().item() for gradient in reversed(gradients))], share * v.norm().item())
-
-
-@memory_span.misconception("You compare single numbers with the bound. Take the length of the whole gradient vector.")
-def number_by_number(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    states = _run(step, state, inputs)
-    gradients = torch.autograd.grad(states[-1] @ v, states)
-    return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.norm().item())
-
-
-@memory_span.misconception(
-    "You measure a gradient by its largest entry. Its length is the root of the sum of the squares."
-)
-def largest_entry(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    states = _run(step, state, inputs)
-    gradients = torch.autograd.grad(states[-1] @ v, states)
-    return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.abs().max().item())
-
-
-@memory_span.misconception("You add up the gradients of several states. v arrives only at the last state.")
-def arrives_everywhere(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    states = _run(step, state, inputs)
-    arriving = torch.stack(states) @ v
-    gradients = torch.autograd.grad(arriving.sum(), states)
-    return _first_below([gradient.norm().item() for gradient in reversed(gradients)], share * v.norm().item())
-
-
-@memory_span.misconception("You compare with the largest gradient on the way. The measure is the length of v.")
-def share_of_the_largest(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    lengths = _lengths(step, state, inputs, v)
-    return _first_below(lengths, share * max(lengths))
-
-
-@memory_span.misconception(
-    "You compare each gradient with the one a lag before. The measure is the length of v, at every lag."
-)
-def share_of_the_one_before(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    lengths = _lengths(step, state, inputs, v)
-    return next((lag for lag in range(1, len(lengths)) if lengths[lag] < share * lengths[lag - 1]), None)
-
-
-@memory_span.misconception("You compare with the gradient at lag 1. Compare with v, which arrives at lag 0.")
-def share_of_the_first(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    lengths = _lengths(step, state, inputs, v)
-    return _first_below(lengths, share * lengths[1])
-
-
-@memory_span.misconception("You compare with `share` itself. The bound is share times the length of v.")
-def share_alone(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below(_lengths(step, state, inputs, v), share)
-
-
-@memory_span.misconception(
-    "You return the lag from which the gradient stays below the bound. Return the first lag below it."
-)
-def below_for_good(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = [gradient.norm().item() for gradient in reversed(gradients)]
     bound = share * v.norm().item()
-    above = [lag for lag, length in enumerate(_lengths(step, state, inputs, v)) if length >= bound]
-    after = above[-1] + 1 if above else 1
-    return after if after <= len(inputs) else None
-
-
-@memory_span.misconception("If the gradient never falls below the bound, return None, not T.")
-def never_is_the_length(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int:
-    return _by_jacobians(step, state, inputs, v, share) or len(inputs)
-
-
-@memory_span.misconception("You start from the first state and go forward. Lags count back from the last state.")
-def from_the_first_state(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    states = _run(step, state, inputs)
-    lengths = [torch.autograd.grad(each @ v, states[0], retain_graph=True)[0].norm().item() for each in states]
-    return _first_below(lengths, share * v.norm().item())
-
-
-@memory_span.misconception(
-    "You count lags from the first gradient. They come in the order of the states, the oldest first, so lag 1 is at "
-    "the end: go through them backwards."
-)
-def from_the_first_gradient(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    lengths = _lengths(step, state, inputs, v)
-    return _first_below([0.0, *lengths[:0:-1]], share * v.norm().item())
-
-
-@memory_span.misconception(
-    "You take the number of a state for its lag. State t lies T − t steps before the last one: lag k belongs to state "
-    "T − k."
-)
-def number_of_the_state(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below(_lengths(step, state, inputs, v)[::-1], share * v.norm().item())
-
-
-@memory_span.misconception("You compare the squared length. Take its root.")
-def squared(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below([each**2 for each in _lengths(step, state, inputs, v)], share * v.norm().item())
-
-
-@memory_span.misconception("You backpropagate the sum of s_T. The gradient that arrives is v.")
-def without_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below(_lengths(step, state, inputs, torch.ones_like(v)), share * v.norm().item())
-
-
-@memory_span.misconception(
-    "You let a vector of ones arrive at the last state, and compare with its length. The gradient that arrives is v."
-)
-def ones_for_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    ones = torch.ones_like(v)
-    return _first_below(_lengths(step, state, inputs, ones), share * ones.norm().item())
-
-
-@memory_span.misconception("A gradient exactly at the bound is not below it: use <, not ≤.")
-def at_most(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below(_lengths(step, state, inputs, v), share * v.norm().item() * (1 + 1e-12))
-
-
-@memory_span.misconception("You leave out the first state. The largest lag is T.")
-def first_state_left_out(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    return _first_below(_lengths(step, state, inputs, v)[:-1], share * v.norm().item())
-
-
-@memory_span.misconception("You run the cell again for each lag. One run of T steps gives every lag.")
-def run_again_for_each_lag(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    for lag in range(1, len(inputs) + 1):
-        if _lengths(step, state, inputs, v)[lag] < share * v.norm().item():
+    for lag in range(1, len(lengths)):
+        if lengths[lag] < bound:
             return lag
     return None
+
+
+memory_span.slips(
+    all_gradients_at_once,
+    {
+        "return lag → return lag - 1": "You count lags from 0. The step from s_T to s_{T−1} is lag 1.",
+        "for x in inputs: → inputs = [x.clone().requires_grad_() for x in inputs]\n    for x in inputs: ;; v, states) "
+        "→ v, inputs) ;; reversed(gradients) → [v, *reversed(gradients)]": "You take gradients with respect to the "
+        "inputs. Take them with respect to the *states*.",
+        "gradient.norm() → gradient.abs().max()": "You compare single numbers with the bound. Take the length of the "
+        "whole gradient vector.",
+        "gradient.norm() → gradient.abs().max() ;; v.norm() → v.abs().max()": "You measure a gradient by its largest "
+        "entry. Its length is the root of the sum of the squares.",
+        "states[-1] @ v → sum(state @ v for state in states)": "You add up the gradients of several states. v arrives "
+        "only at the last state.",
+        "v.norm().item() → max(lengths)": "You compare with the largest gradient on the way. The measure is the length "
+        "of v.",
+        "< bound → < share * lengths[lag - 1]": "You compare each gradient with the one a lag before. The measure is "
+        "the length of v, at every lag.",
+        "v.norm().item() → lengths[1]": "You compare with the gradient at lag 1. Compare with v, which arrives at lag "
+        "0.",
+        "share * v.norm().item() → share": "You compare with `share` itself. The bound is share times the length of v.",
+        "lengths[lag] < → max(lengths[lag:]) <": "You return the lag from which the gradient stays below the bound. "
+        "Return the first lag below it.",
+        "return None → return len(inputs)": "If the gradient never falls below the bound, return None, not T.",
+        "torch.autograd.grad(states[-1] @ v, states) → [torch.autograd.grad(s @ v, states[0], retain_graph=True)[0] "
+        "for s in states] ;; reversed(gradients) → gradients": "You start from the first state and go forward. Lags "
+        "count back from the last state.",
+        "lengths[lag] → lengths[-lag]": "You count lags from the first gradient. They come in the order of the states, "
+        "the oldest first, so lag 1 is at the end: go through them backwards.",
+        "reversed(gradients) → gradients": "You take the number of a state for its lag. State t lies T − t steps "
+        "before the last one: lag k belongs to state T − k.",
+        "gradient.norm() → gradient.norm().square()": "You compare the squared length. Take its root.",
+        "states[-1] @ v → states[-1].sum()": "You backpropagate the sum of s_T. The gradient that arrives is v.",
+        "states = [state → v = torch.ones_like(v)\n    states = [state": "You let a vector of ones arrive at the last "
+        "state, and compare with its length. The gradient that arrives is v.",
+        "< bound → <= bound": "A gradient exactly at the bound is not below it: use <, not ≤.",
+        "len(lengths) → len(inputs)": "You leave out the first state. The largest lag is T.",
+        "return lag → return lag\n        for x in inputs:\n            state = step(state, x)": "You run the cell "
+        "again for each lag. One run of T steps gives every lag.",
+    },
+)
 
 
 memory_span.equivalent_mutant(
     "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = torch.autograd.grad(v @ states[-1], states)",
     "The dot product of two vectors is the same from both sides.",
 )
-
-
-@memory_span.variant
-def step_by_step_back(
-    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
-) -> int | None:
-    pairs = []
-    for x in inputs:
-        before = state.detach().clone().requires_grad_(True)
-        state = step(before, x)
-        pairs.append((before, state))
-    gradient = v
-    for lag, (before, after) in enumerate(pairs[::-1], 1):
-        after.backward(gradient)  # type: ignore[no-untyped-call]
-        assert before.grad is not None
-        gradient = before.grad
-        if torch.linalg.vector_norm(gradient) < share * torch.linalg.vector_norm(v):
-            return lag
-    return None
-
-
-@memory_span.variant
-def by_a_list_of_lengths(
-    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
-) -> int | None:
-    path = [state.detach().requires_grad_()]
-    for row in range(len(inputs)):
-        path += [step(path[-1], inputs[row])]
-    back = torch.autograd.grad(path[-1], path[:-1], grad_outputs=v)
-    lengths = [each.square().sum().sqrt().item() for each in reversed(back)]
-    limit = share * v.square().sum().sqrt().item()
-    return next((lag for lag, length in enumerate(lengths, start=1) if length < limit), None)
-
-
-@memory_span.variant
-def by_retained_gradients(
-    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
-) -> int | None:
-    states = [state.clone().detach().requires_grad_(True)]
-    for x in inputs:
-        new = step(states[-1], x)
-        new.retain_grad()
-        states.append(new)
-    (states[-1] * v).sum().backward()  # type: ignore[no-untyped-call]
-    lengths = torch.stack([each.grad for each in states[:-1]]).norm(dim=1).flip(0)  # type: ignore[misc]
-    below = (lengths < share * v.norm()).nonzero()
-    return int(below[0]) + 1 if len(below) else None

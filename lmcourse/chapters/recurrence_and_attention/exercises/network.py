@@ -91,139 +91,42 @@ rnn_probabilities = Exercise(
 )
 
 
-def _states(tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, h0: Tensor) -> Tensor:
-    """h0 and the state after each token: (s + 1, d)."""
-    states = [h0]
-    for token in tokens.tolist():
-        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[:, token] + b1))
-    return torch.stack(states)
-
-
-def _predict(states: Tensor, U: Tensor, b2: Tensor) -> Tensor:
-    return (states @ U.T + b2).softmax(dim=-1)
-
-
-@rnn_probabilities.misconception("Your rows are float32, whatever came in. Return the dtype of E.")
-def always_float32(
+@rnn_probabilities.variant
+def word_by_word(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
-    return _by_torch(tokens, E, W_h, W_e, b1, U, b2, h0).float()
+    h, rows = h0, []
+    for token in tokens:
+        h = torch.tanh(W_h @ h + W_e @ E[:, token] + b1)
+        logits = U @ h + b2
+        rows.append(logits.softmax(dim=-1))
+    return torch.stack(rows)
 
 
-@rnn_probabilities.misconception("You add b1 after the tanh. It is added before, so that states stay between −1 and 1.")
-def b1_outside(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    states = [h0]
-    for token in tokens.tolist():
-        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[:, token]) + b1)
-    return _predict(torch.stack(states[1:]), U, b2)
-
-
-@rnn_probabilities.misconception("You use a sigmoid, so all states are positive. Use tanh, which can be negative.")
-def sigmoid_for_tanh(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    states = [h0]
-    for token in tokens.tolist():
-        states.append(torch.sigmoid(W_h @ states[-1] + W_e @ E[:, token] + b1))
-    return _predict(torch.stack(states[1:]), U, b2)
-
-
-@rnn_probabilities.misconception("Every step starts from h0: your network forgets all but the newest word.")
-def always_from_h0(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    states = [_states(token[None], E, W_h, W_e, b1, h0)[1] for token in tokens]
-    return _predict(torch.stack(states), U, b2)
-
-
-@rnn_probabilities.misconception("You start from a state of zeros. The first state is h0.")
-def from_zeros(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_h, W_e, b1, torch.zeros_like(h0))[1:], U, b2)
-
-
-@rnn_probabilities.misconception("You take a row of E. Here a word's vector is a column: E[:, token].")
-def rows_of_e(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    states = [h0]
-    for token in tokens.tolist():
-        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[token] + b1))
-    return _predict(torch.stack(states[1:]), U, b2)
-
-
-@rnn_probabilities.misconception("Two weights are swapped: W_h belongs to the state, W_e to the word.")
-def weights_swapped(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_e, W_h, b1, h0)[1:], U, b2)
-
-
-@rnn_probabilities.misconception("You multiply by W_h on the wrong side: use W_h @ h, not h @ W_h.")
-def from_the_wrong_side(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_h.T, W_e, b1, h0)[1:], U, b2)
-
-
-@rnn_probabilities.misconception("There is no tanh in your step. Without it every step is linear.")
-def no_tanh(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    states = [h0]
-    for token in tokens.tolist():
-        states.append(W_h @ states[-1] + W_e @ E[:, token] + b1)
-    return _predict(torch.stack(states[1:]), U, b2)
-
-
-@rnn_probabilities.misconception("You predict from the state before the token. Row t must use token t.")
-def one_behind(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_h, W_e, b1, h0)[:-1], U, b2)
-
-
-@rnn_probabilities.misconception(
-    "Your softmax runs over time. It should run over the words, so that each row sums to one."
+rnn_probabilities.slips(
+    word_by_word,
+    {
+        "torch.stack(rows) → torch.stack(rows).float()": "Your rows are float32, whatever came in. Return the dtype of "
+        "E.",
+        " + b1) → ) + b1": "You add b1 after the tanh. It is added before, so that states stay between −1 and 1.",
+        "tanh → sigmoid": "You use a sigmoid, so all states are positive. Use tanh, which can be negative.",
+        "W_h @ h → W_h @ h0": "Every step starts from h0: your network forgets all but the newest word.",
+        "h, rows = h0 → h, rows = torch.zeros_like(h0)": "You start from a state of zeros. The first state is h0.",
+        "E[:, token] → E[token]": "You take a row of E. Here a word's vector is a column: E[:, token].",
+        "W_h @ h + W_e @ → W_e @ h + W_h @": "Two weights are swapped: W_h belongs to the state, W_e to the word.",
+        "W_h @ h → h @ W_h": "You multiply by W_h on the wrong side: use W_h @ h, not h @ W_h.",
+        "torch.tanh → ": "There is no tanh in your step. Without it every step is linear.",
+        "h = torch → before, h = h, torch ;; U @ h → U @ before": "You predict from the state before the token. Row t "
+        "must use token t.",
+        "logits.softmax(dim=-1) → logits ;; torch.stack(rows) → torch.stack(rows).softmax(dim=0)": "Your softmax runs "
+        "over time. It should run over the words, so that each row sums to one.",
+        " + b1) → )": "b1 is missing: it is added before the tanh, in every step.",
+        "U @ h + b2 → U @ h": "b2 is missing: it is added to the logits of every step.",
+        "U @ h + b2 → torch.tanh(U @ h + b2)": "You apply tanh to the logits, too. Only the state goes through tanh.",
+        "logits.softmax(dim=-1) → logits.exp() / logits.exp().sum()": "The exponential of a large logit is infinite, "
+        "and ∞/∞ is NaN. Subtract the largest logit of each row first.",
+    },
 )
-def over_time(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).softmax(dim=0)
-
-
-@rnn_probabilities.misconception("b1 is missing: it is added before the tanh, in every step.")
-def without_b1(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_h, W_e, torch.zeros_like(b1), h0)[1:], U, b2)
-
-
-@rnn_probabilities.misconception("b2 is missing: it is added to the logits of every step.")
-def without_b2(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return _predict(_states(tokens, E, W_h, W_e, b1, h0)[1:], U, torch.zeros_like(b2))
-
-
-@rnn_probabilities.misconception("You apply tanh to the logits, too. Only the state goes through tanh.")
-def tanh_on_the_logits(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    return (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).tanh().softmax(dim=-1)
-
-
-@rnn_probabilities.misconception(
-    "The exponential of a large logit is infinite, and ∞/∞ is NaN. Subtract the largest logit of each row first."
-)
-def softmax_by_the_book(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    raised = (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).exp()
-    return raised / raised.sum(dim=-1, keepdim=True)
 
 
 rnn_probabilities.equivalent_mutant(

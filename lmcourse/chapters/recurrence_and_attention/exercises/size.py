@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 from torch import nn
@@ -49,87 +48,34 @@ rnn_parameters = Exercise(
 )
 
 
-@rnn_parameters.misconception("E is missing, and so are d numbers, most often h0. Both are learned, and E is large.")
-def as_in_the_notes(v: int, e: int, d: int) -> int:
-    return d * d + d * e + d + v * d + v
-
-
-@rnn_parameters.misconception("d numbers are missing: most often the first state, which is learned as well.")
-def without_h0(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - d
-
-
-@rnn_parameters.misconception("The embedding is missing: a vector of e numbers for each word.")
-def without_the_embedding(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - v * e
-
-
-@rnn_parameters.misconception("The head's bias b₂ is missing: one number for each word.")
-def without_b2(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - v
-
-
-@rnn_parameters.misconception(
-    "You count weights only. There are two biases, of d and of v numbers, and the first state."
-)
-def matrices_only(v: int, e: int, d: int) -> int:
-    return v * e + d * d + d * e + v * d
-
-
-@rnn_parameters.misconception(
-    "d + v numbers are missing: most often the biases b₁ and b₂. h0 has d numbers, too, and all three are learned."
-)
-def without_biases(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - d - v
-
-
-@rnn_parameters.misconception("You count d numbers for b₂. It has one for each word.")
-def short_b2(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - v + d
-
-
-@rnn_parameters.misconception(
-    "You count d numbers too many. The step has one bias of d numbers, b₁, where nn.RNN has two."
-)
-def two_biases(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) + d
-
-
-@rnn_parameters.misconception("You count W_e as square. It turns the e numbers of a word into d.")
-def square_input(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - d * e + d * d
-
-
-@rnn_parameters.misconception("U is missing. The head has its own weights here; it does not share E.")
-def tied_output(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - v * d
-
-
-@rnn_parameters.misconception("You count d numbers for W_h. It is a d × d matrix.")
-def state_by_state(v: int, e: int, d: int) -> int:
-    return _counted(v, e, d) - d * d + d
-
-
-@rnn_parameters.misconception("You count a bigram table. A network has no entry for each pair of words.")
-def table_of_pairs(v: int, e: int, d: int) -> int:
-    return v * v
-
-
 @rnn_parameters.variant
-def sum_of_shapes(v: int, e: int, d: int) -> int:
-    shapes = {"E": (e, v), "W_h": (d, d), "W_e": (d, e), "b1": (d,), "U": (v, d), "b2": (v,), "h0": (d,)}
-    return sum(math.prod(shape) for shape in shapes.values())
+def part_by_part(v: int, e: int, d: int) -> int:
+    table = e * v
+    step = d * d + d * e + d
+    head = v * d + v
+    first_state = d
+    return table + step + head + first_state
 
 
-@rnn_parameters.variant
-def in_three_parts(v: int, e: int, d: int) -> int:
-    step = d * (d + e + 1)
-    head = (d + 1) * v
-    return e * v + step + head + d
-
-
-@rnn_parameters.variant
-def counted_on_torchs_own(v: int, e: int, d: int) -> int:
-    # torch's RNN does not learn h⁰, but its second bias has as many numbers, d.
-    modules = [nn.Embedding(v, e, device="meta"), nn.RNN(e, d, device="meta"), nn.Linear(d, v, device="meta")]
-    return sum(weight.numel() for module in modules for weight in module.parameters())
+rnn_parameters.slips(
+    part_by_part,
+    {
+        "table + step → step ;;  + first_state → ": "E is missing, and so are d numbers, most often h0. Both are "
+        "learned, and E is large.",
+        " + first_state → ": "d numbers are missing: most often the first state, which is learned as well.",
+        "table + step → step": "The embedding is missing: a vector of e numbers for each word.",
+        "v * d + v → v * d": "The head's bias b₂ is missing: one number for each word.",
+        "d * e + d → d * e ;; v * d + v → v * d ;;  + first_state → ": "You count weights only. There are two biases, "
+        "of d and of v numbers, and the first state.",
+        "d * e + d → d * e ;; v * d + v → v * d": "d + v numbers are missing: most often the biases b₁ and b₂. h0 has "
+        "d numbers, too, and all three are learned.",
+        "v * d + v → v * d + d": "You count d numbers for b₂. It has one for each word.",
+        "d * e + d → d * e + 2 * d": "You count d numbers too many. The step has one bias of d numbers, b₁, where "
+        "nn.RNN has two.",
+        "d * e → d * d": "You count W_e as square. It turns the e numbers of a word into d.",
+        "v * d + v → v": "U is missing. The head has its own weights here; it does not share E.",
+        "d * d → d": "You count d numbers for W_h. It is a d × d matrix.",
+        "table + step + head + first_state → v * v": "You count a bigram table. A network has no entry for each pair "
+        "of words.",
+    },
+)

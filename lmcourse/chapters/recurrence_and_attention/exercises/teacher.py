@@ -59,80 +59,28 @@ teacher_inputs = Exercise(
 )
 
 
-@teacher_inputs.misconception(
-    "You do not shift. The decoder would read the very word it should predict, and the loss would fall to 0."
+@teacher_inputs.variant
+def start_in_front(target: Tensor, start: int) -> Tensor:
+    first = torch.full_like(target[:, :1], start)
+    return torch.cat([first, target[:, :-1]], dim=1)
+
+
+teacher_inputs.slips(
+    start_in_front,
+    {
+        "torch.cat([first, target[:, :-1]], dim=1) → target.clone()": "You do not shift. The decoder would read the "
+        "very word it should predict, and the loss would fall to 0.",
+        "first, target[:, :-1] → target[:, 1:], first": "You shift the wrong way: the input would be the future.",
+        "torch.full_like(target[:, :1], start) → target[:, -1:]": "Your last word wraps around to the front. `start` "
+        "belongs there.",
+        "target[:, :-1] → target": "Your rows are one word too long. The last word is predicted, not read.",
+        "target[:, :-1] → target[:, 1:]": "You replace the first word. Put `start` before it, and shift all words by "
+        "one.",
+        "return torch.cat( → return target.copy_(torch.cat( ;; dim=1) → dim=1))": "You change the target itself, which "
+        "the loss still needs. Work on a copy.",
+        "target[:, :1] → target[:1] ;; target[:, :-1]], dim=1 → target[:-1]], dim=0": "You shift rows, not words: time "
+        "is the second axis.",
+        "target[:, :-1] → target.roll(1, dims=0)[:, 1:]": "You roll the rows, not the words: time is the second axis.",
+        "dim=1) → dim=1).long()": "Your tokens are int64, whatever comes in. Return the dtype of `target`.",
+    },
 )
-def not_shifted(target: Tensor, start: int) -> Tensor:
-    return target.clone()
-
-
-@teacher_inputs.misconception("You shift the wrong way: the input would be the future.")
-def shifted_left(target: Tensor, start: int) -> Tensor:
-    return torch.cat([target[:, 1:], torch.full_like(target[:, :1], start)], dim=1)
-
-
-@teacher_inputs.misconception("Your last word wraps around to the front. `start` belongs there.")
-def rolled(target: Tensor, start: int) -> Tensor:
-    return target.roll(1, dims=1)
-
-
-@teacher_inputs.misconception("Your rows are one word too long. The last word is predicted, not read.")
-def too_long(target: Tensor, start: int) -> Tensor:
-    return torch.cat([torch.full_like(target[:, :1], start), target], dim=1)
-
-
-@teacher_inputs.misconception("You replace the first word. Put `start` before it, and shift all words by one.")
-def start_overwrites(target: Tensor, start: int) -> Tensor:
-    return torch.cat([torch.full_like(target[:, :1], start), target[:, 1:]], dim=1)
-
-
-@teacher_inputs.misconception("You change the target itself, which the loss still needs. Work on a copy.")
-def changed_in_place(target: Tensor, start: int) -> Tensor:
-    target[:, 1:] = target[:, :-1].clone()
-    target[:, 0] = start
-    return target
-
-
-@teacher_inputs.misconception("You shift rows, not words: time is the second axis.")
-def rows_moved(target: Tensor, start: int) -> Tensor:
-    return torch.cat([torch.full_like(target[:1], start), target[:-1]])
-
-
-@teacher_inputs.misconception("You roll the rows, not the words: time is the second axis.")
-def rows_rolled(target: Tensor, start: int) -> Tensor:
-    read = target.roll(1, dims=0)
-    read[:, 0] = start
-    return read
-
-
-@teacher_inputs.misconception("Your tokens are int64, whatever comes in. Return the dtype of `target`.")
-def always_int64(target: Tensor, start: int) -> Tensor:
-    return _row_by_row(target, start).long()
-
-
-@teacher_inputs.variant
-def rolled_and_replaced(target: Tensor, start: int) -> Tensor:
-    read = torch.roll(target, shifts=1, dims=1)
-    read[:, 0] = start
-    return read
-
-
-@teacher_inputs.variant
-def padded_in_front(target: Tensor, start: int) -> Tensor:
-    return torch.nn.functional.pad(target, (1, 0), value=start)[:, :-1]
-
-
-@teacher_inputs.variant
-def word_by_word(target: Tensor, start: int) -> Tensor:
-    read = torch.empty_like(target)
-    for row in range(target.size(0)):
-        before = start
-        for place in range(target.size(1)):
-            read[row, place] = before
-            before = int(target[row, place])
-    return read
-
-
-@teacher_inputs.variant
-def as_lists(target: Tensor, start: int) -> Tensor:
-    return torch.tensor([[start, *row[:-1]] for row in target.tolist()], dtype=target.dtype)

@@ -71,151 +71,80 @@ through_time = Exercise(
 )
 
 
-@through_time.misconception("You stop after one step back. w was used in every step, and all of them count.")
-def last_step_only(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
+@through_time.variant
+def forwards(w: float, inputs: list[float], h0: float) -> float:
+    h, slope = h0, 0.0
     for x in inputs:
-        before, h = h, math.tanh(w * h + x)
-        d = (1 - h * h) * before
-    return d
+        new = math.tanh(w * h + x)
+        slope = (1 - new**2) * (h + w * slope)
+        h = new
+    return slope
 
 
-@through_time.misconception("The slope of the tanh is missing: 1 − h², in every step.")
-def no_slope(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        d = h + w * d
-        h = math.tanh(w * h + x)
-    return d
-
-
-@through_time.misconception("You take 1 − h² at the state that goes in. Use the state that comes out.")
-def slope_of_the_old(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        d = (1 - h * h) * (h + w * d)
-        h = math.tanh(w * h + x)
-    return d
-
-
-@through_time.misconception(
-    "A factor w is missing: in each step the derivative from earlier steps has to be multiplied by w."
+through_time.slips(
+    forwards,
+    {
+        "h + w * slope → h": "You stop after one step back. w was used in every step, and all of them count.",
+        "(1 - new**2) * (h → (h": "The slope of the tanh is missing: 1 − h², in every step.",
+        "new**2 → h**2": "You take 1 − h² at the state that goes in. Use the state that comes out.",
+        "w * slope → slope": "A factor w is missing: in each step the derivative from earlier steps has to be "
+        "multiplied by w.",
+        "(h + → (new +": "Step t multiplies w by the state *before* it. You take the state after it.",
+        "new**2 → new": "The slope of the tanh is 1 − h², and yours is 1 − h: the square is missing.",
+        "0.0 → 1.0 ;; (h + w * slope) → w * slope": "You return the derivative with respect to h0. Return the one with "
+        "respect to w.",
+        "new**2 → (w * h + x) ** 2": "The slope of the tanh is 1 − tanh²(z), not 1 − z²: square its result.",
+        "math.tanh(w * h + x) → 1 - 2 / (math.exp(2 * (w * h + x)) + 1)": "e⁷¹⁰ is too large for a float, so exp and "
+        "cosh overflow for a large input. math.tanh does not.",
+        "return slope → return slope / max(1, len(inputs))": "You average over the steps. They add up: the same w was "
+        "used in each.",
+        "0.0 → 1.0": "Your derivative starts at 1. h0 does not depend on w, so it starts at 0.",
+        "slope = (1 → slope += (1 ;; (h + w * slope) → h": "You add up the effects that w has in the single steps. The "
+        "effect of an earlier step passes through every later one, and gets a factor w · (1 − h²) there.",
+    },
 )
-def without_w(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
+
+
+@through_time.variant
+def with_a_complex_step(w: float, inputs: list[float], h0: float) -> float:
+    h, step = complex(h0), 1e-30
     for x in inputs:
-        before, h = h, math.tanh(w * h + x)
-        d = (1 - h * h) * (before + d)
-    return d
+        h = cmath.tanh(complex(w, step) * h + x)
+    return h.imag / step
 
 
-@through_time.misconception("Step t multiplies w by the state *before* it. You take the state after it.")
-def new_state(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        h = math.tanh(w * h + x)
-        d = (1 - h * h) * (h + w * d)
-    return d
-
-
-@through_time.misconception("The slope of the tanh is 1 − h², and yours is 1 − h: the square is missing.")
-def slope_not_squared(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        before, h = h, math.tanh(w * h + x)
-        d = (1 - h) * (before + w * d)
-    return d
-
-
-@through_time.misconception("You return the derivative with respect to h0. Return the one with respect to w.")
-def way_only(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 1.0
-    for x in inputs:
-        h = math.tanh(w * h + x)
-        d *= (1 - h * h) * w
-    return d
-
-
-@through_time.misconception("The slope of the tanh is 1 − tanh²(z), not 1 − z²: square its result.")
-def of_the_argument(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        z = w * h + x
-        d = (1 - z * z) * (h + w * d)
-        h = math.tanh(z)
-    return d
-
-
-@through_time.misconception(
-    "e⁷¹⁰ is too large for a float, so exp and cosh overflow for a large input. math.tanh does not."
+through_time.slips(
+    with_a_complex_step,
+    {
+        "h, step = complex(h0), 1e-30 → up, down, step = h0, h0, 1e-6 ;; h = cmath.tanh(complex(w, step) * h + x) → "
+        "up, down = math.tanh((w + step) * up + x), math.tanh((w - step) * down + x) ;; h.imag / step → (up - down) / "
+        "(2 * step)": "You nudge w in both directions. About ten digits are right, and the task wants thirteen: "
+        "differentiate each step.",
+        "h, step = complex(h0), 1e-30 → up, h, step = h0, h0, 1e-6 ;; h = cmath.tanh(complex(w, step) * h + x) → up, h "
+        "= math.tanh((w + step) * up + x), math.tanh(w * h + x) ;; h.imag / step → (up - h) / step": "You nudge w in "
+        "one direction. About six digits are right, and the task wants thirteen: differentiate each step.",
+    },
 )
-def tanh_of_exponentials(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        raised = math.exp(2 * (w * h + x))
-        before, h = h, (raised - 1) / (raised + 1)
-        d = (1 - h * h) * (before + w * d)
-    return d
 
 
-def _state(w: float, inputs: list[float], h0: float) -> float:
-    for x in inputs:
-        h0 = math.tanh(w * h0 + x)
-    return h0
+@through_time.variant
+def by_reduction(w: float, inputs: list[float], h0: float) -> float:
+    def step(pair: tuple[float, float], x: float) -> tuple[float, float]:
+        h, d = pair
+        new = math.tanh(w * h + x)
+        return new, (1 - new) * (1 + new) * (h + w * d)
+
+    return reduce(step, inputs, (h0, 0.0))[1]
 
 
-@through_time.misconception(
-    "You nudge w in both directions. About ten digits are right, and the task wants thirteen: differentiate each step."
+through_time.slips(
+    by_reduction,
+    {
+        "return reduce(step, inputs, (h0, 0.0))[1] → def nested(inputs):\n        return step(nested(inputs[:-1]), "
+        "inputs[-1]) if inputs else (h0, 0.0)\n    return nested(inputs)[1]": "Your function calls itself once for "
+        "each input, and Python stops after about 1,000 nested calls. Use a loop.",
+    },
 )
-def nudged(w: float, inputs: list[float], h0: float) -> float:
-    return (_state(w + 1e-6, inputs, h0) - _state(w - 1e-6, inputs, h0)) / 2e-6
-
-
-@through_time.misconception(
-    "You nudge w in one direction. About six digits are right, and the task wants thirteen: differentiate each step."
-)
-def nudged_once(w: float, inputs: list[float], h0: float) -> float:
-    return (_state(w + 1e-6, inputs, h0) - _state(w, inputs, h0)) / 1e-6
-
-
-@through_time.misconception(
-    "Your function calls itself once for each input, and Python stops after about 1,000 nested calls. Use a loop."
-)
-def nested_calls(w: float, inputs: list[float], h0: float) -> float:
-    def state_and_slope(steps: int) -> tuple[float, float]:
-        if steps == 0:
-            return h0, 0.0
-        h, d = state_and_slope(steps - 1)
-        new = math.tanh(w * h + inputs[steps - 1])
-        return new, (1 - new * new) * (h + w * d)
-
-    return state_and_slope(len(inputs))[1]
-
-
-@through_time.misconception("You average over the steps. They add up: the same w was used in each.")
-def averaged(w: float, inputs: list[float], h0: float) -> float:
-    return _by_autograd(w, inputs, h0) / max(1, len(inputs))
-
-
-@through_time.misconception("Your derivative starts at 1. h0 does not depend on w, so it starts at 0.")
-def starts_at_one(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 1.0
-    for x in inputs:
-        before, h = h, math.tanh(w * h + x)
-        d = (1 - h * h) * (before + w * d)
-    return d
-
-
-@through_time.misconception(
-    "You add up the effects that w has in the single steps. The effect of an earlier step passes through every later "
-    "one, and gets a factor w · (1 − h²) there."
-)
-def not_carried_on(w: float, inputs: list[float], h0: float) -> float:
-    h, d = h0, 0.0
-    for x in inputs:
-        before, h = h, math.tanh(w * h + x)
-        d += (1 - h * h) * before
-    return d
 
 
 @through_time.variant
@@ -239,24 +168,6 @@ def every_way_on_its_own(w: float, inputs: list[float], h0: float) -> float:
     slopes = [1 - math.tanh(w * h + x) ** 2 for h, x in zip(states, inputs, strict=False)]
     ways = [states[t] * math.prod(slopes[t:]) * w ** (len(inputs) - 1 - t) for t in range(len(inputs))]
     return math.fsum(ways)
-
-
-@through_time.variant
-def by_reduction(w: float, inputs: list[float], h0: float) -> float:
-    def step(pair: tuple[float, float], x: float) -> tuple[float, float]:
-        h, d = pair
-        new = math.tanh(w * h + x)
-        return new, (1 - new) * (1 + new) * (h + w * d)
-
-    return reduce(step, inputs, (h0, 0.0))[1]
-
-
-@through_time.variant
-def with_a_complex_step(w: float, inputs: list[float], h0: float) -> float:
-    h, step = complex(h0), 1e-30
-    for x in inputs:
-        h = cmath.tanh(complex(w, step) * h + x)
-    return h.imag / step
 
 
 @through_time.variant

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil
 from random import Random
 
@@ -96,145 +95,6 @@ waiting = Exercise(
 )
 
 
-@waiting.misconception("You let layer 2 wait for all of layer 1. It can start earlier: n + L − 1 steps, not n · L.")
-def layers_times_n(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return n * layers if kind == "rnn" else steps, moves
-
-
-@waiting.misconception(
-    "You reject windows whose layers just reach. As many moves as layers are allowed; only more than that is a "
-    "ValueError."
-)
-def just_reaching_refused(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    if kind == "window" and moves >= layers:
-        raise ValueError("the layers do not reach the first word")
-    return steps, moves
-
-
-@waiting.misconception("Your steps are those of one layer. The last state of the top layer comes L − 1 steps later.")
-def layers_for_nothing(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return n if kind == "rnn" else steps, moves
-
-
-@waiting.misconception(
-    "You compute attention position by position. A layer computes all positions at once: one step per layer, whatever "
-    "the length."
-)
-def attention_waits(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    return n + layers - 1, _on_the_graph(kind, n, layers, window)[1]
-
-
-@waiting.misconception("Attention needs only one move: its first layer reaches every word.")
-def moves_are_layers(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, layers if kind == "attention" else moves
-
-
-@waiting.misconception("The window includes the word itself, so a move reaches W − 1 words further, not W.")
-def window_not_minus_one(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, ceil(Fraction(n - 1, window)) if kind == "window" else moves
-
-
-@waiting.misconception("You round down. A last, short move is a move, too.")
-def rounded_down(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, (n - 1) // (window - 1) if kind == "window" else moves
-
-
-@waiting.misconception("You count words, not moves. From the first of n words to the last there are n − 1 places.")
-def words_counted(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    if kind == "window":
-        return steps, ceil(Fraction(n, window - 1))
-    return steps, n if kind == "rnn" else moves
-
-
-@waiting.misconception("n² is the number of pairs that attention compares. They do not wait for one another.")
-def pairs(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return n * n if kind == "attention" else steps, moves
-
-
-@waiting.misconception("Attention to a single word needs no move: the first word is the last.")
-def one_move_for_one_word(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, 1 if kind == "attention" else moves
-
-
-@waiting.misconception(
-    "You count a move for each layer of a window. Going up at the same position is no move: count only what it takes "
-    "to get there."
-)
-def a_move_in_every_layer(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, layers if kind == "window" else moves
-
-
-@waiting.misconception("The steps of a window are its layers: each is one step, whether something moves in it or not.")
-def steps_are_moves(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return moves if kind == "window" else steps, moves
-
-
-@waiting.misconception("You accept a window of one word. A window below 2 is a ValueError, even for a single word.")
-def window_of_one(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    return (layers, 0) if kind == "window" and window == n == 1 else _on_the_graph(kind, n, layers, window)
-
-
-@waiting.misconception("You count going up a layer of the RNN as a move. A move goes to another position.")
-def upwards_is_a_move(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, moves + layers - 1 if kind == "rnn" else moves
-
-
-@waiting.misconception("With one word nothing has to move: 0 moves.")
-def first_is_last(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    steps, moves = _on_the_graph(kind, n, layers, window)
-    return steps, max(1, moves)
-
-
-@waiting.misconception("If the layers do not reach that far, raise a ValueError: each move takes a layer.")
-def reaches_anyway(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    if kind == "window" and window >= 2:
-        return layers, ceil(Fraction(n - 1, window - 1))
-    return _on_the_graph(kind, n, layers, window)
-
-
-@waiting.misconception('You reject a small window for every kind. Only "window" uses it: the others ignore it.')
-def window_of_every_kind(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    if window == 1:
-        raise ValueError("window")
-    return _on_the_graph(kind, n, layers, window)
-
-
-for default in (1, -1):
-    waiting.equivalent_mutant(
-        "def waiting(kind: str, n: int, layers: int=1, window: int=0) -> tuple[int, int]: → def waiting(kind: str, n: "
-        f"int, layers: int=1, window: int={default}) -> tuple[int, int]:",
-        "Every window below 2 is refused, whichever it is.",
-    )
-
-
-@waiting.variant
-def by_walking(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    if kind == "rnn":
-        return len({place + layer for place in range(n) for layer in range(layers)}), n - 1
-    if kind == "attention":
-        window = max(2, n)
-    elif kind != "window" or window < 2:
-        raise ValueError(f"there is no {kind} with a window of {window}")
-    place = moves = 0
-    while place < n - 1:
-        place, moves = place + window - 1, moves + 1
-        if moves > layers:
-            raise ValueError("the layers do not reach the first word")
-    return layers, moves
-
-
 @waiting.variant
 def by_match(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     match kind:
@@ -243,17 +103,55 @@ def by_match(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, 
         case "attention":
             return layers, min(1, n - 1)
         case "window" if window >= 2:
-            moves = (n + window - 3) // (window - 1)
-            if moves <= layers:
-                return layers, moves
-    raise ValueError(kind)
+            moves = ceil((n - 1) / (window - 1))
+            if moves > layers:
+                raise ValueError("the layers do not reach the first word")
+            return layers, moves
+    raise ValueError("unknown kind or window")
 
 
-@waiting.variant
-def from_a_table(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    if kind not in {"rnn", "attention", "window"}:
-        raise ValueError("unknown")
-    reach = {"rnn": 1, "attention": max(1, n - 1), "window": window - 1}[kind]
-    if reach < 1 or (kind == "window" and reach * layers < n - 1):
-        raise ValueError("the layers do not reach the first word")
-    return layers + (n - 1 if kind == "rnn" else 0), ceil(Fraction(n - 1, reach))
+waiting.slips(
+    by_match,
+    {
+        "n + layers - 1 → n * layers": "You let layer 2 wait for all of layer 1. It can start earlier: n + L − 1 "
+        "steps, not n · L.",
+        "moves > layers → moves >= layers": "You reject windows whose layers just reach. As many moves as layers are "
+        "allowed; only more than that is a ValueError.",
+        "n + layers - 1 → n": "Your steps are those of one layer. The last state of the top layer comes L − 1 steps "
+        "later.",
+        "layers, min → n + layers - 1, min ;; return layers, moves → return n + layers - 1, moves": "You compute "
+        "attention position by position. A layer computes all positions at once: one step per layer, whatever the "
+        "length.",
+        "min(1, n - 1) → layers": "Attention needs only one move: its first layer reaches every word.",
+        "layers, moves → layers, ceil((n - 1) / window)": "The window includes the word itself, so a move reaches W − "
+        "1 words further, not W.",
+        "layers, moves → layers, (n - 1) // (window - 1)": "You round down. A last, short move is a move, too.",
+        "layers - 1, n - 1 → layers - 1, n ;; layers, moves → layers, ceil(n / (window - 1))": "You count words, not "
+        "moves. From the first of n words to the last there are n − 1 places.",
+        "return layers, min → return n * n, min": "n² is the number of pairs that attention compares. They do not wait "
+        "for one another.",
+        "min(1, n - 1) → 1": "Attention to a single word needs no move: the first word is the last.",
+        "layers, moves → layers, layers": "You count a move for each layer of a window. Going up at the same position "
+        "is no move: count only what it takes to get there.",
+        "return layers, moves → return moves, moves": "The steps of a window are its layers: each is one step, whether "
+        "something moves in it or not.",
+        'case "window" if window >= 2: → case "window" if window == n == 1:\n            return layers, 0\n        '
+        'case "window" if window >= 2:': "You accept a window of one word. A window below 2 is a ValueError, even for "
+        "a single word.",
+        "layers - 1, n - 1 → layers - 1, n + layers - 2": "You count going up a layer of the RNN as a move. A move "
+        "goes to another position.",
+        "layers - 1, n - 1 → layers - 1, max(1, n - 1) ;; min(1, n - 1) → 1 ;; layers, moves "
+        "→ layers, max(1, moves)": "With one word nothing has to move: 0 moves.",
+        "moves > layers → False": "If the layers do not reach that far, raise a ValueError: each move takes a layer.",
+        'match kind: → if window == 1:\n        raise ValueError("window")\n    match kind:': "You reject a small "
+        'window for every kind. Only "window" uses it: the others ignore it.',
+    },
+)
+
+
+for default in (1, -1):
+    waiting.equivalent_mutant(
+        "def waiting(kind: str, n: int, layers: int=1, window: int=0) -> tuple[int, int]: → def waiting(kind: str, n: "
+        f"int, layers: int=1, window: int={default}) -> tuple[int, int]:",
+        "Every window below 2 is refused, whichever it is.",
+    )
