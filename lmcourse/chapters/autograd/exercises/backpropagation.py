@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-from lmcourse.autograd import topological_order
 from lmcourse.chapters.autograd.exercises.programs import beside, chain, detour, ladder, other_programs, sweep
 from lmcourse.exercises.exercise import Exercise
 
@@ -43,24 +41,6 @@ backpropagate = Exercise(
     forbid=["torch", "graphlib", "networkx", ".backward"],
     seconds=4.0,
 )
-
-
-@backpropagate.variant
-def depth_first(end: Any) -> None:
-    order, seen, stack = [], set(), [(end, False)]
-    while stack:
-        node, parents_are_done = stack.pop()
-        if parents_are_done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((parent, False) for parent in node.parents)
-    end.grad = 1
-    while order:
-        node = order.pop()
-        for i in range(len(node.parents)):
-            node.parents[i].grad = node.parents[i].grad + node.grad * node.locals[i]
 
 
 @backpropagate.variant
@@ -106,125 +86,46 @@ def gradients_in_a_dictionary(end: Any) -> Any:
     return end
 
 
-def _hand_on(order: list[Any], collected: Callable[[float, float, float], float]) -> None:
-    for node in order:
-        for parent, local in zip(node.parents, node.locals, strict=True):
-            parent.grad = collected(parent.grad, node.grad, local)
-
-
-def _right_order(end: Any) -> list[Any]:
-    return topological_order(end)[::-1]
-
-
-def _first_visits(end: Any) -> list[Any]:
-    """Return the nodes in the order in which a search from the end first reaches them."""
-    found, waiting = {end: None}, deque([end])
-    while waiting:
-        for parent in waiting.popleft().parents:
-            if parent not in found:
-                found[parent] = None
-                waiting.append(parent)
-    return [*found]
-
-
-def _added(before: float, arriving: float, local: float) -> float:
-    return before + arriving * local
-
-
-@backpropagate.misconception(
-    "A node that is used twice keeps only one of its gradients: use += where you write a parent's grad."
-)
-def overwritten(end: Any) -> None:
-    end.grad = 1.0
-    _hand_on(_right_order(end), lambda before, arriving, local: arriving * local)
-
-
-@backpropagate.misconception(
-    "You add the local derivative alone. Multiply it by the gradient of the node that passes it back."
-)
-def local_derivative_only(end: Any) -> None:
-    end.grad = 1.0
-    _hand_on(_right_order(end), lambda before, arriving, local: before + local)
-
-
-@backpropagate.misconception("Every gradient is 0: begin with end.grad = 1.")
-def without_a_seed(end: Any) -> None:
-    _hand_on(_right_order(end), _added)
-
-
-@backpropagate.misconception(
-    "You walk back level by level, and a node passes on its gradient when it is first reached. What arrives later, by "
-    "a longer way, is not passed on: put the nodes in order first."
-)
-def at_the_first_visit(end: Any) -> None:
-    end.grad = 1.0
-    _hand_on(_first_visits(end), _added)
-
-
-@backpropagate.misconception(
-    "Each time a gradient arrives, the node passes on everything collected so far, so the first part is passed on "
-    "twice. Wait until it is complete, and pass it on once."
-)
-def at_each_arrival(end: Any) -> None:
-    def go(node: Any) -> None:
-        for parent, local in zip(node.parents, node.locals, strict=True):
-            parent.grad += node.grad * local
-            go(parent)
-
-    end.grad = 1.0
-    go(end)
-
-
-@backpropagate.misconception(
-    "A node whose two parents are the same, like a * a, passes its gradient on only once: do not put the parents into "
-    "a set or a dict."
-)
-def twins_once(end: Any) -> None:
-    end.grad = 1.0
-    for node in _right_order(end):
-        for parent, local in dict(zip(node.parents, node.locals, strict=True)).items():
-            parent.grad += node.grad * local
-
-
-@backpropagate.misconception("Along a path derivatives are multiplied; you add them.")
-def sums_along_a_path(end: Any) -> None:
-    end.grad = 1.0
-    _hand_on(_right_order(end), lambda before, arriving, local: before + arriving + local)
-
-
-def _depth_first(end: Any) -> list[Any]:
-    """The nodes that the end depends on, each before its parents; the last parent is visited first."""
+@backpropagate.variant
+def depth_first(end: Any) -> None:
     order, seen, stack = [], set(), [(end, False)]
     while stack:
-        node, listed = stack.pop()
-        if listed:
+        node, parents_are_done = stack.pop()
+        if parents_are_done:
             order.append(node)
         elif node not in seen:
             seen.add(node)
-            stack += [(node, True), *((parent, False) for parent in node.parents)]
-    return order[::-1]
-
-
-@backpropagate.misconception(
-    "You replace the grad that a parent has when a second gradient arrives. The gradients of all uses add up: +=."
-)
-def replaced(end: Any) -> None:
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents)
     end.grad = 1.0
-    _hand_on(_depth_first(end), lambda before, arriving, local: arriving * local)
+    for node in reversed(order):
+        for parent, local in zip(node.parents, node.locals, strict=True):
+            parent.grad += node.grad * local
 
 
-@backpropagate.misconception(
-    "Only the end and its direct parents get a gradient, and it is not passed on. Go from the end towards the inputs, "
-    "and let every node pass on its own."
+backpropagate.slips(
+    depth_first,
+    {
+        "parent.grad += → parent.grad = ;; in node.parents → in reversed(node.parents)": "A node that is used twice "
+        "keeps only one of its gradients: use += where you write a parent's grad.",
+        "node.grad * local → local": "You add the local derivative alone. Multiply it by the gradient of the node that "
+        "passes it back.",
+        "end.grad = 1.0 → end.grad = 0.0": "Every gradient is 0: begin with end.grad = 1.",
+        "stack.pop() → stack.pop(0) ;; stack.append((node, True)) → order.append(node) ;; "
+        "reversed(order) → order": "You walk back level by level, and a node passes on its gradient when it is first "
+        "reached. What arrives later, by a longer way, is not passed on: put the nodes in order first.",
+        "for node in reversed(order): → def go(node: Any) -> None: ;; node.grad * local → node.grad * local\n          "
+        "  go(parent)\n\n    go(end)": "Each time a gradient arrives, the node passes on everything collected so far, "
+        "so the first part is passed on twice. Wait until it is complete, and pass it on once.",
+        "zip(node.parents, node.locals, strict=True) → dict(zip(node.parents, node.locals)).items()": "A node whose "
+        "two parents are the same, like a * a, passes its gradient on only once: do not put the parents into a set or "
+        "a dict.",
+        "node.grad * local → node.grad + local": "Along a path derivatives are multiplied; you add them.",
+        "parent.grad += → parent.grad =": "You replace the grad that a parent has when a second gradient arrives. The "
+        "gradients of all uses add up: +=.",
+        "reversed(order) → order": "Only the end and its direct parents get a gradient, and it is not passed on. Go "
+        "from the end towards the inputs, and let every node pass on its own.",
+        "end.grad = 1.0 → end.grad = end.data": "You start with end.grad = end.data. The derivative of the end with "
+        "respect to itself is 1.",
+    },
 )
-def not_passed_on(end: Any) -> None:
-    end.grad = 1.0
-    _hand_on(_right_order(end)[::-1], _added)
-
-
-@backpropagate.misconception(
-    "You start with end.grad = end.data. The derivative of the end with respect to itself is 1."
-)
-def value_as_seed(end: Any) -> None:
-    end.grad = end.data
-    _hand_on(_right_order(end), _added)

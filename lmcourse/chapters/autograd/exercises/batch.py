@@ -97,87 +97,42 @@ def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
     return {name: torch.from_numpy(grad.astype(x.numpy().dtype)) for name, grad in grads.items()}
 
 
-@backward_batch.misconception(
-    "Your weight gradients are divided by B twice: once in dŷ, and once more in their own sum."
-)
-def one_over_b_twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    right = _batch(x, w1, w2, y)
-    return right | {name: right[name] / len(x) for name in ("w1", "w2")}
-
-
-@backward_batch.misconception(
-    "Your weight gradients are right, but dŷ lacks the 1/B: it is the gradient of each example's own loss, not of the "
-    "mean loss."
-)
-def only_the_weights_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    right = _batch(x, w1, w2, y)
-    return right | {"y_hat": right["y_hat"] * len(x)}
-
-
-@backward_batch.misconception("There is no 1/B anywhere: these are the gradients of the sum of the losses.")
-def summed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    return {name: grad * len(x) for name, grad in _batch(x, w1, w2, y).items()}
-
-
-@backward_batch.misconception(
-    "The gradient of W₂ is divided by B, but that of W₁ is not. Divide dŷ by B, and both are right."
-)
-def only_the_second_weight(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    right = _batch(x, w1, w2, y)
-    return right | {"w1": right["w1"] * len(x)}
-
-
-@backward_batch.misconception(
-    "You divide by the number of *elements* of ŷ. The loss averages over examples and sums over outputs."
-)
-def mean_over_elements(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    return {name: grad / y.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
-
-
-@backward_batch.misconception(
-    "Your dŷ is 2(ŷ − y)/(B·q), the gradient of F.mse_loss. Here the loss is ½‖ŷ − y‖², averaged over the B examples."
-)
-def as_mse_loss(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    return {name: grad * 2 / y.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
-
-
-@backward_batch.misconception("The loss has a factor ½, so dŷ is (ŷ − y)/B. All your gradients are twice as large.")
-def twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    return {name: grad * 2 for name, grad in _batch(x, w1, w2, y).items()}
-
-
-@backward_batch.misconception(
-    'Your weight gradients are right, but "y_hat" is averaged over the batch. Each example has its own prediction: (B, '
-    "q)."
-)
-def predictions_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    right = _batch(x, w1, w2, y)
-    return right | {"y_hat": right["y_hat"].sum(0)}
-
-
-@backward_batch.misconception("Your weight gradients contain only the last example: sum over the batch.")
-def last_example(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    last = _batch(x[-1:], w1, w2, y[-1:])
-    return {name: grad / len(x) for name, grad in last.items()} | {"y_hat": _batch(x, w1, w2, y)["y_hat"]}
-
-
-@backward_batch.misconception('"y_hat" holds the prediction. The exercise asks for its gradient, (ŷ − y)/B.')
-def prediction_for_gradient(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    right = _batch(x, w1, w2, y)
-    return right | {"y_hat": right["y_hat"] * len(x) + y}
-
-
-@backward_batch.misconception(
-    "You divide by the number of features, x.shape[1]. B is the number of examples, x.shape[0]."
-)
-def over_the_features(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    return {name: grad * len(x) / x.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
-
-
-@backward_batch.misconception(
-    "Your weight gradients multiply sums over the batch. Multiply within each example, then sum over the examples."
-)
-def product_of_sums(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    dy_hat, z = _batch(x, w1, w2, y)["y_hat"], (x @ w1.T).sigmoid()
+@backward_batch.variant
+def node_after_node(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
+    z = (x @ w1.T).sigmoid()
+    y_hat = z @ w2.T
+    dy_hat = (y_hat - y) / len(x)
+    dw2 = dy_hat.T @ z
     dh = dy_hat @ w2 * z * (1 - z)
-    return {"y_hat": dy_hat, "w1": dh.sum(0).outer(x.mean(0)), "w2": dy_hat.sum(0).outer(z.mean(0))}
+    dw1 = dh.T @ x
+    return {"y_hat": dy_hat, "w1": dw1, "w2": dw2}
+
+
+backward_batch.slips(
+    node_after_node,
+    {
+        "dy_hat.T @ z → dy_hat.T @ z / len(x) ;; dh.T @ x → dh.T @ x / len(x)": "Your weight gradients are divided by "
+        "B twice: once in dŷ, and once more in their own sum.",
+        '"y_hat": dy_hat → "y_hat": y_hat - y': "Your weight gradients are right, but dŷ lacks the 1/B: it is the "
+        "gradient of each example's own loss, not of the mean loss.",
+        " / len(x) → ": "There is no 1/B anywhere: these are the gradients of the sum of the losses.",
+        "dh = dy_hat → dh = (y_hat - y)": "The gradient of W₂ is divided by B, but that of W₁ is not. Divide dŷ by B, "
+        "and both are right.",
+        "len(x) → y.numel()": "You divide by the number of *elements* of ŷ. The loss averages over examples and sums "
+        "over outputs.",
+        "(y_hat - y) / len(x) → 2 * (y_hat - y) / y.numel()": "Your dŷ is 2(ŷ − y)/(B·q), the gradient of F.mse_loss. "
+        "Here the loss is ½‖ŷ − y‖², averaged over the B examples.",
+        "(y_hat - y) → 2 * (y_hat - y)": "The loss has a factor ½, so dŷ is (ŷ − y)/B. All your gradients are twice as "
+        "large.",
+        '"y_hat": dy_hat → "y_hat": dy_hat.sum(0)': 'Your weight gradients are right, but "y_hat" is averaged over the '
+        "batch. Each example has its own prediction: (B, q).",
+        "dy_hat.T @ z → dy_hat[-1].outer(z[-1]) ;; dh.T @ x → dh[-1].outer(x[-1])": "Your weight gradients contain "
+        "only the last example: sum over the batch.",
+        '"y_hat": dy_hat → "y_hat": y_hat': '"y_hat" holds the prediction. The exercise asks for its gradient, (ŷ − '
+        "y)/B.",
+        "len(x) → x.shape[1]": "You divide by the number of features, x.shape[1]. B is the number of examples, "
+        "x.shape[0].",
+        "dy_hat.T @ z → dy_hat.sum(0).outer(z.mean(0)) ;; dh.T @ x → dh.sum(0).outer(x.mean(0))": "Your weight "
+        "gradients multiply sums over the batch. Multiply within each example, then sum over the examples.",
+    },
+)

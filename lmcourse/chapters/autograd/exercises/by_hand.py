@@ -87,68 +87,34 @@ def zero_dimensional_tensors(x: float, y: float, w0: float, w1: float) -> dict[s
     return {"z": z, "y_hat": z.clone(), "u": z.clone(), "w0": z.clone(), "w1": z * numbers[0]}
 
 
-def _wrong_grads(z: float, *, slope: float = 2.0, u: float = 1.0, w1: float) -> Grads:
-    grad = slope * z
-    return {"z": grad, "y_hat": grad, "u": grad * u, "w0": grad, "w1": grad * u * w1}
-
-
-@linear_regression_grads.misconception(
-    "These are local derivatives, each node with respect to its parent. Multiply each by the gradient that arrives."
-)
-def local_only(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
-    return {"z": 2 * (w0 + w1 * x - y), "y_hat": 1.0, "u": 1.0, "w0": 1.0, "w1": x}
-
-
-@linear_regression_grads.misconception(
-    "These are the values of the nodes. The exercise asks for the derivatives of the loss."
-)
-def values_of_nodes(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+@linear_regression_grads.variant
+def node_after_node(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
     u = w1 * x
-    return {"z": w0 + u - y, "y_hat": w0 + u, "u": u, "w0": w0, "w1": w1}
+    z = w0 + u - y
+    dz = 2 * z
+    dy_hat = dz
+    du = dy_hat
+    dw0 = dy_hat
+    dw1 = du * x
+    return {"z": dz, "y_hat": dy_hat, "u": du, "w0": dw0, "w1": dw1}
 
 
-@linear_regression_grads.misconception(
-    "The derivative of z² is 2z. You have z, which is right for half the squared error."
+linear_regression_grads.slips(
+    node_after_node,
+    {
+        "dy_hat = dz → dy_hat = 1.0": "These are local derivatives, each node with respect to its parent. Multiply "
+        "each by the gradient that arrives.",
+        '"z": dz, "y_hat": dy_hat, "u": du, "w0": dw0, "w1": dw1 → "z": z, "y_hat": w0 + u, "u": u, "w0": w0, "w1": '
+        "w1": "These are the values of the nodes. The exercise asks for the derivatives of the loss.",
+        "2 * z → z": "The derivative of z² is 2z. You have z, which is right for half the squared error.",
+        "w0 + u - y → y - w0 - u": "Every sign is wrong: z is ŷ − y here, not y − ŷ.",
+        "du * x → du * w1": "You multiply w1's gradient by w1. The local derivative of u = w1·x with respect to w1 is "
+        "the *other* factor, x.",
+        "du * x → du": "You give w1 the gradient of u unchanged. Between u and w1 is a product, so multiply by x.",
+        "du = dy_hat → du = dy_hat * x ;; du * x → du": "Your gradient of u already contains x. Between u and ŷ is a "
+        "sum: u gets ŷ's gradient unchanged, and x enters after u.",
+        "w0 + u - y → u - y": "Your prediction lacks w0: ŷ = w0 + u.",
+        "dw0 = dy_hat → dw0 = dy_hat * w0": "You multiply w0's gradient by w0. Between w0 and ŷ is a sum: w0 gets it "
+        "unchanged.",
+    },
 )
-def without_the_two(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(w0 + w1 * x - y, slope=1.0, w1=x)
-
-
-@linear_regression_grads.misconception("Every sign is wrong: z is ŷ − y here, not y − ŷ.")
-def sign_of_the_error(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(y - w0 - w1 * x, w1=x)
-
-
-@linear_regression_grads.misconception(
-    "You multiply w1's gradient by w1. The local derivative of u = w1·x with respect to w1 is the *other* factor, x."
-)
-def own_factor(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(w0 + w1 * x - y, w1=w1)
-
-
-@linear_regression_grads.misconception(
-    "You give w1 the gradient of u unchanged. Between u and w1 is a product, so multiply by x."
-)
-def product_like_a_sum(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(w0 + w1 * x - y, w1=1.0)
-
-
-@linear_regression_grads.misconception(
-    "Your gradient of u already contains x. Between u and ŷ is a sum: u gets ŷ's gradient unchanged, and x enters "
-    "after u."
-)
-def factor_one_node_early(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(w0 + w1 * x - y, u=x, w1=1.0)
-
-
-@linear_regression_grads.misconception("Your prediction lacks w0: ŷ = w0 + u.")
-def prediction_without_w0(x: float, y: float, w0: float, w1: float) -> Grads:
-    return _wrong_grads(w1 * x - y, w1=x)
-
-
-@linear_regression_grads.misconception(
-    "You multiply w0's gradient by w0. Between w0 and ŷ is a sum: w0 gets it unchanged."
-)
-def w0_like_a_factor(x: float, y: float, w0: float, w1: float) -> Grads:
-    right = _wrong_grads(w0 + w1 * x - y, w1=x)
-    return right | {"w0": right["w0"] * w0}

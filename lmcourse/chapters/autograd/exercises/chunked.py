@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from random import Random
 from typing import Any
 
@@ -213,165 +212,72 @@ class OnlyWhatIsAskedFor(torch.autograd.Function):
         return dh, dW, None, None
 
 
-_CHUNKED = """
-class ChunkedCrossEntropy(torch.autograd.Function):
+@ChunkedCrossEntropy.variant
+class ChunkAfterChunk(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, h, W, y, rows):
-        total, ctx.rows, ctx.kept = h.new_zeros(()), rows, []
-        for first in range(0, len(h), rows):
-            z, right = h[first : first + rows] @ W.T, y[first : first + rows]
-            loss = {lse} - z[torch.arange(len(z)), right]
-            total += {add}
-            {keep}
+    def forward(ctx: Any, h: Any, W: Any, y: Any, rows: Any) -> Any:
+        total = h.new_zeros(())
+        for part, right in zip(h.split(rows), y.split(rows), strict=True):
+            z = part @ W.T
+            losses = z.logsumexp(-1) - z[torch.arange(len(z)), right]
+            total += losses.sum()
         ctx.save_for_backward(h, W, y)
-        return {loss}
+        ctx.rows = rows
+        return total / len(h)
 
     @staticmethod
-    def backward(ctx, upstream):
+    def backward(ctx: Any, upstream: Any) -> Any:
         h, W, y = ctx.saved_tensors
-        dh, dW = torch.zeros_like(h), torch.zeros_like(W)
-        for first in range(0, len(h), ctx.rows):
-            z, right = h[first : first + ctx.rows] @ W.T, y[first : first + ctx.rows]
-            p, wanted = {p}, torch.nn.functional.one_hot(right, len(W))
-            dz = {dz}
-            dh[first : first + ctx.rows] = dz @ W
-            dW {collect} dz.T @ h[first : first + ctx.rows]
-        return {returned}
-"""
-_RIGHT = {
-    "lse": "z.logsumexp(-1)",
-    "add": "loss.sum()",
-    "keep": "",
-    "loss": "total / len(h)",
-    "p": "z.softmax(-1)",
-    "dz": "(p - wanted) * upstream / len(h)",
-    "collect": "+=",
-    "returned": "dh, dW, None, None",
-}
+        dh, dW = [], torch.zeros_like(W)
+        for part, right in zip(h.split(ctx.rows), y.split(ctx.rows), strict=True):
+            p = (part @ W.T).softmax(-1)
+            wanted = torch.nn.functional.one_hot(right, len(W))
+            dz = (p - wanted) * upstream / len(h)
+            dh.append(dz @ W)
+            dW += dz.T @ part
+        return torch.cat(dh), dW, None, None
 
 
-def _mistake(sentence: str, name: str, **pieces: str) -> None:
-    """Register the right operation with some pieces replaced."""
-    names: dict[str, Any] = {"torch": torch}
-    exec(textwrap.dedent(_CHUNKED).format(**(_RIGHT | pieces)), names)
-    wrong = names["ChunkedCrossEntropy"]  # the name that torch's errors mention
-    wrong.__name__ = name
-    ChunkedCrossEntropy.misconception(sentence)(wrong)
-
-
-_mistake(
-    "backward ignores the gradient that arrives. It is 1 only if the loss is the end of the graph: multiply by it.",
-    "ignores_upstream",
-    dz="(p - wanted) / len(h)",
+ChunkedCrossEntropy.slips(
+    ChunkAfterChunk,
+    {
+        "* upstream / len(h) → / len(h)": "backward ignores the gradient that arrives. It is 1 only if the loss is the "
+        "end of the graph: multiply by it.",
+        "upstream / len(h) → upstream": "The loss is a mean over n rows, so each of its gradients has a factor 1/n. "
+        "Yours lacks it.",
+        "total / len(h) → total ;; upstream / len(h) → upstream": "You add up the losses of the rows. The exercise "
+        "asks for their mean.",
+        "upstream / len(h) → upstream / len(part)": "You divide the gradient by the rows of its chunk. The mean in the "
+        "loss is over all n rows.",
+        "losses.sum() → losses.mean() ;; total / len(h) → total / -(-len(h) // rows) ;; upstream / len(h) → upstream / "
+        "len(part) / -(-len(h) // ctx.rows)": "You average the means of the chunks. A shorter last chunk then counts "
+        "too much: add up the sums, and divide once by n.",
+        "(p - wanted) → p": "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also "
+        "enters the loss directly: subtract 1 there.",
+        "p - wanted → wanted - p": "Every gradient has the wrong sign: a larger logit of a wrong word makes the loss "
+        "larger.",
+        "dW += → dW =": "dW holds the last chunk only. All rows share W: add their gradients up.",
+        "p - wanted → p - wanted.amax(0)": "You subtract 1 at every right word of the chunk in every row. Each row has "
+        "one right word: index the rows, too.",
+        "p - wanted → p - 1": "You subtract 1 from every probability of a row. Only the logit of the right word enters "
+        "the loss directly.",
+        "softmax(-1) → softmax(0)": "In backward your softmax runs over the rows of the chunk. Each row has its own "
+        "probabilities: use the last axis.",
+        "class ChunkAfterChunk → class ChunkedCrossEntropy ;; torch.cat(dh), dW, None, None → torch.cat(dh), "
+        "dW\n\nChunkAfterChunk = ChunkedCrossEntropy": "backward returns two gradients. forward has four arguments: "
+        "return one for each, None for y and rows.",
+        "losses.sum() → losses.sum() if len(z) == rows or len(h) < rows else 0": "The loss leaves out a last chunk "
+        "that is shorter than the others.",
+        "z.logsumexp(-1) → z.exp().sum(-1).log() ;; (part @ W.T).softmax(-1) → (part @ W.T).exp() / (part @ "
+        "W.T).exp().sum(-1, keepdim=True)": "Your exp overflows for large logits. Subtract the largest logit first, as "
+        "logsumexp does.",
+        "total = h.new_zeros(()) → total, ctx.kept = h.new_zeros(()), [] ;; losses.sum() → losses.sum(); "
+        "ctx.kept.append(z)": "The numbers are right, but you keep a number for each logit of all chunks: together "
+        "they are the n × V numbers that you wanted to avoid.",
+        "h.split(rows), y.split(rows) → [h], [y] ;; h.split(ctx.rows), y.split(ctx.rows) → [h], [y]": "The numbers are "
+        "right, but all n × V logits exist at once. Multiply `rows` rows of h at a time, backward too.",
+        "save_for_backward(h, W, y) → save_for_backward(h, W, y, (h @ W.T).softmax(-1)) ;; "
+        "h, W, y = → h, W, y, _ =": "The numbers are right, but autograd keeps the probabilities for the backward "
+        "pass. Keep one log-sum-exp a row, and compute the logits of the chunk again.",
+    },
 )
-_mistake(
-    "The loss is a mean over n rows, so each of its gradients has a factor 1/n. Yours lacks it.",
-    "gradient_of_the_sum",
-    dz="(p - wanted) * upstream",
-)
-_mistake(
-    "You add up the losses of the rows. The exercise asks for their mean.",
-    "sum_of_the_losses",
-    loss="total",
-    dz="(p - wanted) * upstream",
-)
-_mistake(
-    "You divide the gradient by the rows of its chunk. The mean in the loss is over all n rows.",
-    "divided_by_the_chunk",
-    dz="(p - wanted) * upstream / len(z)",
-)
-_mistake(
-    "You average the means of the chunks. A shorter last chunk then counts too much: add up the sums, and divide once "
-    "by n.",
-    "mean_of_means",
-    add="loss.mean()",
-    loss="total / -(-len(h) // rows)",
-    dz="(p - wanted) * upstream / len(z) / -(-len(h) // ctx.rows)",
-)
-_mistake(
-    "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also enters the loss directly: "
-    "subtract 1 there.",
-    "without_the_right_word",
-    dz="p * upstream / len(h)",
-)
-_mistake(
-    "Every gradient has the wrong sign: a larger logit of a wrong word makes the loss larger.",
-    "turned_round",
-    dz="(wanted - p) * upstream / len(h)",
-)
-_mistake(
-    "dW holds the last chunk only. All rows share W: add their gradients up.",
-    "last_chunk_only",
-    collect="=",
-)
-_mistake(
-    "You subtract 1 at every right word of the chunk in every row. Each row has one right word: index the rows, too.",
-    "every_right_word_in_every_row",
-    dz="(p - wanted.amax(0)) * upstream / len(h)",
-)
-_mistake(
-    "You subtract 1 from every probability of a row. Only the logit of the right word enters the loss directly.",
-    "one_from_every_word",
-    dz="(p - 1) * upstream / len(h)",
-)
-_mistake(
-    "In backward your softmax runs over the rows of the chunk. Each row has its own probabilities: use the last axis.",
-    "softmax_over_the_rows",
-    p="z.softmax(0)",
-)
-_mistake(
-    "backward returns two gradients. forward has four arguments: return one for each, None for y and rows.",
-    "two_gradients",
-    returned="dh, dW",
-)
-_mistake(
-    "The loss leaves out a last chunk that is shorter than the others.",
-    "shorter_chunk_left_out",
-    add="loss.sum() if len(z) == rows or len(h) < rows else 0",
-)
-_mistake(
-    "Your exp overflows for large logits. Subtract the largest logit first, as logsumexp does.",
-    "overflows",
-    lse="z.exp().sum(-1).log()",
-    p="z.exp() / z.exp().sum(-1, keepdim=True)",
-)
-_mistake(
-    "The numbers are right, but you keep a number for each logit of all chunks: together they are the n × V numbers "
-    "that you wanted to avoid.",
-    "keeps_every_chunk",
-    keep="ctx.kept.append(z)",
-)
-
-
-@ChunkedCrossEntropy.misconception(
-    "The numbers are right, but all n × V logits exist at once. Multiply `rows` rows of h at a time, backward too."
-)
-class all_logits_at_once(torch.autograd.Function):  # noqa: N801
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
-        ctx.save_for_backward(h, W, y)
-        return torch.nn.functional.cross_entropy(h @ W.T, y)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Any:
-        h, W, y = ctx.saved_tensors
-        dz = ((h @ W.T).softmax(-1) - torch.nn.functional.one_hot(y, len(W))) * upstream / len(h)
-        return dz @ W, dz.T @ h, None, None
-
-
-@ChunkedCrossEntropy.misconception(
-    "The numbers are right, but autograd keeps the probabilities for the backward pass. Keep one log-sum-exp a row, "
-    "and compute the logits of the chunk again."
-)
-class keeps_probabilities(torch.autograd.Function):  # noqa: N801
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
-        p = (h @ W.T).softmax(-1)
-        ctx.save_for_backward(h, W, y, p)
-        return torch.nn.functional.cross_entropy(h @ W.T, y)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Any:
-        h, W, y, p = ctx.saved_tensors
-        dz = (p - torch.nn.functional.one_hot(y, len(W))) * upstream / len(h)
-        return dz @ W, dz.T @ h, None, None

@@ -117,90 +117,40 @@ def by_index_in_numpy(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tens
     return torch.from_numpy(slopes.astype(x.numpy().dtype))
 
 
-@numeric_gradient.misconception(
-    "You take f(x + h) − f(x). The error of that one-sided difference is a multiple of h; the error of the central "
-    "difference is only a multiple of h²."
-)
-def forward_difference(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    above, _, here = _both_sides(f, x, step)
-    return ((above - here) / step).reshape(x.shape).to(x.dtype)
-
-
-@numeric_gradient.misconception("The distance from x − h to x + h is two steps: divide by 2h.")
-def divided_by_one_step(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    return 2 * _central(f, x, step)
-
-
-@numeric_gradient.misconception(
-    "You nudge all elements at once, so every entry is the sum of all derivatives. Nudge one element at a time."
-)
-def all_at_once(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    points = x.double()
-    return ((f(points + step) - f(points - step)) / (2 * step) * torch.ones_like(points)).to(x.dtype)
-
-
-@numeric_gradient.misconception(
-    "You do not put a nudged element back before the next one, so later derivatives are taken at another point."
-)
-def nudges_stay(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    points = x.double().flatten()
+@numeric_gradient.variant
+def one_element_at_a_time(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
+    wide = x.double().flatten()
     slopes = []
-    for i in range(len(points)):
-        points = points.clone()
-        points[i] += step
-        above = f(points.reshape(x.shape))
-        points = points.clone()
-        points[i] -= 2 * step
-        slopes.append((above - f(points.reshape(x.shape))) / (2 * step))
+    for i in range(len(wide)):
+        above, below = wide.clone(), wide.clone()
+        above[i] += step
+        below[i] -= step
+        slopes.append((f(above.reshape(x.shape)) - f(below.reshape(x.shape))) / (2 * step))
     return torch.stack(slopes).reshape(x.shape).to(x.dtype)
 
 
-@numeric_gradient.misconception(
-    "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so their difference is "
-    "mostly noise: convert to float64 first."
+numeric_gradient.slips(
+    one_element_at_a_time,
+    {
+        "below[i] -= step → below[i] -= 0 ;; (2 * step) → step": "You take f(x + h) − f(x). The error of that "
+        "one-sided difference is a multiple of h; the error of the central difference is only a multiple of h².",
+        "(2 * step) → step": "The distance from x − h to x + h is two steps: divide by 2h.",
+        "above[i] → above ;; below[i] → below": "You nudge all elements at once, so every entry is the sum of all "
+        "derivatives. Nudge one element at a time.",
+        "below[i] -= step → below[i] -= step; wide = below": "You do not put a nudged element back before the next "
+        "one, so later derivatives are taken at another point.",
+        "x.double() → x": "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so "
+        "their difference is mostly noise: convert to float64 first.",
+        "torch.stack(slopes).reshape(x.shape) → torch.stack(slopes)": "The gradient has the shape of x; yours is flat.",
+        ".to(x.dtype) → ": "You always return float64. Compute in float64, but return the dtype of x.",
+        "x.double() → x ;; f(above.reshape → f(above.double().reshape ;; "
+        "f(below.reshape → f(below.double().reshape": "You nudge x in its own dtype, where x + h is rounded to "
+        "float32. Convert x to float64 first, then nudge.",
+        "wide = x → step = 1e-5; wide = x": "You ignore `step`. The caller chooses how far to nudge.",
+        "above[i] += step → above[i] += 0 ;; (2 * step) → step": "You take f(x) − f(x − h), which is one-sided, too. "
+        "The central difference starts at x + h.",
+        "return torch.stack(slopes) → n = x.shape[1:].numel()\n    return torch.stack(slopes).reshape(-1, n).sum(1, "
+        "keepdim=True).expand(-1, n)": "You nudge a whole row of x at a time. Nudge one element at a time, of all "
+        "axes.",
+    },
 )
-def in_single_precision(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    nudges = step * torch.eye(x.numel(), dtype=x.dtype)
-    above, below = (torch.stack([f(x + sign * n.reshape(x.shape)) for n in nudges]) for sign in (1, -1))
-    return ((above - below) / (2 * step)).reshape(x.shape)
-
-
-@numeric_gradient.misconception("The gradient has the shape of x; yours is flat.")
-def flat(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    return _central(f, x, step).flatten()
-
-
-@numeric_gradient.misconception("You always return float64. Compute in float64, but return the dtype of x.")
-def stays_double(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    return _central(f, x.double(), step)
-
-
-@numeric_gradient.misconception(
-    "You nudge x in its own dtype, where x + h is rounded to float32. Convert x to float64 first, then nudge."
-)
-def nudged_in_single_precision(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    slopes = []
-    for nudge in step * torch.eye(x.numel(), dtype=x.dtype):
-        above, below = (f((x + sign * nudge.reshape(x.shape)).double()) for sign in (1, -1))
-        slopes.append((above - below) / (2 * step))
-    return torch.stack(slopes).reshape(x.shape).to(x.dtype)
-
-
-@numeric_gradient.misconception("You ignore `step`. The caller chooses how far to nudge.")
-def always_the_same_step(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    return _central(f, x)
-
-
-@numeric_gradient.misconception(
-    "You take f(x) − f(x − h), which is one-sided, too. The central difference starts at x + h."
-)
-def backward_difference(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    _, below, here = _both_sides(f, x, step)
-    return ((here - below) / step).reshape(x.shape).to(x.dtype)
-
-
-@numeric_gradient.misconception("You nudge a whole row of x at a time. Nudge one element at a time, of all axes.")
-def row_by_row(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    slopes = _central(f, x.double(), step)
-    front = slopes.flatten(1).sum(1) if x.ndim > 1 else slopes
-    return front.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape).to(x.dtype)

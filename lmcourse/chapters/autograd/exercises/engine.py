@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lmcourse.chapters.autograd.exercises.engines import Engine, TorchValue
+from lmcourse.chapters.autograd.exercises.engines import TorchValue
 from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -131,59 +131,6 @@ class EdgesAsPairs:
 
 
 @Value.variant
-class OneRuleForAll:
-    def __init__(self, data: Any, steps: Any = ()) -> None:
-        self.data, self.grad = data, 0.0
-        self.parents = tuple(parent for parent, _ in steps)
-        self.locals = tuple(local for _, local in steps)
-
-    @staticmethod
-    def leaf(number: Any) -> Any:
-        return number if isinstance(number, OneRuleForAll) else OneRuleForAll(float(number))
-
-    def along(self, result: Any, slope: Any) -> Any:
-        return OneRuleForAll(result, [(self, slope)])
-
-    def __add__(self, other: Any) -> Any:
-        right = self.leaf(other)
-        return OneRuleForAll(self.data + right.data, [(self, 1.0), (right, 1.0)])
-
-    def __mul__(self, other: Any) -> Any:
-        right = self.leaf(other)
-        return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)])
-
-    def __pow__(self, n: Any) -> Any:
-        return self.along(self.data**n, n * self.data ** (n - 1))
-
-    def exp(self) -> Any:
-        return self.along(math.exp(self.data), math.exp(self.data))
-
-    def tanh(self) -> Any:
-        t = math.tanh(self.data)
-        return self.along(t, (1 - t) * (1 + t))
-
-    def relu(self) -> Any:
-        return self.along(max(0.0, self.data), 1.0 if self.data > 0 else 0.0)
-
-    def __neg__(self) -> Any:
-        return self * -1
-
-    def __sub__(self, other: Any) -> Any:
-        return self + self.leaf(other) * -1
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.leaf(other) - self
-
-    def __truediv__(self, other: Any) -> Any:
-        return self * self.leaf(other) ** -1
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.leaf(other) / self
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-@Value.variant
 class NumPyNumbers:
     def __init__(self, data: Any, parents: Any = None, locals: Any = None) -> None:
         self.data = np.float64(data)
@@ -234,143 +181,98 @@ class NumPyNumbers:
     __radd__, __rmul__ = __add__, __mul__
 
 
-@Value.misconception(
-    "In your product each factor gets its own value as local derivative. The local derivative is the other factor: "
-    "∂(a·b)/∂a = b."
-)
-class OwnFactor(Engine):
-    def __mul__(self, other: Engine | float) -> Engine:
-        right = self.of(other)
-        return self.node(self.data * right.data, (self, self.data), (right, right.data))
+@Value.variant
+class OneRuleForAll:
+    def __init__(self, data: Any, steps: Any = ()) -> None:
+        self.data, self.grad = data, 0.0
+        self.parents = tuple(parent for parent, _ in steps)
+        self.locals = tuple(local for _, local in steps)
 
-    __rmul__ = __mul__
+    @staticmethod
+    def leaf(number: Any) -> Any:
+        return number if isinstance(number, OneRuleForAll) else OneRuleForAll(float(number))
 
+    def along(self, result: Any, slope: Any) -> Any:
+        return OneRuleForAll(result, [(self, slope)])
 
-@Value.misconception(
-    "You give a sum the local derivatives of a product. a + b grows as fast as a, so both derivatives are 1."
-)
-class SumLikeAProduct(Engine):
-    def __add__(self, other: Engine | float) -> Engine:
-        right = self.of(other)
-        return self.node(self.data + right.data, (self, right.data), (right, self.data))
+    def __add__(self, other: Any) -> Any:
+        right = self.leaf(other)
+        return OneRuleForAll(self.data + right.data, [(self, 1.0), (right, 1.0)])
 
-    __radd__ = __add__
+    def __mul__(self, other: Any) -> Any:
+        right = self.leaf(other)
+        return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)])
 
+    def __pow__(self, n: Any) -> Any:
+        return self.along(self.data**n, n * self.data ** (n - 1))
 
-@Value.misconception(
-    "In a sum or product with a plain number you leave the number out of the parents. Make a leaf of it: "
-    "`as_value(other)`."
-)
-class NumbersAreNoParents(Engine):
-    def __add__(self, other: Engine | float) -> Engine:
-        return super().__add__(other) if isinstance(other, Engine) else self.node(self.data + other, (self, 1.0))
+    def exp(self) -> Any:
+        e = math.exp(self.data)
+        return self.along(e, e)
 
-    def __mul__(self, other: Engine | float) -> Engine:
-        return super().__mul__(other) if isinstance(other, Engine) else self.node(self.data * other, (self, other))
+    def tanh(self) -> Any:
+        t = math.tanh(self.data)
+        return self.along(t, 1 - t**2)
+
+    def relu(self) -> Any:
+        return self.along(max(0.0, self.data), 1.0 if self.data > 0 else 0.0)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + self.leaf(other) * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.leaf(other) - self
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * self.leaf(other) ** -1
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.leaf(other) / self
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-@Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.")
-class PowerWithoutFactor(Engine):
-    def power_slope(self, exponent: float) -> float:
-        return float(self.data ** (exponent - 1))
-
-
-@Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹: the exponent falls by one. Yours is n·aⁿ.")
-class PowerKeepsItsExponent(Engine):
-    def power_slope(self, exponent: float) -> float:
-        return float(exponent * self.data**exponent)
-
-
-@Value.misconception("Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: n·aⁿ⁻¹.")
-class PowerWithoutBrackets(Engine):
-    def power_slope(self, exponent: float) -> float:
-        return float(exponent * self.data**exponent - 1)
-
-
-@Value.misconception("Your power has two parents. The exponent is a plain number here: the only parent is a.")
-class ExponentAsParent(Engine):
-    def __pow__(self, exponent: float) -> Engine:
-        return self.node(self.data**exponent, (self, self.power_slope(exponent)), (self.of(exponent), 0.0))
-
-
-@Value.misconception("You change grad in the forward pass. Gradients arrive in the backward pass: leave grad at 0.")
-class GradInTheForwardPass(Engine):
-    def __mul__(self, other: Engine | float) -> Engine:
-        right = self.of(other)
-        self.grad += right.data
-        right.grad += self.data
-        return super().__mul__(right)
-
-    __rmul__ = __mul__
-
-
-@Value.misconception("The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a itself has the derivative 1.")
-class ExpWithFactor(Engine):
-    def exp_slope(self) -> float:
-        return self.data * math.exp(self.data)
-
-
-@Value.misconception("The derivative of exp is its result, eᵃ. Yours is a, the input.")
-class ExpOfTheInput(Engine):
-    def exp_slope(self) -> float:
-        return self.data
-
-
-@Value.misconception("exp is not a power: its derivative is eᵃ again, not a·eᵃ⁻¹.")
-class ExpLikeAPower(Engine):
-    def exp_slope(self) -> float:
-        return self.data * math.exp(self.data - 1)
-
-
-@Value.misconception(
-    "Your tanh has the derivative 1 − a². It is 1 − tanh(a)²: square the result of the node, not its input."
+Value.slips(
+    OneRuleForAll,
+    {
+        "(self, right.data), (right, self.data) → (self, self.data), (right, right.data)": "In your product each "
+        "factor gets its own value as local derivative. The local derivative is the other factor: ∂(a·b)/∂a = b.",
+        "(self, 1.0), (right, 1.0) → (self, right.data), (right, self.data)": "You give a sum the local derivatives of "
+        "a product. a + b grows as fast as a, so both derivatives are 1.",
+        "(right, 1.0)] → (right, 1.0)][: 1 + (right is other)] ;; (right, self.data)] → (right, self.data)][: 1 + "
+        "(right is other)]": "In a sum or product with a plain number you leave the number out of the parents. Make a "
+        "leaf of it: `as_value(other)`.",
+        "n * self.data ** (n - 1) → self.data ** (n - 1)": "The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.",
+        "** (n - 1) → ** n": "The derivative of aⁿ is n·aⁿ⁻¹: the exponent falls by one. Yours is n·aⁿ.",
+        "** (n - 1) → ** n - 1": "Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: "
+        "n·aⁿ⁻¹.",
+        "self.along(self.data**n, n * self.data ** (n - 1)) → OneRuleForAll(self.data**n, [(self, n * self.data ** (n "
+        "- 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The exponent is a plain number here: the only "
+        "parent is a.",
+        "return OneRuleForAll(self.data * right.data → self.grad += right.data; right.grad += self.data\n        "
+        "return OneRuleForAll(self.data * right.data": "You change grad in the forward pass. Gradients arrive in the "
+        "backward pass: leave grad at 0.",
+        "along(e, e) → along(e, self.data * e)": "The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a "
+        "itself has the derivative 1.",
+        "along(e, e) → along(e, self.data)": "The derivative of exp is its result, eᵃ. Yours is a, the input.",
+        "along(e, e) → along(e, self.data * math.exp(self.data - 1))": "exp is not a power: its derivative is eᵃ "
+        "again, not a·eᵃ⁻¹.",
+        "1 - t**2 → 1 - self.data**2": "Your tanh has the derivative 1 − a². It is 1 − tanh(a)²: square the result of "
+        "the node, not its input.",
+        "1 - t**2 → 1 - t": "Your tanh has the derivative 1 − tanh(a). The result is squared: 1 − tanh(a)².",
+        "math.tanh(self.data) → (math.exp(2 * self.data) - 1) / (math.exp(2 * self.data) + 1)": "Your tanh overflows "
+        "at a = 1000: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number.",
+        "1.0 if self.data > 0 else 0.0 → 1.0": "relu passes the gradient on where the input is positive, and 0 "
+        "elsewhere. Yours always passes it.",
+        "1.0 if self.data > 0 else 0.0 → max(0.0, self.data)": "The local derivative of relu is 1 where the input is "
+        "positive. Yours is the result of relu.",
+        "self.data > 0 → self.data >= 0": "At 0 the local derivative of relu is 0 by convention, in PyTorch too. Yours "
+        "is 1.",
+        "for parent, _ in steps → for parent in dict(steps) ;; for _, local in steps → for local in "
+        "dict(steps).values()": "A node whose two parents are the same, like a * a, lists it only once: do not keep "
+        "the parents in a set or a dict.",
+    },
 )
-class TanhOfTheInput(Engine):
-    def tanh_slope(self) -> float:
-        return 1 - self.data**2
-
-
-@Value.misconception("Your tanh has the derivative 1 − tanh(a). The result is squared: 1 − tanh(a)².")
-class TanhNotSquared(Engine):
-    def tanh_slope(self) -> float:
-        return 1 - math.tanh(self.data)
-
-
-@Value.misconception(
-    "Your tanh overflows at a = 1000: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number."
-)
-class TanhOverflows(Engine):
-    def tanh(self) -> Engine:
-        raised = math.exp(2 * self.data)
-        result = (raised - 1) / (raised + 1)
-        return self.node(result, (self, 1 - result**2))
-
-
-@Value.misconception(
-    "relu passes the gradient on where the input is positive, and 0 elsewhere. Yours always passes it."
-)
-class ReluPassesAll(Engine):
-    def relu_slope(self) -> float:
-        return 1.0
-
-
-@Value.misconception("The local derivative of relu is 1 where the input is positive. Yours is the result of relu.")
-class ReluItself(Engine):
-    def relu_slope(self) -> float:
-        return max(self.data, 0.0)
-
-
-@Value.misconception("At 0 the local derivative of relu is 0 by convention, in PyTorch too. Yours is 1.")
-class ReluPassesAtZero(Engine):
-    def relu_slope(self) -> float:
-        return float(self.data >= 0)
-
-
-@Value.misconception(
-    "A node whose two parents are the same, like a * a, lists it only once: do not keep the parents in a set or a dict."
-)
-class ParentsInASet(Engine):
-    def node(self, data: float, *edges: tuple[Engine, float]) -> Engine:
-        return super().node(data, *dict(edges).items())

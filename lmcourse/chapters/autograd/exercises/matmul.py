@@ -79,9 +79,40 @@ backward_matmul = Exercise(
 )
 
 
-def _flat(tensor: Tensor) -> Tensor:
-    """Flatten all axes but the last into one."""
-    return tensor.reshape(-1, tensor.shape[-1])
+@backward_matmul.variant
+def two_products(x: Tensor, w: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+    D, K = w.shape
+    dx = dy @ w.T
+    dw = x.reshape(-1, D).T @ dy.reshape(-1, K)
+    return dx, dw
+
+
+backward_matmul.slips(
+    two_products,
+    {
+        "dw = x.reshape(-1, D).T @ dy.reshape(-1, K) → dw, x, dy = torch.zeros_like(w), x.reshape(-1, D), "
+        "dy.reshape(-1, K)\n    for b in range(len(x)):\n        for k in range(K): dw[b, "
+        "k] += dy[b].sum() * x[b, k]": "You write to w.grad[b, d], but a weight has no axis for the batch: it is "
+        "w.grad[d, k].",
+        "return dx, dw → dw[K:] = 0\n    return dx, dw": "Your loop over d stops at w.shape[1] instead of w.shape[0], "
+        "so the last rows of dw stay 0.",
+        "return dx, dw → return dx, dw / dy.reshape(-1, K).shape[0]": "You average dw over the examples. All examples "
+        "use the same weight, so its gradients add up. If the loss is a mean, dy already contains it.",
+        "dw = x.reshape(-1, D) → dw = x.reshape(-1, D)[-1:] ;; dy.reshape(-1, K) → dy.reshape(-1, K)[-1:]": "dw holds "
+        "the last example only: in a loop over the batch, add to it instead of overwriting it.",
+        "return dx, dw → return dx, dw.T": "Your dw is transposed. It needs the shape of w, (D, K).",
+        "x.reshape(-1, D).T → x.reshape(D, -1)": "You reshape x where you should transpose it. `reshape` keeps the "
+        "order of the numbers, so it mixes examples and features.",
+        "dy @ w.T → dy @ w": "dx needs w transposed: dy has K columns, and dx needs D.",
+        "return dx, dw → return dw, dx": "You return [dw, dx]. Return [dx, dw].",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → x[..., :, None] * dy[..., None, :]": "Your dw still has an axis for "
+        "the batch: one gradient per example. The weight is shared, so sum over the examples.",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → x.transpose(-1, -2) @ dy": "You multiply x transposed by dy in each "
+        "text, so that dw keeps an axis for the texts. All texts use the same w: sum over every axis in front.",
+        "dw = x → dw = (x.mT @ dy).sum(0) if x.ndim > 2 else x": "You sum dw over the first axis only. x may have more "
+        "axes in front of the features: sum over all of them.",
+    },
+)
 
 
 @backward_matmul.variant
@@ -97,12 +128,6 @@ def loops(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
 
 
 @backward_matmul.variant
-def flattened_products(x: Tensor, w: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-    D, K = w.shape
-    return dy.matmul(w.mT), (dy.reshape(-1, K).T @ x.reshape(-1, D)).T
-
-
-@backward_matmul.variant
 def sum_of_outer_products(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     outer = x.unsqueeze(-1) * dy.unsqueeze(-2)
     while outer.ndim > 2:
@@ -114,87 +139,6 @@ def sum_of_outer_products(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
 def axes_for_tensordot(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     batch = list(range(x.ndim - 1))
     return [torch.tensordot(dy, w, dims=([dy.ndim - 1], [1])), torch.tensordot(x, dy, dims=(batch, batch))]
-
-
-@backward_matmul.misconception(
-    "Your loop over d stops at w.shape[1] instead of w.shape[0], so the last rows of dw stay 0."
-)
-def loop_over_the_wrong_axis(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dx, dw = _by_torch(x, w, dy)
-    return [dx, torch.where(torch.arange(len(w))[:, None] < w.shape[1], dw, 0.0)]
-
-
-@backward_matmul.misconception("You write to w.grad[b, d], but a weight has no axis for the batch: it is w.grad[d, k].")
-def batch_index_in_the_weight(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dw = torch.zeros_like(w)
-    for b in range(len(_flat(x))):
-        for k in range(dy.shape[-1]):
-            for column in range(w.shape[1]):
-                dw[b, column] += _flat(dy)[b, k] * _flat(x)[b, column]
-    return [_by_torch(x, w, dy)[0], dw]
-
-
-@backward_matmul.misconception(
-    "You average dw over the examples. All examples use the same weight, so its gradients add up. If the loss is a "
-    "mean, dy already contains it."
-)
-def averaged(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dx, dw = _by_torch(x, w, dy)
-    return [dx, dw / len(_flat(x))]
-
-
-@backward_matmul.misconception(
-    "dw holds the last example only: in a loop over the batch, add to it instead of overwriting it."
-)
-def last_example_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return [_by_torch(x, w, dy)[0], torch.outer(_flat(x)[-1], _flat(dy)[-1])]
-
-
-@backward_matmul.misconception("Your dw is transposed. It needs the shape of w, (D, K).")
-def weight_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dx, dw = _by_torch(x, w, dy)
-    return [dx, dw.T]
-
-
-@backward_matmul.misconception(
-    "You reshape x where you should transpose it. `reshape` keeps the order of the numbers, so it mixes examples and "
-    "features."
-)
-def reshaped(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return [_by_torch(x, w, dy)[0], x.reshape(len(w), -1) @ _flat(dy)]
-
-
-@backward_matmul.misconception("dx needs w transposed: dy has K columns, and dx needs D.")
-def weight_not_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return [dy @ w, _by_torch(x, w, dy)[1]]
-
-
-@backward_matmul.misconception("You return [dw, dx]. Return [dx, dw].")
-def other_order(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return _by_torch(x, w, dy)[::-1]
-
-
-@backward_matmul.misconception(
-    "Your dw still has an axis for the batch: one gradient per example. The weight is shared, so sum over the examples."
-)
-def one_per_example(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return [_by_torch(x, w, dy)[0], x[..., :, None] * dy[..., None, :]]
-
-
-@backward_matmul.misconception(
-    "You multiply x transposed by dy in each text, so that dw keeps an axis for the texts. All texts use the same w: "
-    "sum over every axis in front."
-)
-def one_per_text(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    return [_by_torch(x, w, dy)[0], x.transpose(-1, -2) @ dy]
-
-
-@backward_matmul.misconception(
-    "You sum dw over the first axis only. x may have more axes in front of the features: sum over all of them."
-)
-def first_axis_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dx, dw = _by_torch(x, w, dy)
-    return [dx, (x.mT @ dy).sum(0) if x.ndim > 2 else dw]
 
 
 # two_layer_backward_flops ----------------------------------------------------------------------------------------

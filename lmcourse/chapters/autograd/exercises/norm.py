@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
@@ -140,171 +139,60 @@ def in_double_precision(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) 
     return {name: torch.tensor(value.astype(x.numpy().dtype)) for name, value in grads.items()}
 
 
-def _wrong(
-    x: Tensor,
-    gain: Tensor,
-    dy: Tensor,
-    eps: float = 1e-5,
-    *,
-    mean: float = 1,
-    scale: float = 1,
-    with_gain: bool = True,
-    correction: int = 0,
-    eps_outside: bool = False,
-) -> Grads:
-    """The backward pass by the formula, with a mistake switched on."""
-    variance = x.var(-1, correction=correction, keepdim=True)
-    s = variance.sqrt() + eps if eps_outside else (variance + eps).sqrt()
+@layernorm_backward.variant
+def by_the_formula(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
+    s = (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
     normed = (x - x.mean(-1, keepdim=True)) / s
-    g = dy * gain if with_gain else dy
-    dx = g - mean * g.mean(-1, keepdim=True) - scale * normed * (g * normed).mean(-1, keepdim=True)
-    rows = tuple(range(x.ndim - 1))
-    d_gain, d_bias = (dy * normed, dy) if not rows else ((dy * normed).sum(rows), dy.sum(rows))
-    return {"x": dx / s, "gain": d_gain, "bias": d_bias}
+    g = dy * gain
+    through_mean = g.mean(-1, keepdim=True)
+    through_spread = normed * (g * normed).mean(-1, keepdim=True)
+    dx = (g - through_mean - through_spread) / s
+    dgain = (dy * normed).reshape(-1, len(gain)).sum(0)
+    dbias = dy.reshape(-1, len(gain)).sum(0)
+    return {"x": dx, "gain": dgain, "bias": dbias}
 
 
-@layernorm_backward.misconception(
-    "You treat mean and spread as constants. Every feature changes both, and so changes every output of its row."
+layernorm_backward.slips(
+    by_the_formula,
+    {
+        " - through_mean - through_spread → ": "You treat mean and spread as constants. Every feature changes both, "
+        "and so changes every output of its row.",
+        " - through_spread → ": "You have the path through the mean. The path through the spread, − x̂ · mean(g · x̂), "
+        "is missing.",
+        " - through_mean → ": "You have the path through the spread. The path through the mean, − mean(g), is missing. "
+        "RMSNorm has no such path, but LayerNorm has one.",
+        "x.var(-1, correction=0, keepdim=True) → x.square().mean(-1, keepdim=True) ;; (x - x.mean(-1, keepdim=True)) → "
+        "x ;;  - through_mean → ": "This is the backward pass of RMSNorm, which subtracts no mean. In LayerNorm x̂ is "
+        "(x − μ)/s, and there is a path through μ.",
+        "g = dy * gain → g = dy": "dx ignores the gain: what reaches x̂ is dy · gain.",
+        "correction=0 → correction=1": "Your variance divides by d − 1, torch's default. LayerNorm divides by d: "
+        "correction=0.",
+        "(x.var(-1, correction=0, keepdim=True) + eps).sqrt() → x.var(-1, "
+        "correction=0, keepdim=True).sqrt() + eps": "You add eps to the standard deviation. Add it to the variance, "
+        "under the root.",
+        "(dy * normed).reshape(-1, len(gain)).sum(0) → dy * normed ;; dy.reshape(-1, len(gain)).sum(0) → dy": "You "
+        "return one gradient of gain and bias per row. All rows share them: sum over every axis but the last.",
+        "(dy * normed).reshape(-1, len(gain)) → (dy * normed) ;; dy.reshape(-1, len(gain)) → dy": "You sum the "
+        "gradients of gain and bias over the first axis only. A batch of texts has two axes in front of the features: "
+        "sum over both.",
+        "dy * normed → dy": "Your gradient of the gain lacks the factor x̂. That is the gradient of the bias.",
+        "(dy * normed).reshape(-1, len(gain)).sum(0) → (dy * normed).reshape(-1, len(gain)).mean(0) ;; dy.reshape(-1, "
+        "len(gain)).sum(0) → dy.reshape(-1, len(gain)).mean(0)": "You average the gradients of gain and bias over the "
+        "rows. Shared parameters add their gradients up.",
+        "through_spread) / s → through_spread)": "dx lacks the factor 1/s: each path from x to x̂ has it.",
+        "- through_spread → + through_spread": "In dx the path through the spread has a plus. Where s grows, x̂ "
+        "shrinks: subtract it.",
+        "g.mean(-1 → g.sum(-1 ;; (g * normed).mean(-1 → (g * normed).sum(-1": "In dx you sum over the features where "
+        "the mean belongs: ∂μ/∂x has a factor 1/d, and so has ∂s/∂x.",
+        "dy * normed → dy * x": "The gradient of the gain has a factor x̂. You multiply by x itself.",
+        "dy.reshape(-1, len(gain)) → g.reshape(-1, len(gain))": "The gradient of the bias is dy, summed over the rows. "
+        "Yours has the gain as a factor.",
+        "x.var(-1, correction=0, keepdim=True) → x.var(correction=0) ;; x.mean(-1, keepdim=True) → x.mean() ;; "
+        "g.mean(-1, keepdim=True) → g.mean() ;; (g * normed).mean(-1, keepdim=True) → (g * normed).mean()": "You take "
+        "mean and spread over the whole tensor. Each row has its own: the last axis only.",
+        "g = dy * gain → g = dy ;; through_spread) / s → through_spread) / s * gain": "You multiply by the gain at the "
+        "end. It belongs to dy first: g = dy · gain, and the means are of g.",
+        "through_spread) / s → through_spread) / s**2": "dx has a factor 1/s. You divide by s², the variance.",
+        " + eps → ": "You leave out eps. It is added to the variance, under the root.",
+    },
 )
-def constant_statistics(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, mean=0, scale=0)
-
-
-@layernorm_backward.misconception(
-    "You have the path through the mean. The path through the spread, − x̂ · mean(g · x̂), is missing."
-)
-def constant_spread(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, scale=0)
-
-
-@layernorm_backward.misconception(
-    "You have the path through the spread. The path through the mean, − mean(g), is missing. RMSNorm has no such path, "
-    "but LayerNorm has one."
-)
-def constant_mean(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, mean=0)
-
-
-@layernorm_backward.misconception(
-    "This is the backward pass of RMSNorm, which subtracts no mean. In LayerNorm x̂ is (x − μ)/s, and there is a path "
-    "through μ."
-)
-def of_rms_norm(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    s = (x.square().mean(-1, keepdim=True) + eps).sqrt()
-    normed, g = x / s, dy * gain
-    front = tuple(range(x.ndim - 1))
-    dx = (g - normed * (g * normed).mean(-1, keepdim=True)) / s
-    d_gain, d_bias = ((dy * normed).sum(front), dy.sum(front)) if front else (dy * normed, dy)
-    return {"x": dx, "gain": d_gain, "bias": d_bias}
-
-
-@layernorm_backward.misconception("dx ignores the gain: what reaches x̂ is dy · gain.")
-def without_gain(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, with_gain=False)
-
-
-@layernorm_backward.misconception(
-    "Your variance divides by d − 1, torch's default. LayerNorm divides by d: correction=0."
-)
-def unbiased_variance(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, correction=1)
-
-
-@layernorm_backward.misconception("You add eps to the standard deviation. Add it to the variance, under the root.")
-def eps_outside_the_root(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, eps_outside=True)
-
-
-@layernorm_backward.misconception(
-    "You return one gradient of gain and bias per row. All rows share them: sum over every axis but the last."
-)
-def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _by_torch(x, gain, dy, eps)
-    normed = torch.nn.functional.layer_norm(x, gain.shape, eps=eps)
-    return right | {"gain": dy * normed, "bias": dy}
-
-
-@layernorm_backward.misconception(
-    "You sum the gradients of gain and bias over the first axis only. A batch of texts has two axes in front of the "
-    "features: sum over both."
-)
-def summed_over_the_first_axis(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    one: Grads = one_per_row(x, gain, dy, eps)
-    return one | {name: one[name].sum(0) for name in ("gain", "bias")}
-
-
-@layernorm_backward.misconception("Your gradient of the gain lacks the factor x̂. That is the gradient of the bias.")
-def gain_like_bias(*args: Any, **eps: Any) -> Grads:
-    right = _by_torch(*args, **eps)
-    return right | {"gain": right["bias"]}
-
-
-@layernorm_backward.misconception(
-    "You average the gradients of gain and bias over the rows. Shared parameters add their gradients up."
-)
-def averaged_over_rows(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _by_torch(x, gain, dy, eps)
-    rows = x.numel() // x.shape[-1]
-    return right | {name: right[name] / rows for name in ("gain", "bias")}
-
-
-@layernorm_backward.misconception("dx lacks the factor 1/s: each path from x to x̂ has it.")
-def without_one_over_s(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _by_torch(x, gain, dy, eps)
-    return right | {"x": right["x"] * (x.var(-1, correction=0, keepdim=True) + eps).sqrt()}
-
-
-@layernorm_backward.misconception(
-    "In dx the path through the spread has a plus. Where s grows, x̂ shrinks: subtract it."
-)
-def spread_added(*args: Any, **eps: Any) -> Grads:
-    return _wrong(*args, **eps, scale=-1)
-
-
-@layernorm_backward.misconception(
-    "In dx you sum over the features where the mean belongs: ∂μ/∂x has a factor 1/d, and so has ∂s/∂x."
-)
-def sums_for_means(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    return _wrong(x, gain, dy, eps, mean=x.shape[-1], scale=x.shape[-1])
-
-
-@layernorm_backward.misconception("The gradient of the gain has a factor x̂. You multiply by x itself.")
-def gain_with_raw_x(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    return _by_torch(x, gain, dy, eps) | {"gain": (dy * x).reshape(-1, x.shape[-1]).sum(0)}
-
-
-@layernorm_backward.misconception(
-    "The gradient of the bias is dy, summed over the rows. Yours has the gain as a factor."
-)
-def bias_with_gain(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _by_torch(x, gain, dy, eps)
-    return right | {"bias": right["bias"] * gain}
-
-
-@layernorm_backward.misconception(
-    "You take mean and spread over the whole tensor. Each row has its own: the last axis only."
-)
-def of_the_whole_tensor(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    s = (x.var(correction=0) + eps).sqrt()
-    normed, g = (x - x.mean()) / s, dy * gain
-    dx = (g - g.mean() - normed * (g * normed).mean()) / s
-    return {"x": dx, "gain": (dy * normed).reshape(-1, len(gain)).sum(0), "bias": dy.reshape(-1, len(gain)).sum(0)}
-
-
-@layernorm_backward.misconception(
-    "You multiply by the gain at the end. It belongs to dy first: g = dy · gain, and the means are of g."
-)
-def gain_at_the_end(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _wrong(x, gain, dy, eps, with_gain=False)
-    return right | {"x": right["x"] * gain}
-
-
-@layernorm_backward.misconception("dx has a factor 1/s. You divide by s², the variance.")
-def over_the_variance(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    right = _by_torch(x, gain, dy, eps)
-    return right | {"x": right["x"] / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()}
-
-
-@layernorm_backward.misconception("You leave out eps. It is added to the variance, under the root.")
-def without_eps(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    return _wrong(x, gain, dy, 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.accounting.saved import saved_tensors, storage_id
+from lmcourse.accounting.saved import saved_tensors
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
@@ -121,46 +121,6 @@ saved_bytes = Exercise(
 
 
 @saved_bytes.variant
-def a_list_without_repetitions(forward: Any, parameters: list[Tensor]) -> int:
-    kept: list[Tensor] = []
-
-    def note(tensor: Tensor) -> int:
-        kept.append(tensor)
-        return len(kept) - 1
-
-    with torch.autograd.graph.saved_tensors_hooks(note, kept.__getitem__):
-        result = forward()
-    total, known = 0, [parameter.untyped_storage()._cdata for parameter in parameters]
-    for tensor in kept:
-        if tensor.untyped_storage()._cdata not in known:
-            known.append(tensor.untyped_storage()._cdata)
-            total += tensor.untyped_storage().size()
-    assert result is not None
-    return total
-
-
-@saved_bytes.variant
-def through_the_graph(forward: Any, parameters: list[Tensor]) -> int:
-    """Count the bytes that the nodes of the graph report as saved."""
-    nodes, seen, sizes = [forward().grad_fn], set(), {}
-    while nodes:
-        node = nodes.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        nodes += [parent for parent, _ in node.next_functions]
-        for name in dir(node):
-            if name.startswith("_saved_"):
-                saved = getattr(node, name)
-                for each in saved if isinstance(saved, list | tuple) else [saved]:
-                    if isinstance(each, Tensor):
-                        sizes[each.untyped_storage().data_ptr()] = len(each.untyped_storage())
-    for parameter in parameters:
-        sizes.pop(parameter.untyped_storage().data_ptr(), None)
-    return sum(sizes.values())
-
-
-@saved_bytes.variant
 def a_class_that_is_both_hooks(forward: Any, parameters: list[Tensor]) -> np.int64:
     class Keeper(dict[int, int]):
         def pack(self, tensor: Tensor) -> Tensor:
@@ -178,8 +138,8 @@ def a_class_that_is_both_hooks(forward: Any, parameters: list[Tensor]) -> np.int
     return np.sum([size for address, size in keeper.items() if address not in own], dtype=np.int64)
 
 
-def _kept(forward: Forward) -> list[Tensor]:
-    """Every tensor that autograd passes to the hook, parameters and repetitions included."""
+@saved_bytes.variant
+def by_address(forward: Any, parameters: list[Tensor]) -> int:
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
@@ -187,89 +147,40 @@ def _kept(forward: Forward) -> list[Tensor]:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept.append(forward().new_empty(0))
-    return kept[:-1]
+        forward()
+    own = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    sizes = {}
+    for tensor in kept:
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in own:
+            sizes[memory.data_ptr()] = memory.nbytes()
+    return sum(sizes.values())
 
 
-def _without(kept: list[Tensor], parameters: list[Tensor]) -> list[Tensor]:
-    known = set(map(storage_id, parameters))
-    return [tensor for tensor in kept if storage_id(tensor) not in known]
-
-
-@saved_bytes.misconception(
-    "You count a tensor each time it is saved. Two operations that keep the same one share its memory."
+saved_bytes.slips(
+    by_address,
+    {
+        "sizes[memory.data_ptr()] → sizes[len(sizes)]": "You count a tensor each time it is saved. Two operations that "
+        "keep the same one share its memory.",
+        "memory.data_ptr() not in own → True": "Your sum contains a parameter. Parameters are in memory anyway, "
+        "whether or not autograd saves them.",
+        "parameter.untyped_storage().data_ptr() → id(parameter) ;; memory.data_ptr() not in own → id(tensor) not in "
+        "own": "Your sum contains a view of a parameter, such as w.T. It is another Python object with the same "
+        "memory: compare storages.",
+        "memory.nbytes() → memory.nbytes() // tensor.element_size()": "You add up numbers, not bytes: a float32 takes "
+        "4 bytes.",
+        "memory.nbytes() → tensor.nbytes": "You count the part that a view shows. The whole memory behind it stays "
+        "alive: use the size of its storage.",
+        "sizes[memory.data_ptr()] → sizes[tensor.data_ptr(), tensor.shape, tensor.stride()]": "You count the memory "
+        "behind two views of one tensor twice. They are two Python objects, but one memory.",
+        "pack, lambda tensor: tensor → lambda tensor: tensor, pack": "Your sum is 0. Autograd calls pack while the "
+        "forward pass runs inside the `with` block, gradients on; unpack only in a backward pass.",
+        "memory.data_ptr() not in own → not tensor.requires_grad": "You skip every tensor that requires a gradient. "
+        "Results inside the network do, too: leave out the parameters' storages only.",
+        "memory.data_ptr() not in own → not tensor.is_leaf": "You skip every leaf. An input such as x is a leaf, too, "
+        "and is kept: leave out the parameters' storages only.",
+        "memory.data_ptr() not in own → True ;; sum(sizes.values()) → sum(sizes.values()) - sum(parameter.nbytes for "
+        "parameter in parameters)": "You subtract the bytes of all parameters, saved or not. Leave out the saved "
+        "tensors that are in their storages.",
+    },
 )
-def counted_twice(forward: Forward, parameters: list[Tensor]) -> int:
-    return sum(tensor.untyped_storage().nbytes() for tensor in _without(_kept(forward), parameters))
-
-
-@saved_bytes.misconception(
-    "Your sum contains a parameter. Parameters are in memory anyway, whether or not autograd saves them."
-)
-def with_parameters(forward: Forward, parameters: list[Tensor]) -> int:
-    return sum({storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
-
-
-@saved_bytes.misconception(
-    "Your sum contains a view of a parameter, such as w.T. It is another Python object with the same memory: compare "
-    "storages."
-)
-def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
-    own = set(map(id, parameters))
-    kept = [tensor for tensor in _kept(forward) if id(tensor) not in own]
-    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
-
-
-@saved_bytes.misconception("You add up numbers, not bytes: a float32 takes 4 bytes.")
-def elements(forward: Forward, parameters: list[Tensor]) -> int:
-    kept = _without(_kept(forward), parameters)
-    return sum({storage_id(t): t.untyped_storage().nbytes() // t.element_size() for t in kept}.values())
-
-
-@saved_bytes.misconception(
-    "You count the part that a view shows. The whole memory behind it stays alive: use the size of its storage."
-)
-def only_what_a_view_shows(forward: Forward, parameters: list[Tensor]) -> int:
-    kept = _without(_kept(forward), parameters)
-    return sum({storage_id(t): t.numel() * t.element_size() for t in kept}.values())
-
-
-@saved_bytes.misconception(
-    "You count the memory behind two views of one tensor twice. They are two Python objects, but one memory."
-)
-def views_apart(forward: Forward, parameters: list[Tensor]) -> int:
-    kept = _without(_kept(forward), parameters)
-    return sum({(t.data_ptr(), t.shape, t.stride()): t.untyped_storage().nbytes() for t in kept}.values())
-
-
-@saved_bytes.misconception(
-    "Your sum is 0. Autograd calls pack while the forward pass runs inside the `with` block, gradients on; unpack only "
-    "in a backward pass."
-)
-def counted_at_unpacking(forward: Forward, parameters: list[Tensor]) -> int:
-    return 0
-
-
-@saved_bytes.misconception(
-    "You skip every tensor that requires a gradient. Results inside the network do, too: leave out the parameters' "
-    "storages only."
-)
-def without_what_requires_grad(forward: Forward, parameters: list[Tensor]) -> int:
-    kept = [tensor for tensor in _kept(forward) if not tensor.requires_grad]
-    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
-
-
-@saved_bytes.misconception(
-    "You skip every leaf. An input such as x is a leaf, too, and is kept: leave out the parameters' storages only."
-)
-def without_leaves(forward: Forward, parameters: list[Tensor]) -> int:
-    kept = [tensor for tensor in _kept(forward) if not tensor.is_leaf]
-    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
-
-
-@saved_bytes.misconception(
-    "You subtract the bytes of all parameters, saved or not. Leave out the saved tensors that are in their storages."
-)
-def parameters_subtracted(forward: Forward, parameters: list[Tensor]) -> int:
-    sizes = {storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}
-    return sum(sizes.values()) - sum(parameter.nbytes for parameter in parameters)

@@ -99,149 +99,50 @@ def einsum_and_tanh(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor
     return [dw1, torch.einsum("q,p->qp", error, (1 + t) / 2)]
 
 
-def _wrong_single(
-    x: Tensor,
-    w1: Tensor,
-    w2: Tensor,
-    y: Tensor,
-    *,
-    factor: float = 1.0,
-    slope_of: str = "h",
-    through: Tensor | None = None,
-    into_w2: str = "z",
-) -> list[Tensor]:
+@backward_two_layer.variant
+def node_after_node(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     h = w1 @ x
     z = h.sigmoid()
-    dy_hat = factor * (w2 @ z - y)
-    at = {"h": z, "z": z.sigmoid(), "raw": h}
-    slope = at[slope_of] * (1 - at[slope_of]) if slope_of in at else torch.ones_like(z)
-    dh = (w2.T if through is None else through) @ dy_hat * slope
-    return [dh.outer(x), dy_hat.outer({"z": z, "h": h}[into_w2])]
+    y_hat = w2 @ z
+    dy_hat = y_hat - y
+    dw2 = dy_hat.outer(z)
+    dz = w2.T @ dy_hat
+    dh = dz * z * (1 - z)
+    dw1 = dh.outer(x)
+    return [dw1, dw2]
 
 
-@backward_two_layer.misconception(
-    "σ' is missing: between h and z is a sigmoid, and the backward pass goes through it, too."
+backward_two_layer.slips(
+    node_after_node,
+    {
+        " * z * (1 - z) → ": "σ' is missing: between h and z is a sigmoid, and the backward pass goes through it, too.",
+        "z * (1 - z) → z.sigmoid() * (1 - z.sigmoid())": "You take σ' at z. Its argument is h. Since z is σ(h) "
+        "already, σ' is z(1 − z).",
+        "z * (1 - z) → h * (1 - h)": "σ' is z(1 − z) with z = σ(h). You wrote h(1 − h).",
+        "y_hat - y → 2 * (y_hat - y)": "The loss is *half* the squared distance, so dŷ is ŷ − y, without the factor 2.",
+        "y_hat - y → y - y_hat": "Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.",
+        "w2.T → w2": "The gradient of z needs W₂ᵀ: z[p] reaches every output through column p of W₂.",
+        "h.sigmoid() → h.exp() / (1 + h.exp())": "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + "
+        "e⁻ʰ) is right at both ends, and so is torch.sigmoid.",
+        "z * (1 - z) → (-h).exp() / (1 + (-h).exp()) ** 2": "Your σ' is e⁻ʰ/(1 + e⁻ʰ)²: at h = −1000 that is ∞/∞, NaN. "
+        "Write it with the result of the forward pass: z(1 − z).",
+        "dy_hat.outer(z) → dy_hat.outer(h)": "W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.",
+        "[dw1, dw2] → [w1 - dw1, w2 - dw2]": "These are weights after a step of training, w − dw. Return the "
+        "gradients, dw1 and dw2.",
+        "dy_hat.outer(z) → z.outer(dy_hat) ;; dh.outer(x) → x.outer(dh)": "Both gradients are transposed. W₁ is (p, "
+        "d): the outer product starts with the gradient that arrives.",
+        "z * (1 - z) → (1 - z**2)": "1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).",
+        "y_hat - y → (y_hat - y) ** 2 / 2": "You go backward with the loss itself, ½(ŷ − y)². The first gradient is "
+        "its derivative, ŷ − y.",
+        "dy_hat.outer(z) → z.outer(dy_hat)": "dw2 is transposed. W₂ is (q, p): dŷ comes first in the outer product, "
+        "then z.",
+        "w2.T @ dy_hat → dy_hat.sum()": "On the way from ŷ to z the factor W₂ is missing: dz = W₂ᵀ dŷ, not the sum of "
+        "dŷ.",
+        "w2.T @ dy_hat → (w2 - dw2).T @ dy_hat": "You change W₂ before its old value has been used: dz needs the "
+        "weights of the forward pass.",
+        " * (1 - z) → ": "Your σ' is z alone. The derivative of the sigmoid is z(1 − z).",
+        "[dw1, dw2] → [dw2, dw1]": "You return [dw2, dw1]. Return [dw1, dw2].",
+        "y_hat - y → (y_hat - y) / len(y)": "You divide by the number of outputs. The loss is a sum over the outputs, "
+        "not their mean.",
+    },
 )
-def linear(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, slope_of="none")
-
-
-@backward_two_layer.misconception("You take σ' at z. Its argument is h. Since z is σ(h) already, σ' is z(1 − z).")
-def slope_at_the_result(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, slope_of="z")
-
-
-@backward_two_layer.misconception("σ' is z(1 − z) with z = σ(h). You wrote h(1 − h).")
-def slope_without_sigmoid(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, slope_of="raw")
-
-
-@backward_two_layer.misconception("The loss is *half* the squared distance, so dŷ is ŷ − y, without the factor 2.")
-def twice(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, factor=2.0)
-
-
-@backward_two_layer.misconception("Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.")
-def wrong_sign(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, factor=-1.0)
-
-
-@backward_two_layer.misconception("The gradient of z needs W₂ᵀ: z[p] reaches every output through column p of W₂.")
-def not_transposed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    return _wrong_single(x, w1, w2, y, through=w2)
-
-
-@backward_two_layer.misconception(
-    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) is right at both ends, and so is "
-    "torch.sigmoid."
-)
-def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    raised = (w1 @ x).exp()
-    z = raised / (1 + raised)
-    dy_hat = w2 @ z - y
-    return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
-
-
-@backward_two_layer.misconception(
-    "Your σ' is e⁻ʰ/(1 + e⁻ʰ)²: at h = −1000 that is ∞/∞, NaN. Write it with the result of the forward pass: z(1 − z)."
-)
-def slope_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    h = w1 @ x
-    z = h.sigmoid()
-    dy_hat = w2 @ z - y
-    slope = (-h).exp() / (1 + (-h).exp()) ** 2
-    return [(w2.T @ dy_hat * slope).outer(x), dy_hat.outer(z)]
-
-
-@backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")
-def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
-    return _wrong_single(*args, into_w2="h")
-
-
-@backward_two_layer.misconception(
-    "These are weights after a step of training, w − dw. Return the gradients, dw1 and dw2."
-)
-def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    dw1, dw2 = _single(x, w1, w2, y)
-    return [w1 - dw1, w2 - dw2]
-
-
-@backward_two_layer.misconception(
-    "Both gradients are transposed. W₁ is (p, d): the outer product starts with the gradient that arrives."
-)
-def outer_products_turned(*args: Tensor) -> list[Tensor]:
-    return [grad.T for grad in _single(*args)]
-
-
-@backward_two_layer.misconception("1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).")
-def slope_of_tanh(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    z = (w1 @ x).sigmoid()
-    dy_hat = w2 @ z - y
-    return [(w2.T @ dy_hat * (1 - z**2)).outer(x), dy_hat.outer(z)]
-
-
-@backward_two_layer.misconception(
-    "You go backward with the loss itself, ½(ŷ − y)². The first gradient is its derivative, ŷ − y."
-)
-def loss_for_its_gradient(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    z = (w1 @ x).sigmoid()
-    dy_hat = (w2 @ z - y) ** 2 / 2
-    return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
-
-
-@backward_two_layer.misconception("dw2 is transposed. W₂ is (q, p): dŷ comes first in the outer product, then z.")
-def second_product_turned(*args: Tensor) -> list[Tensor]:
-    dw1, dw2 = _single(*args)
-    return [dw1, dw2.T]
-
-
-@backward_two_layer.misconception("On the way from ŷ to z the factor W₂ is missing: dz = W₂ᵀ dŷ, not the sum of dŷ.")
-def without_w2(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    return _wrong_single(x, w1, w2, y, through=torch.ones_like(w2).T)
-
-
-@backward_two_layer.misconception(
-    "You change W₂ before its old value has been used: dz needs the weights of the forward pass."
-)
-def w2_changed_first(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    dw2 = _single(x, w1, w2, y)[1]
-    return [_wrong_single(x, w1, w2, y, through=(w2 - dw2).T)[0], dw2]
-
-
-@backward_two_layer.misconception("Your σ' is z alone. The derivative of the sigmoid is z(1 − z).")
-def slope_is_the_result(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    z = (w1 @ x).sigmoid()
-    dy_hat = w2 @ z - y
-    return [(w2.T @ dy_hat * z).outer(x), dy_hat.outer(z)]
-
-
-@backward_two_layer.misconception("You return [dw2, dw1]. Return [dw1, dw2].")
-def other_order(*args: Tensor) -> list[Tensor]:
-    return _single(*args)[::-1]
-
-
-@backward_two_layer.misconception(
-    "You divide by the number of outputs. The loss is a sum over the outputs, not their mean."
-)
-def mean_over_outputs(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    return _wrong_single(x, w1, w2, y, factor=1 / len(y))
