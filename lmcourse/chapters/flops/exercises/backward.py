@@ -68,123 +68,45 @@ backward_flops = Exercise(
 )
 
 
-def _products(batch: int, widths: list[int]) -> list[int]:
-    return [2 * batch * inputs * outputs for inputs, outputs in pairwise(widths)]
-
-
-@backward_flops.misconception(
-    "You always count two gradients per layer, 4 FLOPs per weight and row. The input of the first layer needs one only "
-    "with input_grad."
-)
-def twice_the_forward(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return 2 * sum(_products(batch, widths))
-
-
-@backward_flops.misconception(
-    "You count one gradient per layer, so the backward pass costs as much as the forward pass. Every layer after the "
-    "first also needs the gradient of its input."
-)
-def weights_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return sum(_products(batch, widths))
-
-
-@backward_flops.misconception(
-    "Without input_grad you leave out dx in every layer. Only the first layer's is left out: the others pass theirs on."
-)
-def no_gradient_passed_on(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return (2 if input_grad else 1) * sum(_products(batch, widths))
-
-
-@backward_flops.misconception(
-    "You never count the gradient of the first layer's input. With input_grad it is computed, too."
-)
-def input_never_counted(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return _backward(batch, widths)
-
-
-@backward_flops.misconception(
-    "You leave out a gradient at the last layer. It is the first layer whose input needs no gradient."
-)
-def last_for_first(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    products = _products(batch, widths)
-    return 2 * sum(products) - (0 if input_grad else products[-1])
-
-
-@backward_flops.misconception(
-    "You count one gradient per layer, and one more for the input. Every layer after the first has two: for its "
-    "weights and for its input."
-)
-def one_and_the_input(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    products = _products(batch, widths)
-    return sum(products) + (products[0] if input_grad else 0)
-
-
-@backward_flops.misconception("You inverted input_grad. The first layer's dx is left out if it is False.")
-def input_grad_inverted(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return _backward(batch, widths, not input_grad)
-
-
-@backward_flops.misconception(
-    "You add the gradient of the input to 4 FLOPs per weight and row. They contain it: subtract it without input_grad."
-)
-def input_added(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    products = _products(batch, widths)
-    return 2 * sum(products) + (products[0] if input_grad else 0)
-
-
-@backward_flops.misconception("You count the gradients of the inputs alone. The weights of each layer need one, too.")
-def inputs_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    products = _products(batch, widths)
-    return sum(products if input_grad else products[1:])
-
-
-@backward_flops.misconception("You count one row. A batch has `batch` of them.")
-def one_row(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return _backward(1, widths, input_grad)
-
-
-@backward_flops.misconception("You count forward and backward. Count only the backward pass.")
-def forward_included(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return _backward(batch, widths, input_grad) + sum(_products(batch, widths))
-
-
-@backward_flops.misconception(
-    "You count 5 FLOPs per weight and row. The first factor, gradient times φ', is element-wise, with one entry per "
-    "output: it is not a matrix product."
-)
-def five_per_weight(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return 5 * sum(_products(batch, widths)) // 2
-
-
-@backward_flops.misconception("You count a multiplication and its addition as one FLOP.")
-def multiply_adds(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    return _backward(batch, widths, input_grad) // 2
-
-
-@backward_flops.misconception("Your code expects exactly three widths. A chain may have any number of layers.")
-def two_layers_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    inputs, hidden, outputs = widths
-    return 2 * batch * inputs * hidden * (1 + input_grad) + 4 * batch * hidden * outputs
-
-
 @backward_flops.variant
-def from_the_last_layer(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    total = 0
-    for layer in reversed(range(1, len(widths))):
-        one = 2 * batch * widths[layer - 1] * widths[layer]
-        total += one
-        if layer > 1 or input_grad:
-            total += one
-    return total
+def of_weights_and_of_inputs(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    products = [2 * batch * inputs * outputs for inputs, outputs in pairwise(widths)]
+    of_weights = sum(products)
+    of_inputs = sum(products if input_grad else products[1:])
+    return of_weights + of_inputs
 
 
-@backward_flops.variant
-def first_layer_and_the_rest(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    first, second, *rest = widths
-    if not rest:
-        return (4 if input_grad else 2) * batch * first * second
-    back = [first_layer_and_the_rest(batch, widths[:2], input_grad), first_layer_and_the_rest(batch, widths[1:], True)]
-    return sum(back)
+backward_flops.slips(
+    of_weights_and_of_inputs,
+    {
+        " if input_grad else products[1:] → ": "You always count two gradients per layer, 4 FLOPs per weight and row. "
+        "The input of the first layer needs one only with input_grad.",
+        " + of_inputs → ": "You count one gradient per layer, so the backward pass costs as much as the forward pass. "
+        "Every layer after the first also needs the gradient of its input.",
+        "products[1:] → []": "Without input_grad you leave out dx in every layer. Only the first layer's is left out: "
+        "the others pass theirs on.",
+        "products if input_grad else products[1:] → products[1:]": "You never count the gradient of the first layer's "
+        "input. With input_grad it is computed, too.",
+        "[1:] → [:-1]": "You leave out a gradient at the last layer. It is the first layer whose input needs no "
+        "gradient.",
+        "products if input_grad else products[1:] → products[:1] if input_grad else []": "You count one gradient per "
+        "layer, and one more for the input. Every layer after the first has two: for its weights and for its input.",
+        "if input_grad → if not input_grad": "You inverted input_grad. The first layer's dx is left out if it is "
+        "False.",
+        "products if input_grad else products[1:] → products + products[:1] if input_grad else products": "You add "
+        "the gradient of the input to 4 FLOPs per weight and row. They contain it: subtract it without input_grad.",
+        "of_weights + of_inputs → of_inputs": "You count the gradients of the inputs alone. The weights of each layer "
+        "need one, too.",
+        "2 * batch → 2": "You count one row. A batch has `batch` of them.",
+        "of_weights + of_inputs → sum(products) + of_weights + of_inputs": "You count forward and backward. Count "
+        "only the backward pass.",
+        "of_weights + of_inputs → 5 * sum(products) // 2": "You count 5 FLOPs per weight and row. The first factor, "
+        "gradient times φ', is element-wise, with one entry per output: it is not a matrix product.",
+        "2 * batch → batch": "You count a multiplication and its addition as one FLOP.",
+        "products = [ → inputs, hidden, outputs = widths\n    products = [": "Your code expects exactly three widths. "
+        "A chain may have any number of layers.",
+    },
+)
 
 
 @backward_flops.variant

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from random import Random
 
@@ -217,146 +216,59 @@ cheapest_offer = Exercise(
 )
 
 
-def _rounded_up(unit: int, parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    """Return the offer with the lowest bill if whole units of so many hours are paid."""
-    bills = {}
+@cheapest_offer.variant
+def bills_in_time(parameters: float, tokens: float, days: float, offers: dict[str, list[float]]) -> list[str | float]:
+    found = []
     for name, (gpus, price, peak, mfu) in offers.items():
-        hours = 6 * parameters * tokens / (gpus * peak * mfu) / 3600
-        if hours <= 24 * days:
-            bills[name] = math.ceil(hours / unit) * unit * gpus * price
-    name = min(bills, key=lambda each: bills[each])
-    return [name, bills[name]]
-
-
-@cheapest_offer.misconception("You take the cheapest hour. A GPU that costs twice as much may do four times the work.")
-def cheapest_hour(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, by="price")
-
-
-@cheapest_offer.misconception("You take the offer that finishes first. Several finish in time: compare their bills.")
-def the_fastest(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, by="days")
-
-
-@cheapest_offer.misconception(
-    "You choose the cheapest offer first and look at the time afterwards. If it is late, another may still be in time."
-)
-def time_afterwards(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    name, _ = _cheapest(parameters, tokens, days, offers, patient=True)
-    return _cheapest(parameters, tokens, days, {str(name): offers[str(name)]})
-
-
-@cheapest_offer.misconception("You take the first offer that finishes in time. Others may cost less.")
-def first_in_time(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    for name, offer in offers.items():
-        try:
-            return _cheapest(parameters, tokens, days, {name: offer})
-        except ValueError:
-            continue
-    raise ValueError("no offer finishes in time")
-
-
-@cheapest_offer.misconception("You round the hours of the run up. The bill is for the exact time.")
-def hours_rounded_up(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _rounded_up(1, parameters, tokens, days, offers)
-
-
-@cheapest_offer.misconception("You round the run up to whole days. The bill is for the exact time.")
-def days_rounded_up(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _rounded_up(24, parameters, tokens, days, offers)
-
-
-@cheapest_offer.misconception("You take the fewest GPU-hours. They have different prices.")
-def fewest_hours(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, by="hours")
-
-
-@cheapest_offer.misconception("You do not check whether the run finishes in time.")
-def ever_so_late(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, patient=True)
-
-
-@cheapest_offer.misconception("You require one GPU alone to finish in time. All GPUs of an offer share the work.")
-def one_gpu_in_time(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, alone=True)
-
-
-@cheapest_offer.misconception("You count the forward pass alone, 2 FLOPs per parameter and token. Training takes 6.")
-def forward_only(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, per_parameter=2)
-
-
-@cheapest_offer.misconception("You count 8 FLOPs per parameter and token. MFU counts the model's 6.")
-def blocks_again(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, per_parameter=8)
-
-
-@cheapest_offer.misconception("You assume that the GPUs reach their peak. They do peak · MFU useful FLOPs per second.")
-def at_the_peak(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, full=True)
-
-
-@cheapest_offer.misconception("The name is right, but the number is GPU-hours. Multiply it by the price.")
-def hours_for_dollars(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers, returned="hours")
-
-
-@cheapest_offer.misconception("Your bill is for one GPU. You pay for all of them.")
-def bill_of_one(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    shared = {name: [gpus, price / gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
-    return _cheapest(parameters, tokens, days, shared)
-
-
-@cheapest_offer.misconception("You multiply GPU-hours by the number of GPUs. GPU-hours already count every GPU.")
-def paid_twice(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    more = {name: [gpus, price * gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
-    return _cheapest(parameters, tokens, days, more)
-
-
-@cheapest_offer.misconception("You charge the price of a GPU-hour per day.")
-def a_price_a_day(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    name, dollars = _cheapest(parameters, tokens, days, offers)
-    return [name, float(str(dollars)) / 24]
-
-
-@cheapest_offer.misconception("You charge the price of a GPU-hour per second: divide by 3600.")
-def a_price_a_second(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    name, dollars = _cheapest(parameters, tokens, days, offers)
-    return [name, float(str(dollars)) * 3600]
-
-
-@cheapest_offer.misconception("You return the dollars first. The name comes first.")
-def dollars_first(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    return _cheapest(parameters, tokens, days, offers)[::-1]
-
-
-@cheapest_offer.misconception("You pay for all the days allowed. You only pay until the run is done.")
-def all_days_paid(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    bills = {}
-    for name, offer in offers.items():
-        try:
-            _cheapest(parameters, tokens, days, {name: offer})
-        except ValueError:
-            continue
-        bills[name] = days * 24 * offer[0] * offer[1]
-    if not bills:
+        hours = 6 * parameters * tokens / (peak * mfu) / 3600
+        bill = hours * price
+        if hours / gpus <= 24 * days:
+            found.append((bill, name))
+    if not found:
         raise ValueError("no offer finishes in time")
-    best = min(bills, key=lambda name: bills[name])
-    return [best, bills[best]]
+    bill, name = min(found)
+    return [name, bill]
 
 
-@cheapest_offer.misconception("You halve the peak. It is already the dense peak.")
-def peak_halved(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
-    halved = {name: [gpus, price, peak / 2, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
-    return _cheapest(parameters, tokens, days, halved)
-
-
-@cheapest_offer.misconception("You return None if no offer finishes in time. Raise ValueError.")
-def none_for_none(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> object:
-    try:
-        return _cheapest(parameters, tokens, days, offers)
-    except ValueError:
-        return None
+cheapest_offer.slips(
+    bills_in_time,
+    {
+        "(bill, name) → (price, name, bill) ;; bill, name = → _, name, bill =": "You take the cheapest hour. A GPU "
+        "that costs twice as much may do four times the work.",
+        "(bill, name) → (hours / gpus, name, bill) ;; bill, name = → _, name, bill =": "You take the offer that "
+        "finishes first. Several finish in time: compare their bills.",
+        "if hours / gpus <= 24 * days:\n            found.append((bill, name)) → found.append((bill, name, hours / "
+        "gpus)) ;; if not found → if min(found)[2] > 24 * days ;; bill, name = → bill, name, _ =": "You choose the "
+        "cheapest offer first and look at the time afterwards. If it is late, another may still be in time.",
+        "min(found) → found[0]": "You take the first offer that finishes in time. Others may cost less.",
+        "hours * price → np.ceil(hours / gpus) * gpus * price": "You round the hours of the run up. The bill is for "
+        "the exact time.",
+        "hours * price → np.ceil(hours / gpus / 24) * 24 * gpus * price": "You round the run up to whole days. The "
+        "bill is for the exact time.",
+        "(bill, name) → (hours, name, bill) ;; bill, name = → _, name, bill =": "You take the fewest GPU-hours. They "
+        "have different prices.",
+        "if hours / gpus <= 24 * days → if True": "You do not check whether the run finishes in time.",
+        "hours / gpus <= → hours <=": "You require one GPU alone to finish in time. All GPUs of an offer share the "
+        "work.",
+        "6 * parameters → 2 * parameters": "You count the forward pass alone, 2 FLOPs per parameter and token. "
+        "Training takes 6.",
+        "6 * parameters → 8 * parameters": "You count 8 FLOPs per parameter and token. MFU counts the model's 6.",
+        "(peak * mfu) → peak": "You assume that the GPUs reach their peak. They do peak · MFU useful FLOPs per second.",
+        "(bill, name) → (bill, name, hours) ;; bill, name = → _, name, bill =": "The name is right, but the number is "
+        "GPU-hours. Multiply it by the price.",
+        "hours * price → hours / gpus * price": "Your bill is for one GPU. You pay for all of them.",
+        "hours * price → hours * gpus * price": "You multiply GPU-hours by the number of GPUs. GPU-hours already "
+        "count every GPU.",
+        "[name, bill] → [name, bill / 24]": "You charge the price of a GPU-hour per day.",
+        "[name, bill] → [name, bill * 3600]": "You charge the price of a GPU-hour per second: divide by 3600.",
+        "[name, bill] → [bill, name]": "You return the dollars first. The name comes first.",
+        "hours * price → 24 * days * gpus * price": "You pay for all the days allowed. You only pay until the run is "
+        "done.",
+        "peak * mfu → peak / 2 * mfu": "You halve the peak. It is already the dense peak.",
+        'raise ValueError("no offer finishes in time") → return None': "You return None if no offer finishes in time. "
+        "Raise ValueError.",
+    },
+)
 
 
 @cheapest_offer.variant
@@ -370,21 +282,6 @@ def sorted_by_dollars(
         if flops / (gpus * peak * mfu * 86_400) <= days:
             return name, dollars[name]
     raise ValueError("no offer finishes in time")
-
-
-@cheapest_offer.variant
-def one_after_the_other(
-    parameters: float, tokens: float, days: float, offers: dict[str, list[float]]
-) -> list[str | float]:
-    best, name = math.inf, ""
-    for one, (gpus, price, peak, mfu) in offers.items():
-        seconds = 6 * parameters * tokens / (gpus * peak * mfu)
-        bill = seconds / 3600 * gpus * price
-        if seconds <= days * 24 * 3600 and bill < best:
-            best, name = bill, one
-    if not name:
-        raise ValueError("none")
-    return [name, best]
 
 
 @cheapest_offer.variant

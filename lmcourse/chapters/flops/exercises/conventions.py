@@ -136,159 +136,8 @@ four_shares = Exercise(
 )
 
 
-@four_shares.misconception("You count the scores and values of a forward pass. Training takes three times as much.")
-def pairs_forward_only(**run: Any) -> Shares:
-    return _shares(**run, pairs=1)
-
-
-@four_shares.misconception("You count one product for each pair: the score. Weight times value is a second one.")
-def scores_without_values(**run: Any) -> Shares:
-    return _shares(**run, pairs=1.5, scores=0.5, blocks=(1, 0.5, 0))
-
-
-@four_shares.misconception(
-    "With “scores”, both products are repeated: scores and weighted values. You repeat only one."
-)
-def half_of_the_scores_again(**run: Any) -> Shares:
-    return _shares(**run, scores=0.5)
-
-
-@four_shares.misconception(
-    "You repeat scores and values three times, forward and backward. Only the forward pass is repeated."
-)
-def scores_three_times_again(**run: Any) -> Shares:
-    return _shares(**run, scores=3)
-
-
-@four_shares.misconception(
-    "You repeat all blocks three times, forward and backward. Only their forward pass is repeated."
-)
-def blocks_three_times_again(**run: Any) -> Shares:
-    return _shares(**run, blocks=(3, 3, 0))
-
-
-@four_shares.misconception(
-    "You repeat the head with the blocks. The head is not a block: its product is computed once."
-)
-def head_again(**run: Any) -> Shares:
-    return _shares(**run, blocks=(1, 1, 1))
-
-
-@four_shares.misconception("Your repeated blocks have weights only. They compute scores and values again, too.")
-def blocks_without_pairs(**run: Any) -> Shares:
-    return _shares(**run, blocks=(1, 0, 0))
-
-
-@four_shares.misconception("You replace 6N by 8N. But the head is not repeated, and scores and values are.")
-def eight_n(**run: Any) -> Shares:
-    return _shares(**run, blocks=(1, 0, 1))
-
-
-@four_shares.misconception("Your hardware FLOPs equal the model FLOPs: add what is computed again.")
-def nothing_again(**run: Any) -> Shares:
-    return _shares(**run, scores=0, blocks=(0, 0, 0))
-
-
-@four_shares.misconception("Your causal share halves everything. The mask halves scores and values; 6N stays.")
-def all_of_it_halved(**run: Any) -> Shares:
-    shares = _shares(**run)
-    return shares | {"causal": shares["all pairs"] / 2}
-
-
-@four_shares.misconception("Your “all pairs” and your “causal” are swapped: a mask leaves fewer pairs.")
-def swapped(**run: Any) -> Shares:
-    shares = _shares(**run)
-    return shares | {"causal": shares["all pairs"], "all pairs": shares["causal"]}
-
-
-@four_shares.misconception("Your causal share counts all pairs.")
-def causal_counts_all(**run: Any) -> Shares:
-    return _shares(**run, causal=1)
-
-
-@four_shares.misconception(
-    "Your hardware share starts from the causal count. It should count all pairs, plus what is repeated."
-)
-def hardware_from_causal(**run: Any) -> Shares:
-    shares = _shares(**run)
-    return shares | {"hardware": shares["hardware"] - shares["all pairs"] + shares["causal"]}
-
-
-@four_shares.misconception("The width of attention is `d_attn`. Yours is `d_model`, which differs in PaLM.")
-def width_of_the_model(**run: Any) -> Shares:
-    return _shares(**{**run, "d_attn": run["d_model"]})
-
-
-@four_shares.misconception("Your head has `vocab_size` · `d_attn` weights. It has `vocab_size` · `d_model`.")
-def head_of_attention(**run: Any) -> Shares:
-    more = run["vocab_size"] * (run["d_attn"] - run["d_model"])
-    again = more if run["recompute"] == "blocks" else 0
-    shares = _shares(**run)
-    return shares | {
-        "hardware": shares["hardware"] - 2 * again * run["tokens_per_second"] / run["devices"] / run["peak"]
-    }
-
-
-@four_shares.misconception("You count scores and values of one layer. Every layer has them.")
-def pairs_of_one_layer(**run: Any) -> Shares:
-    layers = run["layers"]
-    return _shares(**run, pairs=3 / layers, scores=1 / layers, blocks=(1, 1 / layers, 0))
-
-
-@four_shares.misconception(
-    "You count the pairs of a whole text, context². A token is one query: it meets `context` keys."
-)
-def pairs_of_a_text(**run: Any) -> Shares:
-    context = run["context"]
-    return _shares(**run, pairs=3 * context, scores=context, blocks=(1, context, 0))
-
-
-@four_shares.misconception("That is the forward pass alone. Training takes three times as much.")
-def forward_alone(**run: Any) -> Shares:
-    return _shares(**run, weights=1, pairs=1)
-
-
-@four_shares.misconception(
-    "You do not divide by `devices`. `tokens_per_second` is for all devices together, and `peak` for one."
-)
-def one_device(**run: Any) -> Shares:
-    return _shares(**{**run, "devices": 1})
-
-
-@four_shares.misconception("You take the head out of 6N. Its weights are part of N, and they compute like all others.")
-def head_taken_out(**run: Any) -> Shares:
-    head = 6 * run["vocab_size"] * run["d_model"] * run["tokens_per_second"] / run["devices"] / run["peak"]
-    return {name: share - head for name, share in _shares(**run).items()}
-
-
-@four_shares.misconception("You return a percentage. A share is between 0 and 1.")
-def percent(**run: Any) -> Shares:
-    return {name: 100 * share for name, share in _shares(**run).items()}
-
-
-@four_shares.misconception("You return a share above 1, which is impossible. Raise ValueError.")
-def share_above_one(**run: Any) -> Shares:
-    return _shares(**run, above_one=True)
-
-
-@four_shares.misconception("You check the model FLOPs only. The hardware share cannot be above 1 either.")
-def hardware_above_one(**run: Any) -> Shares:
-    shares = _shares(**run, above_one=True)
-    if shares["all pairs"] > 1:
-        raise ValueError("the share is above 1")
-    return shares
-
-
-@four_shares.misconception(
-    "You return FLOPs per token. Multiply by the tokens per second, and divide by the peak of all devices."
-)
-def flops_per_token(**run: Any) -> Shares:
-    _shares(**run)
-    return _shares(**{**run, "tokens_per_second": 1, "devices": 1, "peak": 1}, above_one=True)
-
-
 @four_shares.variant
-def by_the_formulas(
+def passes_of_weights_and_pairs(
     layers: int,
     d_model: int,
     d_attn: int,
@@ -300,19 +149,71 @@ def by_the_formulas(
     peak: float,
     recompute: str,
 ) -> dict[str, float]:
+    weights, head = 2 * parameters, 2 * vocab_size * d_model
+    pairs = 4 * layers * d_attn * context
+    again = {"nothing": 0, "scores": pairs, "blocks": weights - head + pairs}[recompute]
+    matrices, products = 3 * weights, 3 * pairs
+    counts = {
+        "6N": matrices,
+        "all pairs": matrices + products,
+        "causal": matrices + products / 2,
+        "hardware": matrices + products + again,
+    }
     possible = devices * peak / tokens_per_second
-    pairs = 12 * layers * d_attn * context
-    flops = {"6N": 6 * parameters, "all pairs": 6 * parameters + pairs, "causal": 6 * parameters + pairs / 2}
-    flops["hardware"] = flops["all pairs"]
-    if recompute == "scores":
-        flops["hardware"] += pairs / 3
-    elif recompute == "blocks":
-        flops["hardware"] += 2 * (parameters - d_model * vocab_size) + pairs / 3
-    result = {name: count / possible for name, count in flops.items()}
-    for share in result.values():
-        if share > 1:
-            raise ValueError(share)
-    return result
+    shares = {name: count / possible for name, count in counts.items()}
+    if max(shares.values()) > 1:
+        raise ValueError("the rate is above the peak")
+    return shares
+
+
+four_shares.slips(
+    passes_of_weights_and_pairs,
+    {
+        "3 * pairs → pairs": "You count the scores and values of a forward pass. Training takes three times as much.",
+        "4 * layers → 2 * layers": "You count one product for each pair: the score. Weight times value is a second "
+        "one.",
+        '"scores": pairs → "scores": pairs / 2': "With “scores”, both products are repeated: scores and weighted "
+        "values. You repeat only one.",
+        '"scores": pairs → "scores": 3 * pairs': "You repeat scores and values three times, forward and backward. "
+        "Only the forward pass is repeated.",
+        "weights - head + pairs → 3 * (weights - head + pairs)": "You repeat all blocks three times, forward and "
+        "backward. Only their forward pass is repeated.",
+        "weights - head + pairs → weights + pairs": "You repeat the head with the blocks. The head is not a block: "
+        "its product is computed once.",
+        "weights - head + pairs → weights - head": "Your repeated blocks have weights only. They compute scores and "
+        "values again, too.",
+        "weights - head + pairs → weights": "You replace 6N by 8N. But the head is not repeated, and scores and "
+        "values are.",
+        " + again → ": "Your hardware FLOPs equal the model FLOPs: add what is computed again.",
+        "matrices + products / 2 → (matrices + products) / 2": "Your causal share halves everything. The mask halves "
+        "scores and values; 6N stays.",
+        '"all pairs" → "causal" ;; "causal" → "all pairs"': "Your “all pairs” and your “causal” are swapped: a mask "
+        "leaves fewer pairs.",
+        "products / 2 → products": "Your causal share counts all pairs.",
+        "products + again → products / 2 + again": "Your hardware share starts from the causal count. It should count "
+        "all pairs, plus what is repeated.",
+        "layers * d_attn → layers * d_model": "The width of attention is `d_attn`. Yours is `d_model`, which differs "
+        "in PaLM.",
+        "vocab_size * d_model → vocab_size * d_attn": "Your head has `vocab_size` · `d_attn` weights. It has "
+        "`vocab_size` · `d_model`.",
+        "4 * layers → 4": "You count scores and values of one layer. Every layer has them.",
+        "d_attn * context → d_attn * context**2": "You count the pairs of a whole text, context². A token is one "
+        "query: it meets `context` keys.",
+        "3 * weights, 3 * pairs → weights, pairs": "That is the forward pass alone. Training takes three times as "
+        "much.",
+        "devices * peak → peak": "You do not divide by `devices`. `tokens_per_second` is for all devices together, "
+        "and `peak` for one.",
+        "3 * weights → 3 * (weights - head)": "You take the head out of 6N. Its weights are part of N, and they "
+        "compute like all others.",
+        "return shares → return {name: 100 * share for name, share in shares.items()}": "You return a percentage. A "
+        "share is between 0 and 1.",
+        "max(shares.values()) > 1 → False": "You return a share above 1, which is impossible. Raise ValueError.",
+        'max(shares.values()) → shares["all pairs"]': "You check the model FLOPs only. The hardware share cannot be "
+        "above 1 either.",
+        "return shares → return counts": "You return FLOPs per token. Multiply by the tokens per second, and divide "
+        "by the peak of all devices.",
+    },
+)
 
 
 @four_shares.variant

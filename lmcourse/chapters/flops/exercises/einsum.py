@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from random import Random
 
 import einops
-import numpy as np
 import torch
 
 from lmcourse.chapters.flops.exercises.counted import empty
@@ -89,163 +87,51 @@ einsum_flops = Exercise(
 )
 
 
-def _axes(pattern: str, first: list[int], second: list[int]) -> tuple[dict[str, int], list[str], list[str], list[str]]:
-    """The sizes by name, and the names of both inputs and of the result. ValueError if two sizes disagree."""
-    inputs, result = pattern.split("->")
-    left, right = (part.split() for part in inputs.split(","))
-    sizes: dict[str, int] = {}
-    for name, size in zip(left + right, first + second, strict=True):
-        if sizes.setdefault(name, size) != size:
-            raise ValueError("the sizes do not fit the pattern")
-    return sizes, left, right, result.split()
-
-
-def _nothing_summed(pattern: str, first: list[int], second: list[int]) -> bool:
-    sizes, _, _, result = _axes(pattern, first, second)
-    return set(sizes) == set(result)
-
-
-@einsum_flops.misconception("You count a multiplication and its addition as one FLOP.")
-def one_per_pair(pattern: str, first: list[int], second: list[int]) -> int:
-    return _einsum(pattern, first, second) // 2
-
-
-@einsum_flops.misconception(
-    "You count the numbers of the result. Each of them is a sum: multiply by the sizes of the summed axes, too."
-)
-def result_only(pattern: str, first: list[int], second: list[int]) -> int:
-    sizes, _, _, result = _axes(pattern, first, second)
-    return 0 if set(sizes) == set(result) else 2 * math.prod(sizes[name] for name in result)
-
-
-@einsum_flops.misconception("You multiply the sizes of both tensors, so a shared axis counts twice.")
-def shared_axes_twice(pattern: str, first: list[int], second: list[int]) -> int:
-    return 0 if _nothing_summed(pattern, first, second) else 2 * math.prod(first) * math.prod(second)
-
-
-@einsum_flops.misconception(
-    "You treat every pattern as x @ w: all axes of the first tensor times the last axis of the second. The names "
-    "decide which axes are shared."
-)
-def always_a_layer(pattern: str, first: list[int], second: list[int]) -> int:
-    return 0 if _nothing_summed(pattern, first, second) else 2 * math.prod(first) * second[-1]
-
-
-@einsum_flops.misconception(
-    "You leave out axes that both tensors have and that stay, such as batch and heads. Each of them repeats the whole "
-    "product."
-)
-def batch_left_out(pattern: str, first: list[int], second: list[int]) -> int:
-    sizes, left, right, result = _axes(pattern, first, second)
-    if set(sizes) == set(result):
-        return 0
-    stays = set(left) & set(right) & set(result)
-    return 2 * math.prod(size for name, size in sizes.items() if name not in stays)
-
-
-@einsum_flops.misconception(
-    "You count products even if no axis is summed. That is no matrix product: count 0, as torch's counter does."
-)
-def products_without_a_sum(pattern: str, first: list[int], second: list[int]) -> int:
-    return 2 * math.prod(_axes(pattern, first, second)[0].values())
-
-
-@einsum_flops.misconception("You accept an axis with two different sizes. Raise a ValueError, do not pick one of them.")
-def sizes_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
-    inputs, result = pattern.split("->")
-    sizes = dict(zip(inputs.replace(",", " ").split(), first + second, strict=True))
-    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
-
-
-@einsum_flops.misconception(
-    "You check for different sizes only on summed axes. An axis that stays needs one size, too: raise a ValueError."
-)
-def summed_axes_checked(pattern: str, first: list[int], second: list[int]) -> int:
-    inputs, result = pattern.split("->")
-    stays = set(result.split())
-    left, right = (part.split() for part in inputs.split(","))
-    sizes: dict[str, int] = {}
-    for name, size in [*zip(left, first, strict=True), *zip(right, second, strict=True)]:
-        if name not in stays and sizes.get(name, size) != size:
-            raise ValueError("the sizes do not fit the pattern")
-        sizes[name] = size
-    return 0 if set(sizes) == stays else 2 * math.prod(sizes.values())
-
-
-@einsum_flops.misconception(
-    "You pair names and sizes until one of them runs out. A shape with fewer or more sizes than names is an error: "
-    "raise a ValueError."
-)
-def lengths_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
-    inputs, result = pattern.split("->")
-    left, right = (part.split() for part in inputs.split(","))
-    sizes: dict[str, int] = {}
-    for name, size in [*zip(left, first, strict=False), *zip(right, second, strict=False)]:
-        if sizes.setdefault(name, size) != size:
-            raise ValueError("the sizes do not fit the pattern")
-    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
-
-
-@einsum_flops.misconception("You let a size of 1 fit every size, as broadcasting does. Here 1 and 3 are two sizes.")
-def ones_fit(pattern: str, first: list[int], second: list[int]) -> int:
-    inputs, result = pattern.split("->")
-    left, right = (part.split() for part in inputs.split(","))
-    sizes: dict[str, int] = {}
-    for name, size in [*zip(left, first, strict=True), *zip(right, second, strict=True)]:
-        if 1 != size != sizes.get(name, 1) != 1:
-            raise ValueError("the sizes do not fit the pattern")
-        sizes[name] = max(size, sizes.get(name, 1))
-    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
-
-
-@einsum_flops.misconception(
-    "You count an axis twice if both tensors have it and it stays, such as batch and heads. It is one axis."
-)
-def batch_twice(pattern: str, first: list[int], second: list[int]) -> int:
-    sizes, _, _, result = _axes(pattern, first, second)
-    summed = [size for name, size in sizes.items() if name not in result]
-    return 2 * math.prod(first) * math.prod(second) // math.prod(summed) if summed else 0
-
-
-@einsum_flops.misconception(
-    "You look for a name inside the text of the result, where `k` is part of `keys`. Split the text."
-)
-def names_in_a_text(pattern: str, first: list[int], second: list[int]) -> int:
-    sizes = _axes(pattern, first, second)[0]
-    result = pattern.split("->")[1]
-    return 0 if all(name in result for name in sizes) else 2 * math.prod(sizes.values())
-
-
-@einsum_flops.misconception("You ignore sizes that have no name. A shape with more sizes than names is an error, too.")
-def more_sizes_than_names(pattern: str, first: list[int], second: list[int]) -> int:
-    inputs, result = pattern.split("->")
-    names = inputs.replace(",", " ").split()
-    sizes: dict[str, int] = {}
-    for name, size in zip(names, first + second, strict=False):
-        if sizes.setdefault(name, size) != size:
-            raise ValueError("the sizes do not fit the pattern")
-    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
-
-
 @einsum_flops.variant
-def result_times_what_is_summed(pattern: str, first: list[int], second: list[int]) -> int:
-    names = re.findall(r"\w+|,|->", pattern)
-    comma, arrow = names.index(","), names.index("->")
-    left, right, result = names[:comma], names[comma + 1 : arrow], names[arrow + 1 :]
-    if len(left) != len(first) or len(right) != len(second):
-        raise ValueError("a shape does not fit the pattern")
-    sizes = dict(zip(left, first, strict=True))
-    for name, size in zip(right, second, strict=True):
-        if name in sizes and sizes[name] != size:
-            raise ValueError(name)
+def sizes_by_name(pattern: str, first: list[int], second: list[int]) -> int:
+    inputs, result = pattern.split("->")
+    left, right = (part.split() for part in inputs.split(","))
+    sizes: dict[str, int] = {}
+    for name, size in [*zip(left, first, strict=True), *zip(right, second, strict=True)]:
+        if sizes.get(name, size) != size:
+            raise ValueError("the sizes do not fit the pattern")
         sizes[name] = size
-    numbers, terms = 1, 1
-    for name in sizes:
-        if name in result:
-            numbers *= sizes[name]
-        else:
-            terms *= sizes[name]
-    return 2 * numbers * terms if any(name not in result for name in sizes) else 0
+    summed = set(sizes) - set(result.split())
+    return 2 * math.prod(sizes.values()) if summed else 0
+
+
+einsum_flops.slips(
+    sizes_by_name,
+    {
+        "2 * math → math": "You count a multiplication and its addition as one FLOP.",
+        "sizes.values() → sizes[name] for name in result.split()": "You count the numbers of the result. Each of them "
+        "is a sum: multiply by the sizes of the summed axes, too.",
+        "sizes.values() → first + second": "You multiply the sizes of both tensors, so a shared axis counts twice.",
+        "sizes.values() → [*first, second[-1]]": "You treat every pattern as x @ w: all axes of the first tensor "
+        "times the last axis of the second. The names decide which axes are shared.",
+        "sizes.values() → size for name, size in sizes.items() if name in summed or not (name in left and name in "
+        "right)": "You leave out axes that both tensors have and that stay, such as batch and heads. Each of them "
+        "repeats the whole product.",
+        " if summed else 0 → ": "You count products even if no axis is summed. That is no matrix product: count 0, as "
+        "torch's counter does.",
+        "if sizes.get(name, size) != size → if False": "You accept an axis with two different sizes. Raise a "
+        "ValueError, do not pick one of them.",
+        "if sizes.get(name, size) != size → if name not in result.split() and sizes.get(name, size) != size": "You "
+        "check for different sizes only on summed axes. An axis that stays needs one size, too: raise a ValueError.",
+        "first, strict=True → first, strict=False ;; second, strict=True → second, strict=False": "You pair names and "
+        "sizes until one of them runs out. A shape with fewer or more sizes than names is an error: raise a "
+        "ValueError.",
+        "if sizes.get(name, size) != size → if 1 != size != sizes.get(name, 1) != 1 ;; sizes[name] = size → "
+        "sizes[name] = max(size, sizes.get(name, 1))": "You let a size of 1 fit every size, as broadcasting does. "
+        "Here 1 and 3 are two sizes.",
+        "math.prod(sizes.values()) → math.prod(first + second) // math.prod(sizes[name] for name in summed)": "You "
+        "count an axis twice if both tensors have it and it stays, such as batch and heads. It is one axis.",
+        "set(result.split()) → {name for name in sizes if name in result}": "You look for a name inside the text of "
+        "the result, where `k` is part of `keys`. Split the text.",
+        "[*zip(left, first, strict=True), *zip(right, second, strict=True)] → zip(left + right, first + second, "
+        "strict=False)": "You ignore sizes that have no name. A shape with more sizes than names is an error, too.",
+    },
+)
 
 
 @einsum_flops.variant
@@ -261,15 +147,3 @@ def as_matrices_in_a_batch(pattern: str, first: list[int], second: list[int]) ->
     if len(set(result.split())) == len(one) + len(other) - len(shared):
         return Fraction(0)
     return Fraction(2 * math.prod(first) * math.prod(second), math.prod(shared))
-
-
-@einsum_flops.variant
-def logs_of_sizes(pattern: str, first: list[int], second: list[int]) -> int:
-    """Compute the product as a sum of logarithms, rounded at the end."""
-    arrow = pattern.index("->")
-    left, right = pattern[:arrow].split(",")
-    pairs = list(zip(left.split() + right.split(), list(first) + list(second), strict=True))
-    if len(left.split()) != len(first) or len(set(pairs)) != len({name for name, _ in pairs}):
-        raise ValueError("the shapes do not fit the pattern")
-    summed = {name for name, _ in pairs} - set(pattern[arrow + 2 :].split())
-    return round(2 * np.exp(sum(np.log(size) for _, size in set(pairs)))) if summed else 0

@@ -76,140 +76,8 @@ forward_flops = Exercise(
 )
 
 
-def _scaled(parts: Parts, **factors: float) -> Parts:
-    """The right parts, some of them multiplied by factors."""
-    return {part: round(flops * factors.get(part, 1)) for part, flops in parts.items()}
-
-
-@forward_flops.misconception("You count a multiplication and its addition as one FLOP: everything is half.")
-def multiply_adds(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return {part: flops // 2 for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}
-
-
-@forward_flops.misconception("You count texts where it should be tokens: a weight works on batch · length of them.")
-def texts_for_tokens(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    parts = _forward(batch, length, *args, d_kv=d_kv, gated=gated)
-    return _scaled(parts, qkv=1 / length, out=1 / length, ffn=1 / length, head=1 / length)
-
-
-@forward_flops.misconception("You count one layer. There are `layers` of them.")
-def one_layer(batch: int, length: int, layers: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _forward(batch, length, 1, *args, d_kv=d_kv, gated=gated)
-
-
-@forward_flops.misconception("The head is at the end of the model, once. You count it in every layer.")
-def head_in_every_layer(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=args[2])
-
-
-@forward_flops.misconception(
-    "You count twice as much for the head as it takes. It is one product, 2·B·S·D·V; the embedding is a look-up."
-)
-def embedding_as_product(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=2)
-
-
-@forward_flops.misconception(
-    "You count one matrix for queries, keys and values together. Each of the three has its own matrix."
-)
-def one_projection(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _forward(*args, d_kv=d_kv, gated=gated) | {"qkv": _forward(*args)["out"]}
-
-
-@forward_flops.misconception("Keys and values are d_kv wide when heads share them; yours are as wide as the model.")
-def wide_keys(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _forward(*args, gated=gated)
-
-
-@forward_flops.misconception(
-    "You count fewer scores and values if heads share keys. Sharing saves weights and memory, but no scores: every "
-    "query head still meets every key with its own query."
-)
-def scores_of_key_heads(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    share = 1.0 if d_kv is None else d_kv / args[3]
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=share, values=share)
-
-
-@forward_flops.misconception("A gated feed-forward layer has three matrices: gate, up and down. You count two.")
-def gate_forgotten(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _forward(*args, d_kv=d_kv)
-
-
-@forward_flops.misconception("You leave out one matrix of the feed-forward layer, up or down, with a gate and without.")
-def up_without_down(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2 / 3 if gated else 1 / 2)
-
-
-@forward_flops.misconception(
-    "You count the pairs that a causal mask lets through, (length + 1) / 2 for each query. Here, as in torch and in "
-    "most papers, all length² pairs count."
-)
-def visible_pairs(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    share = (length + 1) / 2 / length
-    return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=share, values=share)
-
-
-@forward_flops.misconception(
-    "You halve scores and values, as if a causal mask saved half of them. Here, as in torch and in most papers, all "
-    "length² pairs count."
-)
-def causal_half(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=1 / 2, values=1 / 2)
-
-
-@forward_flops.misconception(
-    "You count twice as much for the feed-forward layer as it takes. Count its matrices of D · F again."
-)
-def ffn_twice(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2)
-
-
-@forward_flops.misconception("Your scores grow with the length, not with its square: every query meets every key.")
-def one_score_per_token(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=1 / length, values=1 / length)
-
-
-@forward_flops.misconception("Your scores and values grow with batch². Tokens of different texts do not meet.")
-def texts_meet(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=args[0], values=args[0])
-
-
-@forward_flops.misconception("Your queries are d_kv wide. Only keys and values are: queries stay as wide as the model.")
-def narrow_queries(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    parts = _forward(*args, d_kv=d_kv, gated=gated)
-    return parts | {"qkv": round(parts["out"] * 3 * (1 if d_kv is None else d_kv / args[3]))}
-
-
-@forward_flops.misconception("Either keys or values are as wide as the model in your count. Both are d_kv wide.")
-def one_of_both_narrow(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    parts = _forward(*args, d_kv=d_kv, gated=gated)
-    return parts | {"qkv": round(parts["out"] * (2 + (1 if d_kv is None else d_kv / args[3])))}
-
-
-@forward_flops.misconception("Your out is d_kv wide. It reads the results of all query heads: its matrix is D × D.")
-def narrow_out(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), out=1 if d_kv is None else d_kv / args[3])
-
-
-@forward_flops.misconception("You count the logits of one token per text. A forward pass gives them for every token.")
-def logits_of_the_last(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=1 / args[1])
-
-
-@forward_flops.misconception(
-    "You count four matrices in a gated feed-forward layer. There are three: gate, up and down."
-)
-def two_gates(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=4 / 3 if gated else 1)
-
-
-@forward_flops.misconception("You count a training step, three times as much. Count only the forward pass.")
-def training(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    return {part: 3 * flops for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}
-
-
 @forward_flops.variant
-def layer_after_layer(
+def part_by_part(
     batch: int,
     length: int,
     layers: int,
@@ -219,23 +87,60 @@ def layer_after_layer(
     d_kv: int | None = None,
     gated: bool = False,
 ) -> dict[str, int]:
-    def product(rows: int, inputs: int, outputs: int) -> int:
-        return 2 * rows * inputs * outputs
+    tokens, pairs = batch * length, batch * length**2
+    keys = values = d_model if d_kv is None else d_kv
+    qkv = tokens * d_model * (d_model + keys + values)
+    mixed = pairs * d_model
+    out = tokens * d_model * d_model
+    ffn = tokens * d_model * d_ff * (3 if gated else 2)
+    head = tokens * d_model * vocab_size
+    layer = {"qkv": qkv, "scores": mixed, "values": mixed, "out": out, "ffn": ffn}
+    return {"head": 2 * head} | {part: 2 * layers * products for part, products in layer.items()}
 
-    if d_kv is None:
-        d_kv = d_model
-    parts = {"head": product(batch * length, d_model, vocab_size), "qkv": 0, "scores": 0, "values": 0, "out": 0}
-    parts["ffn"] = 0
-    for _ in range(layers):
-        for width in (d_model, d_kv, d_kv):
-            parts["qkv"] += product(batch * length, d_model, width)
-        parts["out"] += product(batch * length, d_model, d_model)
-        for _ in range(2 + gated):
-            parts["ffn"] += product(batch * length, d_model, d_ff)
-        for _ in range(batch):
-            parts["scores"] += product(length, d_model, length)
-            parts["values"] += product(length, length, d_model)
-    return parts
+
+forward_flops.slips(
+    part_by_part,
+    {
+        "2 * layers → layers ;; 2 * head → head": "You count a multiplication and its addition as one FLOP: "
+        "everything is half.",
+        "tokens, pairs = batch * length → tokens, pairs = batch": "You count texts where it should be tokens: a "
+        "weight works on batch · length of them.",
+        "2 * layers → 2": "You count one layer. There are `layers` of them.",
+        "2 * head → 2 * layers * head": "The head is at the end of the model, once. You count it in every layer.",
+        "2 * head → 4 * head": "You count twice as much for the head as it takes. It is one product, 2·B·S·D·V; the "
+        "embedding is a look-up.",
+        "(d_model + keys + values) → d_model": "You count one matrix for queries, keys and values together. Each of "
+        "the three has its own matrix.",
+        "d_model if d_kv is None else d_kv → d_model": "Keys and values are d_kv wide when heads share them; yours "
+        "are as wide as the model.",
+        "pairs * d_model → pairs * keys": "You count fewer scores and values if heads share keys. Sharing saves "
+        "weights and memory, but no scores: every query head still meets every key with its own query.",
+        "(3 if gated else 2) → 2": "A gated feed-forward layer has three matrices: gate, up and down. You count two.",
+        "3 if gated else 2 → 2 if gated else 1": "You leave out one matrix of the feed-forward layer, up or down, "
+        "with a gate and without.",
+        "batch * length**2 → batch * length * (length + 1) // 2": "You count the pairs that a causal mask lets "
+        "through, (length + 1) / 2 for each query. Here, as in torch and in most papers, all length² pairs count.",
+        "pairs * d_model → pairs * d_model // 2": "You halve scores and values, as if a causal mask saved half of "
+        "them. Here, as in torch and in most papers, all length² pairs count.",
+        "3 if gated else 2 → 6 if gated else 4": "You count twice as much for the feed-forward layer as it takes. "
+        "Count its matrices of D · F again.",
+        "length**2 → length": "Your scores grow with the length, not with its square: every query meets every key.",
+        "batch * length**2 → (batch * length) ** 2": "Your scores and values grow with batch². Tokens of different "
+        "texts do not meet.",
+        "d_model + keys + values → keys + keys + values": "Your queries are d_kv wide. Only keys and values are: "
+        "queries stay as wide as the model.",
+        "d_model + keys + values → d_model + keys + d_model": "Either keys or values are as wide as the model in your "
+        "count. Both are d_kv wide.",
+        "d_model * d_model → d_model * values": "Your out is d_kv wide. It reads the results of all query heads: its "
+        "matrix is D × D.",
+        "head = tokens → head = batch": "You count the logits of one token per text. A forward pass gives them for "
+        "every token.",
+        "3 if gated → 4 if gated": "You count four matrices in a gated feed-forward layer. There are three: gate, up "
+        "and down.",
+        "2 * layers → 6 * layers ;; 2 * head → 6 * head": "You count a training step, three times as much. Count only "
+        "the forward pass.",
+    },
+)
 
 
 @forward_flops.variant

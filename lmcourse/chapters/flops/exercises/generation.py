@@ -89,174 +89,61 @@ generation_flops = Exercise(
 )
 
 
-def _without_pairs(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool) -> int:
-    """Count the FLOPs of generation without the products for scores and values."""
-    token, head = _weights(d_model, vocab_size)
-    passes = _passes(prompt, new, cache)
-    return layers * sum(queries for queries, _ in passes) * token + len(passes) * head
-
-
-@generation_flops.misconception("You count one layer. Every layer does all of this.")
-def one_layer(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _generation(prompt, new, 1, d_model, vocab_size, cache)
-
-
-@generation_flops.misconception("You count one pass too many. The last token is written but never read.")
-def last_token_read(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _generation(prompt, new + 1, layers, d_model, vocab_size, cache)
-
-
-@generation_flops.misconception(
-    "Each of your passes reads the whole text again. With a cache, a pass reads one new token."
-)
-def never_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _generation(prompt, new, layers, d_model, vocab_size, cache=False)
-
-
-@generation_flops.misconception("Without a cache each pass reads the whole text so far. Your passes read one token.")
-def always_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _generation(prompt, new, layers, d_model, vocab_size, cache=True)
-
-
-@generation_flops.misconception(
-    "You compute the logits of every token of a pass. Only the last token's logits are needed."
-)
-def logits_of_all(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocab_size)
-    extra = sum(queries - 1 for queries, _ in _passes(prompt, new, cache))
-    return _generation(prompt, new, layers, d_model, vocab_size, cache) + extra * head
-
-
-@generation_flops.misconception("The prompt has to be read, too: your count starts with the first new token.")
-def no_prefill(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _total(_passes(prompt, new, cache)[1:], layers, d_model, vocab_size)
-
-
-@generation_flops.misconception(
-    "Your new tokens do not see themselves, if there is a cache. With t tokens before it, a new one has t + 1 keys."
-)
-def not_itself(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    first, *rest = _passes(prompt, new, cache)
-    return _total([first, *((queries, keys - cache) for queries, keys in rest)], layers, d_model, vocab_size)
-
-
-@generation_flops.misconception(
-    "You count one key too few in every pass after the first. Each token that is read also sees itself: with t "
-    "tokens so far, there are t keys."
-)
-def not_itself_anywhere(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    first, *rest = _passes(prompt, new, cache)
-    return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocab_size)
-
-
-@generation_flops.misconception(
-    "You leave out the logits. Each pass computes them for its last token: 2 · d · vocab_size."
-)
-def no_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocab_size)
-    return _generation(prompt, new, layers, d_model, vocab_size, cache) - new * head
-
-
-@generation_flops.misconception(
-    "You read the prompt token by token, each with the tokens before it. It is one pass, in which all pairs count."
-)
-def prompt_token_by_token(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    if not cache:
-        return _generation(prompt, new, layers, d_model, vocab_size, cache)
-    _, *rest = _passes(prompt, new, cache)
-    _, head = _weights(d_model, vocab_size)
-    read = [(1, keys) for keys in range(1, prompt + 1)]
-    return _total([*read, *rest], layers, d_model, vocab_size) - (prompt - 1) * head
-
-
-@generation_flops.misconception(
-    "You read the prompt token by token, and compute logits for each. It is one pass, with one token's logits."
-)
-def prompt_with_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    if not cache:
-        return _generation(prompt, new, layers, d_model, vocab_size, cache)
-    _, *rest = _passes(prompt, new, cache)
-    return _total([*((1, keys) for keys in range(1, prompt + 1)), *rest], layers, d_model, vocab_size)
-
-
-@generation_flops.misconception("You count the logits once. Every pass computes them for its last token.")
-def logits_once(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocab_size)
-    return _generation(prompt, new, layers, d_model, vocab_size, cache) - (new - 1) * head
-
-
-@generation_flops.misconception("You count logits in every layer. The head is at the end of the model, once per pass.")
-def logits_in_every_layer(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocab_size)
-    return _generation(prompt, new, layers, d_model, vocab_size, cache) + new * (layers - 1) * head
-
-
-@generation_flops.misconception(
-    "You count the pairs that a causal mask lets through. All pairs of a pass count: q tokens with k keys make q · k."
-)
-def causal_passes(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    passes = _passes(prompt, new, cache)
-    hidden = sum(queries * (queries - 1) // 2 for queries, _ in passes)
-    return _total(passes, layers, d_model, vocab_size) - layers * 4 * d_model * hidden
-
-
-@generation_flops.misconception("You leave out the feed-forward layers: 16 of the 24·d² FLOPs of a token and layer.")
-def no_feed_forward(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    read = sum(queries for queries, _ in _passes(prompt, new, cache))
-    return _generation(prompt, new, layers, d_model, vocab_size, cache) - layers * 16 * d_model**2 * read
-
-
-@generation_flops.misconception("Your first pass reads one token. It reads the whole prompt.")
-def first_pass_of_one(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    first, *rest = _passes(prompt, new, cache)
-    return _total([(1, prompt) if cache else first, *rest], layers, d_model, vocab_size)
-
-
-@generation_flops.misconception("In your passes one token asks. A pass that reads q tokens asks with all of them.")
-def one_query(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    passes = _passes(prompt, new, cache)
-    more = sum((queries - 1) * keys for queries, keys in passes)
-    return _total(passes, layers, d_model, vocab_size) - layers * 4 * d_model * more
-
-
-@generation_flops.misconception(
-    "You give the prompt a pass that writes no token. The pass over the prompt writes the first one."
-)
-def prompt_writes_nothing(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocab_size)
-    return _generation(prompt, new + 1, layers, d_model, vocab_size, cache) - head
-
-
-@generation_flops.misconception("You leave out scores and values: that is 2·N for every token that is read.")
-def two_n_per_token(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    return _without_pairs(prompt, new, layers, d_model, vocab_size, cache)
-
-
-@generation_flops.misconception("You count scores without values. Each key costs two products: 4·d, not 2·d.")
-def scores_only(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    full = _generation(prompt, new, layers, d_model, vocab_size, cache)
-    return (full + _without_pairs(prompt, new, layers, d_model, vocab_size, cache)) // 2
-
-
-@generation_flops.misconception(
-    "You let a pass see only the tokens that it reads. With a cache the new token sees all tokens before it: q · k "
-    "pairs, not q²."
-)
-def only_what_is_read(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    passes = _passes(prompt, new, cache)
-    return _total([(queries, queries) for queries, _ in passes], layers, d_model, vocab_size)
-
-
 @generation_flops.variant
-def prompt_and_then_the_rest(
-    prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True
-) -> int:
-    if new > 1:
-        length = prompt + new - 1
-        read = 1 if cache else length
-        last = layers * (24 * d_model * d_model * read + 4 * d_model * read * length) + 2 * d_model * vocab_size
-        return last + int(prompt_and_then_the_rest(prompt, new - 1, layers, d_model, vocab_size, cache))
-    return layers * (24 * d_model * d_model * prompt + 4 * d_model * prompt * prompt) + 2 * d_model * vocab_size
+def pass_after_pass(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    passes = [(prompt, prompt)]
+    for length in range(prompt + 1, prompt + new):
+        passes.append((1 if cache else length, length))
+    flops = 0
+    head = 2 * d_model * vocab_size
+    for queries, keys in passes:
+        weights = 24 * queries * d_model**2
+        pairs = 4 * queries * keys * d_model
+        flops += layers * (weights + pairs) + head
+    return flops
+
+
+generation_flops.slips(
+    pass_after_pass,
+    {
+        "layers * (weights → (weights": "You count one layer. Every layer does all of this.",
+        "prompt + new → prompt + new + 1": "You count one pass too many. The last token is written but never read.",
+        "1 if cache else length → length": "Each of your passes reads the whole text again. With a cache, a pass "
+        "reads one new token.",
+        "1 if cache else length → 1": "Without a cache each pass reads the whole text so far. Your passes read one "
+        "token.",
+        "+ head → + queries * head": "You compute the logits of every token of a pass. Only the last token's logits "
+        "are needed.",
+        "[(prompt, prompt)] → []": "The prompt has to be read, too: your count starts with the first new token.",
+        "else length, length → else length, length - cache": "Your new tokens do not see themselves, if there is a "
+        "cache. With t tokens before it, a new one has t + 1 keys.",
+        "else length, length → else length, length - 1": "You count one key too few in every pass after the first. "
+        "Each token that is read also sees itself: with t tokens so far, there are t keys.",
+        " + head → ": "You leave out the logits. Each pass computes them for its last token: 2 · d · vocab_size.",
+        "[(prompt, prompt)] → [(1, length + 1) for length in range(prompt)] if cache else [(prompt, prompt)] ;; + "
+        "head → + (head if keys >= prompt else 0)": "You read the prompt token by token, each with the tokens before "
+        "it. It is one pass, in which all pairs count.",
+        "[(prompt, prompt)] → [(1, length + 1) for length in range(prompt)] if cache else [(prompt, prompt)]": "You "
+        "read the prompt token by token, and compute logits for each. It is one pass, with one token's logits.",
+        " + head →  ;; return flops → return flops + head": "You count the logits once. Every pass computes them for "
+        "its last token.",
+        "pairs) + head → pairs + head)": "You count logits in every layer. The head is at the end of the model, once "
+        "per pass.",
+        "queries * keys → (queries * keys - queries * (queries - 1) // 2)": "You count the pairs that a causal mask "
+        "lets through. All pairs of a pass count: q tokens with k keys make q · k.",
+        "24 → 8": "You leave out the feed-forward layers: 16 of the 24·d² FLOPs of a token and layer.",
+        "[(prompt, prompt)] → [(1 if cache else prompt, prompt)]": "Your first pass reads one token. It reads the "
+        "whole prompt.",
+        "4 * queries * keys → 4 * keys": "In your passes one token asks. A pass that reads q tokens asks with all of "
+        "them.",
+        "prompt + new → prompt + new + 1 ;; + head → + (head if keys > prompt else 0)": "You give the prompt a pass "
+        "that writes no token. The pass over the prompt writes the first one.",
+        " + pairs → ": "You leave out scores and values: that is 2·N for every token that is read.",
+        "pairs = 4 → pairs = 2": "You count scores without values. Each key costs two products: 4·d, not 2·d.",
+        "queries * keys → queries * queries": "You let a pass see only the tokens that it reads. With a cache the new "
+        "token sees all tokens before it: q · k pairs, not q².",
+    },
+)
 
 
 @generation_flops.variant

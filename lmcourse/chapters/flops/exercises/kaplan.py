@@ -55,135 +55,55 @@ kaplan_total = Exercise(
 )
 
 
-def _changed(sizes: tuple[int, ...], parameters: float = 0, flops: float = 0) -> list[int]:
-    """The right answer, with this much added to each of its numbers."""
-    found = _total(*sizes)
-    return [round(found[0] + parameters), round(found[1] + flops)]
+@kaplan_total.variant
+def matrix_by_matrix(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    qkv, out = 3 * d_model * d_attn, d_attn * d_model
+    feed_forward = 2 * d_model * d_ff
+    parameters = layers * (qkv + out + feed_forward)
+    pairs = layers * 4 * d_attn * context // 2
+    return [parameters, 2 * parameters + pairs]
 
 
-def _mask(sizes: tuple[int, ...]) -> int:
-    layers, _, d_attn, _, context = sizes
-    return 2 * layers * d_attn * context
-
-
-@kaplan_total.misconception("You count all pairs of tokens. Under a causal mask a query sees half of the context.")
-def all_pairs(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=_mask(sizes))
-
-
-@kaplan_total.misconception("The exact mean is (context + 1) / 2 keys. The paper takes context / 2: leave out the 1.")
-def exact_mean(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=_mask(sizes) / sizes[4])
-
-
-@kaplan_total.misconception(
-    "You count one product per pair. A score takes 2 · d_attn FLOPs, and its product with a value takes as many."
+kaplan_total.slips(
+    matrix_by_matrix,
+    {
+        "context // 2 → context": "You count all pairs of tokens. Under a causal mask a query sees half of the "
+        "context.",
+        "context // 2 → (context + 1) // 2": "The exact mean is (context + 1) / 2 keys. The paper takes context / 2: "
+        "leave out the 1.",
+        "4 * d_attn → 2 * d_attn": "You count one product per pair. A score takes 2 · d_attn FLOPs, and its product "
+        "with a value takes as many.",
+        " + pairs → ": "You leave out scores and values. They have no weights, but they take FLOPs.",
+        "context // 2 → context**2 // 2": "You count the pairs of a whole text. A token is one query: it meets "
+        "context / 2 keys.",
+        "layers * 4 → 4": "You count scores and values of one layer. Every layer has them.",
+        "layers * (qkv → (qkv ;; layers * 4 → 4": "You count one layer.",
+        "3 * d_model → d_model": "Attention has four matrices: queries, keys, values and output. You count fewer.",
+        "qkv + out → qkv": "One matrix of attention is missing, perhaps the last. Three go from d_model to d_attn, "
+        "and one goes back.",
+        "2 * d_model * d_ff → d_model * d_ff": "You count one matrix of the feed-forward layer. It has two, to d_ff "
+        "and back.",
+        "3 * d_model * d_attn, d_attn * d_model → 3 * d_model**2, d_model**2": "Your matrices of attention are "
+        "d_model × d_model. Their other side is d_attn.",
+        "2 * parameters → parameters": "You count one FLOP per parameter. Each weight takes a multiplication and an "
+        "addition: 2 FLOPs per parameter and token.",
+        "2 * parameters + pairs → 3 * (2 * parameters + pairs)": "That is training, three times as much. The paper's "
+        "number is the forward pass.",
+        "2 * parameters + pairs → context * (2 * parameters + pairs)": "You return the FLOPs of a whole text. Divide "
+        "by `context` for one token.",
+        "2 * parameters + pairs → 6 * parameters": "Your second number is 6 · N, the rule for training. Return the "
+        "forward pass, including its pairs.",
+        "context // 2 → (context // 2)": "You round context / 2 down. Half of an odd context is not a whole number: "
+        "multiply first.",
+        "3 * d_model * d_attn, d_attn * d_model → 3 * d_attn**2, d_attn**2": "Your matrices of attention are d_attn × "
+        "d_attn. One of their sides is d_model.",
+        "d_attn * d_model → d_model * d_model": "Your matrix back is d_model × d_model. It begins at d_attn.",
+        "qkv + out + feed_forward → 12 * d_model**2": "You count 12 · d_model² per layer. That is right only if "
+        "d_attn = d_model and d_ff = 4 · d_model.",
+        "4 * d_attn → 4 * d_model": "A score is a dot product of d_attn numbers, all heads together. Yours has "
+        "d_model.",
+    },
 )
-def scores_without_values(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=-_mask(sizes) / 2)
-
-
-@kaplan_total.misconception("You leave out scores and values. They have no weights, but they take FLOPs.")
-def no_pairs(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=-_mask(sizes))
-
-
-@kaplan_total.misconception("You count the pairs of a whole text. A token is one query: it meets context / 2 keys.")
-def pairs_of_a_text(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=_mask(sizes) * (sizes[4] - 1))
-
-
-@kaplan_total.misconception("You count scores and values of one layer. Every layer has them.")
-def pairs_of_one_layer(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=_mask(sizes) * (1 / sizes[0] - 1))
-
-
-@kaplan_total.misconception("You count one layer.")
-def one_layer(*sizes: int) -> list[int]:
-    return _total(1, *sizes[1:])
-
-
-@kaplan_total.misconception("Attention has four matrices: queries, keys, values and output. You count fewer.")
-def one_of_three(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
-    missing = 2 * layers * d_model * d_attn
-    return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
-
-
-@kaplan_total.misconception(
-    "One matrix of attention is missing, perhaps the last. Three go from d_model to d_attn, and one goes back."
-)
-def no_output(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
-    missing = layers * d_model * d_attn
-    return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
-
-
-@kaplan_total.misconception("You count one matrix of the feed-forward layer. It has two, to d_ff and back.")
-def one_of_two(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    missing = layers * d_model * d_ff
-    return _changed((layers, d_model, d_attn, d_ff, context), -missing, -2 * missing)
-
-
-@kaplan_total.misconception("Your matrices of attention are d_model × d_model. Their other side is d_attn.")
-def square_matrices(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    more = 4 * layers * d_model * (d_model - d_attn)
-    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
-
-
-@kaplan_total.misconception(
-    "You count one FLOP per parameter. Each weight takes a multiplication and an addition: 2 FLOPs per parameter and "
-    "token."
-)
-def a_flop_per_weight(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=-_total(*sizes)[0])
-
-
-@kaplan_total.misconception("That is training, three times as much. The paper's number is the forward pass.")
-def training(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=2 * _total(*sizes)[1])
-
-
-@kaplan_total.misconception("You return the FLOPs of a whole text. Divide by `context` for one token.")
-def flops_of_a_text(*sizes: int) -> list[int]:
-    return _changed(sizes, flops=(sizes[4] - 1) * _total(*sizes)[1])
-
-
-@kaplan_total.misconception(
-    "Your second number is 6 · N, the rule for training. Return the forward pass, including its pairs."
-)
-def six_n(*sizes: int) -> list[int]:
-    parameters, _ = _total(*sizes)
-    return [parameters, 6 * parameters]
-
-
-@kaplan_total.misconception("You round context / 2 down. Half of an odd context is not a whole number: multiply first.")
-def context_rounded_down(*sizes: int) -> list[int]:
-    layers, _, d_attn, _, context = sizes
-    return _changed(sizes, flops=4 * layers * d_attn * (context // 2) - _mask(sizes))
-
-
-@kaplan_total.misconception("Your matrices of attention are d_attn × d_attn. One of their sides is d_model.")
-def squares_of_attention(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    more = 4 * layers * d_attn * (d_attn - d_model)
-    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
-
-
-@kaplan_total.misconception("Your matrix back is d_model × d_model. It begins at d_attn.")
-def square_output(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    more = layers * d_model * (d_model - d_attn)
-    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
-
-
-@kaplan_total.misconception(
-    "You count 12 · d_model² per layer. That is right only if d_attn = d_model and d_ff = 4 · d_model."
-)
-def twelve_squares(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    parameters = 12 * layers * d_model**2
-    return [parameters, 2 * parameters + 2 * layers * context * d_attn]
-
-
-@kaplan_total.misconception("A score is a dot product of d_attn numbers, all heads together. Yours has d_model.")
-def pairs_of_the_model(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
-    return _changed((layers, d_model, d_attn, d_ff, context), flops=2 * layers * context * (d_model - d_attn))
 
 
 @kaplan_total.variant

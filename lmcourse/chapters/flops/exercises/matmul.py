@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from random import Random
 
@@ -49,60 +48,28 @@ matmul_flops = Exercise(
 )
 
 
-@matmul_flops.misconception(
-    "You count a multiplication and the addition that goes with it as one. Hardware makers and torch count two."
-)
-def multiply_adds(m: int, k: int, n: int) -> int:
-    return m * k * n
-
-
-@matmul_flops.misconception(
-    "You count k − 1 additions for k products, which is exact. The convention is 2·k: the first product is added to "
-    "zero, as in the loop."
-)
-def one_addition_less(m: int, k: int, n: int) -> int:
-    return m * (2 * k - 1) * n
-
-
-@matmul_flops.misconception("You count 2 FLOPs per number of the result. Each of them is a sum of k products.")
-def two_per_result(m: int, k: int, n: int) -> int:
-    return 2 * m * n
-
-
-@matmul_flops.misconception("You count one column of the result. It has n of them.")
-def one_column(m: int, k: int, n: int) -> int:
-    return 2 * m * k
-
-
-@matmul_flops.misconception("You add up the sizes of the matrices. Every row of the first meets every column.")
-def sizes_added(m: int, k: int, n: int) -> int:
-    return 2 * (m * k + k * n)
-
-
-@matmul_flops.misconception("You multiply the sizes of the two matrices, and so k twice: the sum over k is one sum.")
-def inner_axis_twice(m: int, k: int, n: int) -> int:
-    return 2 * m * k * k * n
-
-
-@matmul_flops.misconception(
-    "You compute in floats, which are exact only for integers up to 2^53. Use integers: 2, not 2.0."
-)
-def in_floats(m: int, k: int, n: int) -> float:
-    return 2.0 * m * k * n
-
-
 @matmul_flops.variant
-def a_row_at_a_time(m: int, k: int, n: int) -> int:
-    flops = 0
-    for _ in range(m):
-        multiplications = additions = n * k
-        flops += multiplications + additions
-    return flops
+def results_times_each(m: int, k: int, n: int) -> int:
+    results = m * n
+    each = 2 * k
+    return results * each
 
 
-@matmul_flops.variant
-def result_times_dot_product(m: int, k: int, n: int) -> int:
-    return math.prod((m, n)) * (k + k)
+matmul_flops.slips(
+    results_times_each,
+    {
+        "2 * k → k": "You count a multiplication and the addition that goes with it as one. Hardware makers and torch "
+        "count two.",
+        "2 * k → 2 * k - 1": "You count k − 1 additions for k products, which is exact. The convention is 2·k: the "
+        "first product is added to zero, as in the loop.",
+        "2 * k → 2": "You count 2 FLOPs per number of the result. Each of them is a sum of k products.",
+        "m * n → m": "You count one column of the result. It has n of them.",
+        "m * n → m + n": "You add up the sizes of the matrices. Every row of the first meets every column.",
+        "2 * k → 2 * k * k": "You multiply the sizes of the two matrices, and so k twice: the sum over k is one sum.",
+        "2 * k → 2.0 * k": "You compute in floats, which are exact only for integers up to 2^53. Use integers: 2, not "
+        "2.0.",
+    },
+)
 
 
 @matmul_flops.variant

@@ -59,67 +59,34 @@ attention_share = Exercise(
 )
 
 
-@attention_share.misconception("You divide attention by the rest. Divide it by the total.")
-def ratio_to_the_rest(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / ((2 + expansion) * d_model)
+@attention_share.variant
+def pairs_over_everything(length: int, d_model: int, expansion: int = 4) -> float:
+    pairs = 4 * length * d_model
+    projections = 8 * d_model**2
+    feed_forward = 4 * expansion * d_model**2
+    return pairs / (pairs + projections + feed_forward)
 
 
-@attention_share.misconception("That is the share of the rest: one minus it goes into scores and values.")
-def share_of_the_rest(length: int, d_model: int, expansion: int = 4) -> float:
-    return 1 - _share(length, d_model, expansion)
-
-
-@attention_share.misconception("You count half of the pairs, as under a causal mask. Here all pairs count.")
-def causal_half(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / (length + 2 * (2 + expansion) * d_model)
-
-
-@attention_share.misconception(
-    "You count the projections to q, k, v and out as attention. They are linear in the length. Count only scores and "
-    "values."
+attention_share.slips(
+    pairs_over_everything,
+    {
+        "(pairs + projections → (projections": "You divide attention by the rest. Divide it by the total.",
+        "return pairs / → return 1 - pairs /": "That is the share of the rest: one minus it goes into scores and "
+        "values.",
+        "4 * length → 2 * length": "You count half of the pairs, as under a causal mask. Here all pairs count.",
+        "return pairs / → return (pairs + projections) /": "You count the projections to q, k, v and out as "
+        "attention. They are linear in the length. Count only scores and values.",
+        " + projections → ": "You leave out the projections of attention: four matrices of D² are part of the rest.",
+        "8 * d_model → 6 * d_model": "You count three projections of D² in the rest. There are four: q, k, v and out.",
+        " + feed_forward → ": "The feed-forward layer is missing in the total.",
+        "4 * expansion → 2 * expansion": "You count one matrix of the feed-forward layer. It has two, up and down.",
+        "4 * expansion → 4 * 4": "Your feed-forward layer is always 4·D wide. It is `expansion` · D.",
+        "pairs = → length, d_model = d_model, length\n    pairs =": "You swapped the text length and the width: "
+        "longer texts raise the share.",
+        "return pairs / → return 100 * pairs /": "You return a percentage. A share is between 0 and 1.",
+        "return pairs / → return pairs / 2 /": "Your numerator holds the scores alone. The values take as much.",
+    },
 )
-def whole_attention_layer(length: int, d_model: int, expansion: int = 4) -> float:
-    return (length + 2 * d_model) / (length + (2 + expansion) * d_model)
-
-
-@attention_share.misconception("You leave out the projections of attention: four matrices of D² are part of the rest.")
-def feed_forward_only(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / (length + expansion * d_model)
-
-
-@attention_share.misconception("You count three projections of D² in the rest. There are four: q, k, v and out.")
-def without_out(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / (length + (1.5 + expansion) * d_model)
-
-
-@attention_share.misconception("The feed-forward layer is missing in the total.")
-def without_feed_forward(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / (length + 2 * d_model)
-
-
-@attention_share.misconception("You count one matrix of the feed-forward layer. It has two, up and down.")
-def one_matrix(length: int, d_model: int, expansion: int = 4) -> float:
-    return length / (length + (2 + expansion / 2) * d_model)
-
-
-@attention_share.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
-def always_four(length: int, d_model: int, expansion: int = 4) -> float:
-    return _share(length, d_model)
-
-
-@attention_share.misconception("You swapped the text length and the width: longer texts raise the share.")
-def sizes_swapped(length: int, d_model: int, expansion: int = 4) -> float:
-    return _share(d_model, length, expansion)
-
-
-@attention_share.misconception("You return a percentage. A share is between 0 and 1.")
-def percent(length: int, d_model: int, expansion: int = 4) -> float:
-    return 100 * _share(length, d_model, expansion)
-
-
-@attention_share.misconception("Your numerator holds the scores alone. The values take as much.")
-def scores_alone(length: int, d_model: int, expansion: int = 4) -> float:
-    return _share(length, d_model, expansion) / 2
 
 
 @attention_share.variant

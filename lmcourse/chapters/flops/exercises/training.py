@@ -76,119 +76,47 @@ model_flops = Exercise(
 )
 
 
-def _wrong(
-    batch: int,
-    length: int,
-    layers: int,
-    d_model: int,
-    expansion: int,
-    vocab_size: int,
-    *,
-    passes: int = 3,
-    head: int = 1,
-    pairs: float = 1,
-    recomputed: int = 0,
-) -> int:
-    """The count with one mistake switched on."""
+@model_flops.variant
+def three_forward_passes(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
     tokens = batch * length
-    weights = 2 * tokens * (4 + 2 * expansion) * d_model**2
-    blocks = layers * (weights + Fraction(pairs) * 4 * tokens * length * d_model)
-    logits = 2 * tokens * d_model * vocab_size
-    return int((passes + recomputed) * blocks + passes * head * logits)
+    projections = 2 * tokens * 4 * d_model**2
+    feed_forward = 2 * tokens * 2 * expansion * d_model**2
+    pairs = 4 * tokens * length * d_model
+    head = 2 * tokens * d_model * vocab_size
+    forward = layers * (projections + feed_forward + pairs) + head
+    return 3 * forward
 
 
-@model_flops.misconception("That is the forward pass alone. Training goes back, too, and that takes twice as much.")
-def forward_only(*sizes: int) -> int:
-    return _wrong(*sizes, passes=1)
-
-
-@model_flops.misconception(
-    "You count two forward passes. A step takes three: one forward, and the backward pass twice as much, because every "
-    "product has two gradients."
+model_flops.slips(
+    three_forward_passes,
+    {
+        "3 * forward → forward": "That is the forward pass alone. Training goes back, too, and that takes twice as "
+        "much.",
+        "3 * forward → 2 * forward": "You count two forward passes. A step takes three: one forward, and the backward "
+        "pass twice as much, because every product has two gradients.",
+        " + head → ": "The head is missing: 2·B·S·D·V forward. In a small model it is a quarter of the work.",
+        "head = 2 → head = 4": "Your head takes 4·B·S·D·V forward. It is one product, so 2: the embedding is looked "
+        "up.",
+        "3 * forward → 3 * forward - 2 * head": "Your head takes 2·B·S·D·V. That is its forward pass: it has two "
+        "gradients, too.",
+        "expansion * d_model**2 → expansion * d_model": "You take `expansion` for the width of the feed-forward "
+        "layer. The width is expansion · d_model.",
+        "pairs) + head → pairs + head)": "Your head is in every layer. There is one, at the end.",
+        " + pairs → ": "You count 6 · tokens · weights. That leaves out scores and values, which have no weights.",
+        "4 * tokens → 2 * tokens": "You count half of the pairs, as for a causal mask. Here all pairs count.",
+        "3 * forward → 4 * forward - head": "You count the forward pass of every layer twice. That is the "
+        "recomputation of checkpointing: it counts as hardware FLOPs, not as model FLOPs.",
+        "batch * length → length": "You count one text. A batch has `batch` of them.",
+        "4 * tokens → 4 * batch * tokens": "Your scores and values grow with batch². Tokens of different texts do not "
+        "meet.",
+        "2 * expansion → 3 * expansion": "You count three matrices in the feed-forward layer. It has two here: no "
+        "gate.",
+        "batch * length → batch": "You count texts for tokens: one factor S is missing everywhere.",
+        "2 * expansion → 2 * 4": "Your feed-forward layer is always 4·D wide. It is `expansion` · D.",
+        "3 * forward → 3.0 * forward": "You compute in floats, which are exact only for integers up to 2^53, and "
+        "these are larger. Use integers.",
+    },
 )
-def backward_once(*sizes: int) -> int:
-    return _wrong(*sizes, passes=2)
-
-
-@model_flops.misconception("The head is missing: 2·B·S·D·V forward. In a small model it is a quarter of the work.")
-def without_head(*sizes: int) -> int:
-    return _wrong(*sizes, head=0)
-
-
-@model_flops.misconception("Your head takes 4·B·S·D·V forward. It is one product, so 2: the embedding is looked up.")
-def head_and_embedding(*sizes: int) -> int:
-    return _wrong(*sizes, head=2)
-
-
-@model_flops.misconception("Your head takes 2·B·S·D·V. That is its forward pass: it has two gradients, too.")
-def head_forward_only(*sizes: int) -> int:
-    batch, length, _, d_model, _, vocab_size = sizes
-    return _wrong(*sizes) - 4 * batch * length * d_model * vocab_size
-
-
-@model_flops.misconception(
-    "You take `expansion` for the width of the feed-forward layer. The width is expansion · d_model."
-)
-def expansion_for_the_width(*sizes: int) -> int:
-    batch, length, layers, d_model, expansion, _ = sizes
-    return _wrong(*sizes) - 12 * layers * batch * length * d_model * expansion * (d_model - 1)
-
-
-@model_flops.misconception("Your head is in every layer. There is one, at the end.")
-def head_in_every_layer(*sizes: int) -> int:
-    return _wrong(*sizes, head=sizes[2])
-
-
-@model_flops.misconception("You count 6 · tokens · weights. That leaves out scores and values, which have no weights.")
-def six_n_d(*sizes: int) -> int:
-    return _wrong(*sizes, pairs=0)
-
-
-@model_flops.misconception("You count half of the pairs, as for a causal mask. Here all pairs count.")
-def causal_half(*sizes: int) -> int:
-    return _wrong(*sizes, pairs=0.5)
-
-
-@model_flops.misconception(
-    "You count the forward pass of every layer twice. That is the recomputation of checkpointing: it counts as "
-    "hardware FLOPs, not as model FLOPs."
-)
-def recomputed(*sizes: int) -> int:
-    return _wrong(*sizes, recomputed=1)
-
-
-@model_flops.misconception("You count one text. A batch has `batch` of them.")
-def one_text(*sizes: int) -> int:
-    return _wrong(1, *sizes[1:])
-
-
-@model_flops.misconception("Your scores and values grow with batch². Tokens of different texts do not meet.")
-def texts_meet(*sizes: int) -> int:
-    return _wrong(*sizes, pairs=sizes[0])
-
-
-@model_flops.misconception("You count three matrices in the feed-forward layer. It has two here: no gate.")
-def with_a_gate(*sizes: int) -> int:
-    batch, length, layers, d_model, expansion, _ = sizes
-    return _wrong(*sizes) + 6 * batch * length * layers * expansion * d_model**2
-
-
-@model_flops.misconception("You count texts for tokens: one factor S is missing everywhere.")
-def texts_for_tokens(*sizes: int) -> int:
-    return _wrong(*sizes) // sizes[1]
-
-
-@model_flops.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
-def always_four(*sizes: int) -> int:
-    batch, length, layers, d_model, _, vocab_size = sizes
-    return _wrong(batch, length, layers, d_model, 4, vocab_size)
-
-
-@model_flops.misconception(
-    "You compute in floats, which are exact only for integers up to 2^53, and these are larger. Use integers."
-)
-def in_floats(*sizes: int) -> float:
-    return float(_wrong(*sizes))
 
 
 @model_flops.variant
@@ -197,20 +125,6 @@ def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expan
     B, S, L, D, V = batch, length, layers, d_model, vocab_size
     square = 12 * (2 + expansion) * B * S * L * D**2
     return square * (1 + Fraction(S, (2 + expansion) * D) + Fraction(V, 2 * (2 + expansion) * L * D))
-
-
-@model_flops.variant
-def product_after_product(
-    batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int
-) -> Fraction:
-    tokens, forward = batch * length, Fraction(0)
-    for _ in range(layers):
-        for inputs, outputs in [(d_model, d_model)] * 4 + [(d_model, expansion * d_model)] * 2:
-            forward += 2 * tokens * inputs * outputs
-        forward += 2 * (2 * tokens * length * d_model)
-    forward += 2 * tokens * d_model * vocab_size
-    backward = forward * 2
-    return forward + backward
 
 
 @model_flops.variant

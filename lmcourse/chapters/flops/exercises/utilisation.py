@@ -63,67 +63,37 @@ mfu = Exercise(
 )
 
 
-def _share(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return step_flops / step_tokens * tokens_per_second / (gpus * peak)
-
-
-@mfu.misconception("You multiply the FLOPs of a whole step by a rate in tokens. First divide by the step's tokens.")
-def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return _mfu(step_flops, 1, tokens_per_second, gpus, peak)
-
-
-@mfu.misconception("You never divide by the step's tokens, so your MFU is far above 1.")
-def never_divided(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return step_flops * tokens_per_second / (gpus * peak)
-
-
-@mfu.misconception("All GPUs work: what they could have done is gpus · peak, not the peak of one.")
-def one_gpu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return _mfu(step_flops, step_tokens, tokens_per_second, 1, peak)
-
-
-@mfu.misconception("You return a percentage. A share is between 0 and 1.")
-def percent(*run: float) -> float:
-    return 100 * _checked(*run)
-
-
-def _checked(*run: float) -> float:
-    step_flops, step_tokens, tokens_per_second, gpus, peak = run
-    return _mfu(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak)
-
-
-@mfu.misconception("You return a share above 1, which is impossible: something was counted wrongly. Raise ValueError.")
-def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return _share(step_flops, step_tokens, tokens_per_second, gpus, peak)
-
-
-@mfu.misconception("You cap the share at 1. That hides a mistake in the count: raise ValueError.")
-def capped(*run: float) -> float:
-    step_flops, step_tokens, tokens_per_second, gpus, peak = run
-    return min(1.0, _share(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak))
-
-
-@mfu.misconception("You reject a share of exactly 1. Only a share above 1 is impossible.")
-def refuses_one(*run: float) -> float:
-    share = _checked(*run)
-    if share >= 1:
-        raise ValueError("the share is not below 1")
+@mfu.variant
+def done_over_possible(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    done = step_flops / step_tokens * tokens_per_second
+    possible = gpus * peak
+    share = done / possible
+    if share > 1:
+        raise ValueError("the rate is above the peak")
     return share
 
 
-@mfu.misconception("You return the inverse: possible work divided by work done. Swap the two.")
-def inverse(*run: float) -> float:
-    return 1 / _checked(*run)
-
-
-@mfu.misconception("You count only the forward pass. step_flops already is for forward and backward: use all of it.")
-def a_third(*run: float) -> float:
-    return _checked(*run) / 3
-
-
-@mfu.misconception("You halve the peak. It is already the dense peak.")
-def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    return _mfu(step_flops, step_tokens, tokens_per_second, gpus, peak / 2)
+mfu.slips(
+    done_over_possible,
+    {
+        "step_flops / step_tokens → step_flops": "You multiply the FLOPs of a whole step by a rate in tokens. First "
+        "divide by the step's tokens.",
+        "step_flops / step_tokens → step_flops ;; if share > 1 → if False": "You never divide by the step's tokens, "
+        "so your MFU is far above 1.",
+        "gpus * peak → peak": "All GPUs work: what they could have done is gpus · peak, not the peak of one.",
+        "return share → return 100 * share": "You return a percentage. A share is between 0 and 1.",
+        "if share > 1 → if False": "You return a share above 1, which is impossible: something was counted wrongly. "
+        "Raise ValueError.",
+        'raise ValueError("the rate is above the peak") → return 1.0': "You cap the share at 1. That hides a mistake "
+        "in the count: raise ValueError.",
+        'share > 1 → share >= 1 ;; "the rate is above the peak" → "the share is not below 1"': "You reject a share of "
+        "exactly 1. Only a share above 1 is impossible.",
+        "return share → return 1 / share": "You return the inverse: possible work divided by work done. Swap the two.",
+        "return share → return share / 3": "You count only the forward pass. step_flops already is for forward and "
+        "backward: use all of it.",
+        "gpus * peak → gpus * peak / 2": "You halve the peak. It is already the dense peak.",
+    },
+)
 
 
 @mfu.variant
