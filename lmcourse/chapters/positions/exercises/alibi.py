@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,67 +69,6 @@ alibi_bias = Exercise(
 )
 
 
-@alibi_bias.misconception("You hide each token from itself. Its distance is 0, and so is its bias.")
-def itself_hidden(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    bias = _bias(slopes, queries, keys)
-    return bias.masked_fill(bias == 0, -torch.inf)
-
-
-@alibi_bias.misconception("You reward distance. The bias is slope · (j − i), and for the past j − i is negative.")
-def far_is_better(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    return _bias(slopes, queries, keys).abs() * torch.where(_bias(slopes, queries, keys).isinf(), -1, 1)
-
-
-@alibi_bias.misconception("Later keys are visible. In causal attention their bias is −∞.")
-def future_open(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    _bias(slopes, queries, keys)
-    offset = torch.arange(keys) - torch.arange(keys - queries, keys)[:, None]
-    return -(slopes[:, None, None] * offset.abs())
-
-
-@alibi_bias.misconception("Later keys get the bias 0, the largest of all. They need −∞.")
-def future_at_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    return _bias(slopes, queries, keys).nan_to_num(neginf=0.0)
-
-
-@alibi_bias.misconception("Your queries start at position 0. They are the last tokens of the text.")
-def queries_from_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    _bias(slopes, queries, keys)
-    return _penalties(slopes, queries, keys, shift=queries - keys)
-
-
-@alibi_bias.misconception("All your heads have the first slope. Each head has its own.")
-def first_slope_for_all(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    return _bias(slopes[:1].expand(len(slopes)), queries, keys)
-
-
-@alibi_bias.misconception(
-    "You multiply a mask of zeros and ones by −∞, and 0 · ∞ is NaN. Put −∞ where a key is ahead: masked_fill."
-)
-def zero_times_infinity(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    bias = _bias(slopes, queries, keys)
-    return bias.masked_fill(~bias.isinf(), torch.nan)
-
-
-@alibi_bias.misconception("You count the token itself as one step away. Its distance is 0.")
-def from_one(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    return _bias(slopes, queries, keys) - slopes[:, None, None]
-
-
-@alibi_bias.misconception(
-    "You add slope · j, the key's position. A softmax would not notice, because each row shifts as a whole. But return "
-    "the bias itself: 0 for the token's own position."
-)
-def by_position_of_the_key(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    last = torch.arange(keys - queries, keys, dtype=slopes.dtype)[:, None]
-    return _bias(slopes, queries, keys) + slopes[:, None, None] * last
-
-
-@alibi_bias.misconception("There cannot be more queries than tokens: raise ValueError.")
-def too_many_queries(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    return _penalties(slopes, queries, keys)
-
-
 @alibi_bias.variant
 def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if keys < queries:
@@ -145,27 +83,33 @@ def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
 
 
 @alibi_bias.variant
-def the_last_rows_of_a_square(slopes: Tensor, queries: int, keys: int) -> Tensor:
+def offset_then_mask(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
         raise ValueError("there are more queries than keys")
-    place = torch.arange(keys, dtype=slopes.dtype)
-    future = torch.full((keys, keys), -torch.inf, dtype=slopes.dtype).triu(1)
-    square = torch.einsum("h,ij->hij", slopes, (place - place[:, None]).tril()) + future
-    return square[:, keys - queries :]
+    query, key = torch.arange(keys - queries, keys), torch.arange(keys)
+    offset = key - query[:, None]
+    bias = slopes[:, None, None] * offset
+    return bias.masked_fill(offset > 0, -math.inf)
 
 
-@alibi_bias.variant
-def infinite_first(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    if queries > keys:
-        raise ValueError("there are more queries than keys")
-    back = torch.arange(keys - queries, keys).view(-1, 1) - torch.arange(keys).view(1, -1)
-    return (-slopes.view(-1, 1, 1) * torch.where(back < 0, math.inf, back)).to(slopes.dtype)
-
-
-@alibi_bias.variant
-def by_numpy(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    if queries > keys:
-        raise ValueError("there are more queries than keys")
-    i, j = np.ogrid[keys - queries : keys, 0:keys]
-    bias = np.where(j > i, -np.inf, np.multiply.outer(slopes.double().numpy(), j - i))
-    return torch.tensor(bias, dtype=slopes.dtype)
+alibi_bias.slips(
+    offset_then_mask,
+    {
+        "offset > 0 → offset >= 0": "You hide each token from itself. Its distance is 0, and so is its bias.",
+        "* offset → * -offset": "You reward distance. The bias is slope · (j − i), and for the past j − i is negative.",
+        "* offset → * -offset.abs() ;; .masked_fill(offset > 0, -math.inf) → ": "Later keys are visible. In causal "
+        "attention their bias is −∞.",
+        "-math.inf → 0.0": "Later keys get the bias 0, the largest of all. They need −∞.",
+        "torch.arange(keys - queries, keys) → torch.arange(queries)": "Your queries start at position 0. They are the "
+        "last tokens of the text.",
+        "slopes[:, None, None] → slopes[:1].expand_as(slopes)[:, None, None]": "All your heads have the first slope. "
+        "Each head has its own.",
+        "bias.masked_fill(offset > 0, -math.inf) → bias - (offset > 0).to(bias.dtype) * math.inf": "You multiply a "
+        "mask of zeros and ones by −∞, and 0 · ∞ is NaN. Put −∞ where a key is ahead: masked_fill.",
+        "* offset → * (offset - 1)": "You count the token itself as one step away. Its distance is 0.",
+        "* offset → * key": "You add slope · j, the key's position. A softmax would not notice, because each row "
+        "shifts as a whole. But return the bias itself: 0 for the token's own position.",
+        'if queries > keys:\n        raise ValueError("there are more queries than keys")\n    query → query': "There "
+        "cannot be more queries than tokens: raise ValueError.",
+    },
+)

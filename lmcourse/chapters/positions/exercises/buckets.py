@@ -115,149 +115,6 @@ t5_bucket = Exercise(
 )
 
 
-def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, max_distance: int, *, mistake: str) -> Tensor:
-    """The formula in floats, with one mistake."""
-    count = buckets // 2 if bidirectional and mistake != "not halved" else buckets
-    distance = offset.abs() if bidirectional or mistake == "future" else (-offset).clamp(min=0)
-    exact = count // 2
-    ratio = distance.clamp(min=1) / exact
-    limit = max_distance if mistake == "ratio" else max_distance / exact
-    if mistake == "always 128":
-        limit = 128 / exact
-    if mistake == "always 8":
-        limit = 8
-    if mistake == "always 16":
-        exact, ratio, limit = 16, distance.clamp(min=1) / 16, max_distance / 16
-    share = ratio.double().log() / torch.tensor(limit, dtype=torch.float64).log()
-    if mistake == "linear":
-        share = (distance - exact).clamp(min=0) / (max_distance - exact)
-    steps = share * (count - exact)
-    whole = steps.round() if mistake == "rounded" else steps.ceil() if mistake == "up" else steps.floor()
-    far = whole.long() + (0 if mistake == "no start" else exact)
-    if mistake != "unlimited":
-        far = far.clamp(max=count - (mistake != "one too many"))
-    is_future = offset >= 0 if mistake == "itself" else offset > 0
-    return torch.where(distance < exact, distance, far) + (is_future & bidirectional) * count
-
-
-@t5_bucket.misconception("You swapped past and future: an offset is key minus query, so the past is negative.")
-def sign_flipped(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _t5(-offset, bidirectional, buckets, max_distance)
-
-
-@t5_bucket.misconception(
-    "You swapped the halves: in both directions, the past has the lower half and the future the upper."
-)
-def halves_exchanged(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _t5(-offset if bidirectional else offset, bidirectional, buckets, max_distance)
-
-
-@t5_bucket.misconception(
-    "You give keys ahead the buckets of those behind. In a decoder no key is ahead: every positive offset belongs to "
-    "bucket 0."
-)
-def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="future")
-
-
-@t5_bucket.misconception("The two directions share the buckets: each side has half of them.")
-def not_halved(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="not halved")
-
-
-@t5_bucket.misconception("Your far buckets are equally wide. They grow in equal ratios: take the logarithm.")
-def equally_wide(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="linear")
-
-
-@t5_bucket.misconception("You round to the nearest bucket. A bucket begins at its border: round down.")
-def rounded(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="rounded")
-
-
-@t5_bucket.misconception(
-    "Far distances get buckets that do not exist. Every distance of `max_distance` or more is in the last one."
-)
-def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="unlimited")
-
-
-@t5_bucket.misconception(
-    "You divide by log(max_distance). The ratios start at n/2: divide by log(max_distance / (n/2))."
-)
-def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="ratio")
-
-
-@t5_bucket.misconception(
-    "You take the logarithm of the distance itself. Far buckets begin at n/2: take the logarithm of distance / (n/2)."
-)
-def logarithm_of_the_distance(
-    offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128
-) -> Tensor:
-    count = buckets // 2 if bidirectional else buckets
-    exact = count // 2
-    distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
-    far = exact + (distance.clamp(min=1).double().log() / math.log(max_distance) * exact).long()
-    found = torch.where(distance < exact, distance, far.clamp(max=count - 1))
-    return found + count * (offset > 0) if bidirectional else found
-
-
-@t5_bucket.misconception(
-    "You round up. A bucket begins at its border, so a distance between two borders is rounded down."
-)
-def rounded_up(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="up")
-
-
-@t5_bucket.misconception("Your far buckets are counted from 0. They come after the n/2 buckets of one distance each.")
-def far_from_zero(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="no start")
-
-
-@t5_bucket.misconception("You have one bucket too many on each side: n buckets are numbered 0 to n − 1.")
-def one_bucket_too_many(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="one too many")
-
-
-@t5_bucket.misconception("You count the token itself, offset 0, as future. It is in bucket 0, with the past.")
-def itself_in_the_future(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="itself")
-
-
-@t5_bucket.misconception("You always use a maximum distance of 128. Use `max_distance`.")
-def always_up_to_128(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 128")
-
-
-@t5_bucket.misconception(
-    "Your far buckets always take a factor of 8. The factor is max_distance / (n/2), with n the buckets of a side."
-)
-def always_a_factor_of_8(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 8")
-
-
-@t5_bucket.misconception("You always keep 16 distances exact. It should be half of the buckets of a side.")
-def always_16_exact(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 16")
-
-
-@t5_bucket.variant
-def number_by_number(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    found = []
-    for each in offset.flatten().tolist():
-        first, side, distance = 0, buckets, max(0, -each)
-        if bidirectional:
-            side, distance = buckets // 2, abs(each)
-            first = side if each > 0 else 0
-        near = side // 2
-        if distance >= near:
-            way = math.log(distance / near) / math.log(max_distance / near)
-            distance = min(side - 1, near + math.floor(way * (side - near)))
-        found.append(first + distance)
-    return torch.tensor(found).view(offset.shape)
-
-
 @t5_bucket.variant
 def borders_first(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     side = buckets // 2 if bidirectional else buckets
@@ -271,28 +128,48 @@ def borders_first(offset: Tensor, bidirectional: bool, buckets: int = 32, max_di
 
 
 @t5_bucket.variant
-def as_the_authors_wrote_it(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    result = torch.zeros_like(offset)
-    if bidirectional:
-        buckets //= 2
-        result += (offset > 0).long() * buckets
-        offset = torch.abs(offset)
-    else:
-        offset = -torch.min(offset, torch.zeros_like(offset))
-    half = buckets // 2
-    large = half + (torch.log(offset.float() / half) / math.log(max_distance / half) * (buckets - half)).long()
-    large = torch.min(large, torch.full_like(large, buckets - 1))
-    return result + torch.where(offset < half, offset, large)
+def near_or_far(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    side = buckets // 2 if bidirectional else buckets
+    distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
+    near = side // 2
+    steps = (distance / near).clamp(min=1).log() / math.log(max_distance / near) * (side - near)
+    far = (near + steps.floor().long()).clamp(max=side - 1)
+    bucket = torch.where(distance < near, distance, far)
+    return bucket + side * (offset > 0) if bidirectional else bucket
 
 
-@t5_bucket.variant
-def each_side_as_a_decoder(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    if bidirectional:
-        side = buckets // 2
-        future = each_side_as_a_decoder(-offset.clamp(min=0), False, side, max_distance) + side
-        past = each_side_as_a_decoder(offset, False, side, max_distance)
-        return torch.where(offset > 0, future, past)
-    half = buckets // 2
-    distance = offset.double().clamp(max=0).neg()
-    steps = torch.log2(distance.clamp(min=half) / half) / math.log2(max_distance / half) * (buckets - half)
-    return (distance.clamp(max=half) + steps.floor()).clamp(max=buckets - 1).long()
+t5_bucket.slips(
+    near_or_far,
+    {
+        "side = buckets → offset = -offset\n    side = buckets": "You swapped past and future: an offset is key minus "
+        "query, so the past is negative.",
+        "offset > 0 → offset < 0": "You swapped the halves: in both directions, the past has the lower half and the "
+        "future the upper.",
+        "offset.abs() if bidirectional else (-offset).clamp(min=0) → offset.abs()": "You give keys ahead the buckets "
+        "of those behind. In a decoder no key is ahead: every positive offset belongs to bucket 0.",
+        "buckets // 2 if bidirectional else buckets → buckets": "The two directions share the buckets: each side has "
+        "half of them.",
+        "(distance / near).clamp(min=1).log() / math.log(max_distance / near) → "
+        "(distance - near) / (max_distance - near)": "Your far buckets are equally wide. They grow in equal ratios: "
+        "take the logarithm.",
+        "floor() → round()": "You round to the nearest bucket. A bucket begins at its border: round down.",
+        ".clamp(max=side - 1) → ": "Far distances get buckets that do not exist. Every distance of `max_distance` or "
+        "more is in the last one.",
+        "math.log(max_distance / near) → math.log(max_distance)": "You divide by log(max_distance). The ratios start "
+        "at n/2: divide by log(max_distance / (n/2)).",
+        "(distance / near) → distance ;; math.log(max_distance / near) → math.log(max_distance)": "You take the "
+        "logarithm of the distance itself. Far buckets begin at n/2: take the logarithm of distance / (n/2).",
+        "floor() → ceil()": "You round up. A bucket begins at its border, so a distance between two borders is rounded "
+        "down.",
+        "near + steps → steps": "Your far buckets are counted from 0. They come after the n/2 buckets of one distance "
+        "each.",
+        "max=side - 1 → max=side": "You have one bucket too many on each side: n buckets are numbered 0 to n − 1.",
+        "offset > 0 → offset >= 0": "You count the token itself, offset 0, as future. It is in bucket 0, with the "
+        "past.",
+        "max_distance / near → 128 / near": "You always use a maximum distance of 128. Use `max_distance`.",
+        "max_distance / near → 8": "Your far buckets always take a factor of 8. The factor is max_distance / (n/2), "
+        "with n the buckets of a side.",
+        "near = side // 2 → near = 16": "You always keep 16 distances exact. It should be half of the buckets of a "
+        "side.",
+    },
+)

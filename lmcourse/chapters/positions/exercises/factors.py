@@ -71,167 +71,9 @@ position_factor.equivalent_mutant(
 )
 
 
-@position_factor.misconception(
-    "Your factor is a real wave. It changes the length of a vector, and with it the product at every place."
-)
-def a_cosine(m: int, speed: float) -> complex:
-    return math.cos(m * speed)
-
-
-@position_factor.misconception("Your factor is the same at every position, so the product cannot know the distance.")
-def no_position(m: int, speed: float) -> complex:
-    return 1.0
-
-
-@position_factor.misconception(
-    "Your step has one angle for all positions: the position must multiply the angle, so that every step adds to it."
-)
-def one_angle(m: int, speed: float) -> complex:
-    return cmath.exp(1j * speed)
-
-
-@position_factor.misconception("Your factor does not use `speed`: two speeds must give two functions.")
-def no_speed(m: int, speed: float) -> complex:
-    return cmath.exp(1j * m)
-
-
-@position_factor.misconception(
-    "Your exponent is real: the factor grows with the position. A step of length 1 has an imaginary exponent."
-)
-def growing(m: int, speed: float) -> complex:
-    return math.exp(m * speed)
-
-
-@position_factor.misconception(
-    "Your exponent is real and negative: the factor shrinks with the position. A step of length 1 has an imaginary "
-    "exponent."
-)
-def shrinking(m: int, speed: float) -> complex:
-    return math.exp(-m * speed)
-
-
-@position_factor.misconception(
-    "Every step multiplies by 1 + i·speed, which is longer than 1. Divide it by its length, or take e^{i·speed}."
-)
-def long_steps(m: int, speed: float) -> complex:
-    return (1 + 1j * speed) ** m
-
-
-@position_factor.misconception(
-    "You add something for each position, so a far vector is longer than a near one. Multiply for each position "
-    "instead."
-)
-def added(m: int, speed: float) -> complex:
-    return 1 + 1j * m * speed
-
-
-@position_factor.misconception(
-    "Your factor is a real number that grows with the position, and so does the length of a vector. Keep it at 1."
-)
-def added_to_the_real_part(m: int, speed: float) -> complex:
-    return 1 + m * speed
-
-
-@position_factor.misconception(
-    "Your real part is right. The imaginary part must use the position, too: sin(m · speed)."
-)
-def sine_of_one_step(m: int, speed: float) -> complex:
-    return math.cos(m * speed) + 1j * math.sin(speed)
-
-
-@position_factor.misconception(
-    "You return the phase, a position on a line. The factor is the number with that phase: cmath.exp(1j * phase)."
-)
-def the_phase(m: int, speed: float) -> complex:
-    return 1j * m * speed
-
-
-@position_factor.misconception(
-    "Your factor at position 0 is not 1. Nothing has turned there yet: the angle must be 0 for m = 0."
-)
-def a_step_too_many(m: int, speed: float) -> complex:
-    return cmath.exp(1j * (m + 1) * speed)
-
-
-@position_factor.misconception(
-    "You swapped cosine and sine. At position 0 the angle is 0 and the factor must be 1: the cosine is its real part."
-)
-def sine_first(m: int, speed: float) -> complex:
-    return complex(math.sin(m * speed), math.cos(m * speed))
-
-
-@position_factor.misconception(
-    "Your angle grows with the square of the position, so a step is longer far into the text. All steps are equal."
-)
-def square(m: int, speed: float) -> complex:
-    return cmath.exp(1j * m**2 * speed)
-
-
-@position_factor.misconception(
-    "Your step is the speed itself, a real number: its powers shrink or grow. A step has the length 1."
-)
-def powers_of_the_speed(m: int, speed: float) -> complex:
-    return speed**m
-
-
-@position_factor.misconception(
-    "Your numbers are in fp32, which stores an angle of 25,000 radians only to a thousandth. Python's complex numbers "
-    "are fp64."
-)
-def single_precision(m: int, speed: float) -> complex:
-    angle = torch.tensor(m, dtype=torch.float32) * speed
-    return torch.complex(angle.cos(), angle.sin()).item()
-
-
-@position_factor.misconception(
-    "You multiply by the speed, so the factor has the length `speed`, even at position 0. The speed belongs into the "
-    "angle."
-)
-def speed_as_the_length(m: int, speed: float) -> complex:
-    return speed * cmath.exp(1j * m)
-
-
-@position_factor.misconception(
-    "You take the direction of 1 + i·m·speed. Its angle never exceeds 90°, so later steps are shorter. All steps turn "
-    "by the same angle."
-)
-def direction_of_a_sum(m: int, speed: float) -> complex:
-    return complex(1, m * speed) / abs(complex(1, m * speed))
-
-
-@position_factor.misconception("You add cosine and sine. They are the two parts of one number: cos + i sin.")
-def a_sum(m: int, speed: float) -> complex:
-    return math.cos(m * speed) + math.sin(m * speed)
-
-
-@position_factor.variant
-def the_other_way_round(m: int, speed: float) -> complex:
-    return cmath.exp(-1j * m * speed)
-
-
 @position_factor.variant
 def cosine_and_sine(m: int, speed: float) -> complex:
     return complex(math.cos(m * speed), math.sin(m * speed))
-
-
-@position_factor.variant
-def a_step_many_times(m: int, speed: float) -> complex:
-    step = math.cos(speed) + 1j * math.sin(speed)
-    return step**m
-
-
-@position_factor.variant
-def one_step_after_another(m: int, speed: float) -> complex:
-    result = 1 + 0j
-    for _ in range(m):
-        result *= cmath.rect(1, speed)
-    return result
-
-
-@position_factor.variant
-def a_slope_made_short(m: int, speed: float) -> complex:
-    step = (1 + 1j * speed) / abs(1 + 1j * speed)
-    return step**m
 
 
 @position_factor.variant
@@ -244,3 +86,59 @@ def by_numpy(m: int, speed: float) -> complex:
 def by_torch_in_doubles(m: int, speed: float) -> torch.Tensor:
     angle = torch.tensor(m * speed, dtype=torch.float64)
     return torch.polar(torch.ones_like(angle), angle)
+
+
+@position_factor.variant
+def one_exponential(m: int, speed: float) -> complex:
+    return cmath.exp(1j * m * speed)
+
+
+position_factor.slips(
+    one_exponential,
+    {
+        "1j * m * speed → 0": "Your factor is the same at every position, so the product cannot know the distance.",
+        " * m → ": "Your step has one angle for all positions: the position must multiply the angle, so that every "
+        "step adds to it.",
+        " * speed → ": "Your factor does not use `speed`: two speeds must give two functions.",
+        "1j * m → m": "Your exponent is real: the factor grows with the position. A step of length 1 has an imaginary "
+        "exponent.",
+        "1j * m → -m": "Your exponent is real and negative: the factor shrinks with the position. A step of length 1 "
+        "has an imaginary exponent.",
+        "cmath.exp(1j * m * speed) → (1 + 1j * speed) ** m": "Every step multiplies by 1 + i·speed, which is longer "
+        "than 1. Divide it by its length, or take e^{i·speed}.",
+        "cmath.exp(1j * m * speed) → 1 + 1j * m * speed": "You add something for each position, so a far vector is "
+        "longer than a near one. Multiply for each position instead.",
+        "cmath.exp(1j * m * speed) → 1 + m * speed": "Your factor is a real number that grows with the position, and "
+        "so does the length of a vector. Keep it at 1.",
+        "cmath.exp(1j * m * speed) → 1j * m * speed": "You return the phase, a position on a line. The factor is the "
+        "number with that phase: cmath.exp(1j * phase).",
+        "* m * → * (m + 1) *": "Your factor at position 0 is not 1. Nothing has turned there yet: the angle must be 0 "
+        "for m = 0.",
+        "* m * → * m**2 *": "Your angle grows with the square of the position, so a step is longer far into the text. "
+        "All steps are equal.",
+        "cmath.exp(1j * m * speed) → speed**m": "Your step is the speed itself, a real number: its powers shrink or "
+        "grow. A step has the length 1.",
+        "cmath.exp(1j * m * speed) → speed * cmath.exp(1j * m)": "You multiply by the speed, so the factor has the "
+        "length `speed`, even at position 0. The speed belongs into the angle.",
+        "cmath.exp(1j * m * speed) → (1 + 1j * m * speed) / abs(1 + 1j * m * speed)": "You take the direction of 1 + "
+        "i·m·speed. Its angle never exceeds 90°, so later steps are shorter. All steps turn by the same angle.",
+    },
+)
+
+
+position_factor.slips(
+    cosine_and_sine,
+    {
+        ", math.sin(m * speed) → ": "Your factor is a real wave. It changes the length of a vector, and with it the "
+        "product at every place.",
+        "math.sin(m * speed) → math.sin(speed)": "Your real part is right. The imaginary part must use the position, "
+        "too: sin(m · speed).",
+        "math.cos → math.sin ;; math.sin → math.cos": "You swapped cosine and sine. At position 0 the angle is 0 and "
+        "the factor must be 1: the cosine is its real part.",
+        "complex(math.cos(m * speed), math.sin(m * speed)) → torch.exp(1j * torch.tensor(m * speed)).item()": "Your "
+        "numbers are in fp32, which stores an angle of 25,000 radians only to a thousandth. Python's complex numbers "
+        "are fp64.",
+        "complex( → ( ;; , math.sin → + math.sin": "You add cosine and sine. They are the two parts of one number: cos "
+        "+ i sin.",
+    },
+)

@@ -63,121 +63,6 @@ nope_position_signal = Exercise(
 )
 
 
-@nope_position_signal.misconception("Every token averages the whole text. Under a causal mask it sees its past only.")
-def without_mask(x: Tensor) -> Tensor:
-    return (1 / x.mean(dim=1).square().mean(dim=-1))[:, None].expand(x.shape[:2])
-
-
-@nope_position_signal.misconception("You add the tokens up. Attention weights sum to one: divide by their number.")
-def summed(x: Tensor) -> Tensor:
-    return 1 / x.cumsum(dim=1).square().mean(dim=-1)
-
-
-@nope_position_signal.misconception(
-    "Every sum is divided by the length of the text, as when you mask after the softmax. The token at place s, counted "
-    "from 1, averages s tokens: divide its sum by s."
-)
-def divided_by_the_length(x: Tensor) -> Tensor:
-    return (1 / (x.double().cumsum(dim=1) / x.shape[1]).square().mean(dim=-1)).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "Hidden scores of 0 still get weight, because e^0 is 1. Fill them with −∞ before the softmax."
-)
-def hidden_scores_of_zero(x: Tensor) -> Tensor:
-    weights = torch.ones(x.shape[1], x.shape[1], dtype=torch.float64).tril().softmax(dim=-1)
-    return (1 / (weights @ x.double()).square().mean(dim=-1)).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "You return the positions 1, 2, 3 and so on, which is what noise gives on average. Compute the signal from x."
-)
-def positions_themselves(x: Tensor) -> Tensor:
-    return torch.arange(1, x.shape[1] + 1, dtype=x.dtype).expand(x.shape[:2])
-
-
-@nope_position_signal.misconception("You return the mean square, which falls like 1/s. The signal is its inverse.")
-def not_inverted(x: Tensor) -> Tensor:
-    return 1 / _signal(x)
-
-
-@nope_position_signal.misconception("You take the root: that grows like √s. Take 1 over the mean square itself.")
-def root(x: Tensor) -> Tensor:
-    return _signal(x).sqrt()
-
-
-@nope_position_signal.misconception("You sum the squares over the features. Take their mean.")
-def sum_of_squares(x: Tensor) -> Tensor:
-    return _signal(x) / x.shape[-1]
-
-
-@nope_position_signal.misconception("You average over the texts as well. Every text has its own signal.")
-def over_the_batch(x: Tensor) -> Tensor:
-    return (1 / (1 / _signal(x).double()).mean(dim=0)).to(x.dtype).expand(x.shape[:2])
-
-
-@nope_position_signal.misconception(
-    "Your tokens do not see themselves. The first token's average is over one token, not none."
-)
-def without_itself(x: Tensor) -> Tensor:
-    before = x.cumsum(dim=1) - x
-    count = torch.arange(x.shape[1], dtype=x.dtype)[:, None]
-    return 1 / (before / count).square().mean(dim=-1)
-
-
-@nope_position_signal.misconception(
-    "You average only the tokens before each token, which leaves nothing for the first one. A token sees itself, too."
-)
-def only_tokens_before(x: Tensor) -> Tensor:
-    before = x.double().cumsum(dim=1) - x.double()
-    count = torch.arange(x.shape[1], dtype=torch.float64).clamp(min=1)[:, None]
-    return (1 / (before / count).square().mean(dim=-1)).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "You take the length of the average, the root of a sum. Take the mean of its squares."
-)
-def the_length(x: Tensor) -> Tensor:
-    return (1 / _averages(x).square().sum(dim=-1).sqrt()).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "You average along the features. A token averages the tokens up to its own: axis 1."
-)
-def along_the_features(x: Tensor) -> Tensor:
-    averages = _averages(x.transpose(1, 2)).transpose(1, 2)
-    return (1 / averages.square().mean(dim=-1)).to(x.dtype)
-
-
-@nope_position_signal.misconception("You take the mean over the tokens. The mean square is over the features, dim=-1.")
-def mean_over_tokens(x: Tensor) -> Tensor:
-    return (1 / _averages(x).square().mean(dim=1)).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "You take the variance over the features. The mean square does not subtract the mean of the features."
-)
-def variance(x: Tensor) -> Tensor:
-    return (1 / _averages(x).var(dim=-1, unbiased=False)).to(x.dtype)
-
-
-@nope_position_signal.misconception(
-    "You take torch's variance, which subtracts the mean and divides by d − 1. The mean square does neither."
-)
-def unbiased_variance(x: Tensor) -> Tensor:
-    return (1 / _averages(x).var(dim=-1)).to(x.dtype)
-
-
-@nope_position_signal.misconception("You square the mean over the features. Square first, then take the mean.")
-def squared_mean(x: Tensor) -> Tensor:
-    return (1 / _averages(x).mean(dim=-1).square()).to(x.dtype)
-
-
-@nope_position_signal.misconception("You average the squares of the tokens. Average the tokens first, then square.")
-def average_of_squares(x: Tensor) -> Tensor:
-    return (1 / _averages(x.double().square()).mean(dim=-1)).to(x.dtype)
-
-
 @nope_position_signal.variant
 def running_sum(x: Tensor) -> Tensor:
     texts = []
@@ -211,3 +96,59 @@ def sums_in_doubles_by_numpy(x: Tensor) -> Tensor:
     sums = np.cumsum(x.numpy().astype(np.float64), axis=1)
     place = np.arange(1, x.shape[1] + 1)
     return torch.tensor(place**2 / np.mean(sums**2, axis=-1), dtype=x.dtype)
+
+
+@nope_position_signal.variant
+def running_average(x: Tensor) -> Tensor:
+    count = torch.arange(1, x.shape[1] + 1)[:, None]
+    average = x.double().cumsum(dim=1) / count
+    mean_square = average.square().mean(dim=-1)
+    return (1 / mean_square).to(x.dtype)
+
+
+nope_position_signal.slips(
+    running_average,
+    {
+        "x.double().cumsum(dim=1) / count → x.double().mean(dim=1, keepdim=True).expand_as(x)": "Every token averages "
+        "the whole text. Under a causal mask it sees its past only.",
+        " / count → ": "You add the tokens up. Attention weights sum to one: divide by their number.",
+        "/ count → / x.shape[1]": "Every sum is divided by the length of the text, as when you mask after the softmax. "
+        "The token at place s, counted from 1, averages s tokens: divide its sum by s.",
+        "(1 / mean_square) → count[:, 0].expand(x.shape[:2])": "You return the positions 1, 2, 3 and so on, which is "
+        "what noise gives on average. Compute the signal from x.",
+        "(1 / mean_square) → mean_square": "You return the mean square, which falls like 1/s. The signal is its "
+        "inverse.",
+        "1 / mean_square → 1 / mean_square.sqrt()": "You take the root: that grows like √s. Take 1 over the mean "
+        "square itself.",
+        ".mean(dim=-1) → .sum(dim=-1)": "You sum the squares over the features. Take their mean.",
+        ".mean(dim=-1) → .mean(dim=(0, -1)).expand(x.shape[:2])": "You average over the texts as well. Every text has "
+        "its own signal.",
+        "x.double().cumsum(dim=1) / count → (x.double().cumsum(dim=1) - x) / (count - 1)": "Your tokens do not see "
+        "themselves. The first token's average is over one token, not none.",
+        "x.double().cumsum(dim=1) / count → (x.double().cumsum(dim=1) - x) / (count - 1).clamp(min=1)": "You average "
+        "only the tokens before each token, which leaves nothing for the first one. A token sees itself, too.",
+        "average.square().mean(dim=-1) → average.norm(dim=-1)": "You take the length of the average, the root of a "
+        "sum. Take the mean of its squares.",
+        "x.shape[1] + 1)[:, None] → x.shape[2] + 1) ;; cumsum(dim=1) → cumsum(dim=2)": "You average along the "
+        "features. A token averages the tokens up to its own: axis 1.",
+        ".mean(dim=-1) → .mean(dim=1)": "You take the mean over the tokens. The mean square is over the features, "
+        "dim=-1.",
+        "average.square().mean(dim=-1) → average.var(dim=-1, unbiased=False)": "You take the variance over the "
+        "features. The mean square does not subtract the mean of the features.",
+        "average.square().mean(dim=-1) → average.var(dim=-1)": "You take torch's variance, which subtracts the mean "
+        "and divides by d − 1. The mean square does neither.",
+        "average.square().mean(dim=-1) → average.mean(dim=-1).square()": "You square the mean over the features. "
+        "Square first, then take the mean.",
+        "x.double() → x.double().square() ;; average.square() → average": "You average the squares of the tokens. "
+        "Average the tokens first, then square.",
+    },
+)
+
+
+nope_position_signal.slips(
+    softmax_of_a_mask,
+    {
+        "torch.zeros( → torch.ones( ;; -torch.inf → 0.0": "Hidden scores of 0 still get weight, because e^0 is 1. Fill "
+        "them with −∞ before the softmax.",
+    },
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from random import Random
 
 import torch
@@ -47,11 +46,6 @@ def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
         low, high = ((exact + shift).bfloat16().double() for shift in (-TOLERANCE.absolute, TOLERANCE.absolute))
         if (high - low <= TOLERANCE.absolute).all():
             return x
-
-
-def _both_formulas(x: Tensor, formulas: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-    """Apply two formulas to the two features of each pair, in float64; return the dtype of x."""
-    return torch.stack(formulas(x.double()[..., ::2], x.double()[..., 1::2]), dim=-1).flatten(-2).to(x.dtype)
 
 
 def _rope_cases(random: Random) -> list[Case]:
@@ -114,197 +108,6 @@ for pairs in ("(x[..., ::2], x.float()[..., 1::2])", "(x.float()[..., ::2], x[..
     rope.equivalent_mutant(f"{PAIRS} → a, b = {pairs}", PROMOTED)
 
 
-@rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, so nothing may change.")
-def cosine_for_sine(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned(x, math.pi / 2 - angles(positions, x.shape[-1], base))
-
-
-@rope.misconception(
-    "You swapped cosine and sine: at position 0 your pair (a, b) becomes (−b, a), but nothing may turn there."
-)
-def a_quarter_turn_ahead(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    a, b = x.double()[..., ::2], x.double()[..., 1::2]
-    both = [a * angle.sin() - b * angle.cos(), a * angle.cos() - b * angle.sin()]
-    return torch.stack(both, dim=-1).flatten(-2).to(x.dtype)
-
-
-@rope.misconception("Your two parts of each pair are swapped: the real part comes first, in feature 2i.")
-def parts_swapped(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return rearrange(
-        rearrange(turned_pairs(x, positions, base), "... (pair two) -> ... pair two", two=2).flip(-1),
-        "... pair two -> ... (pair two)",
-    )
-
-
-@rope.misconception("You put all first features before all second ones. Each pair stays where it was: 2i and 2i + 1.")
-def laid_in_halves(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, positions, base)[..., evens_first(x.shape[-1])]
-
-
-@rope.misconception("You always use 10,000. Use `base`.")
-def always_ten_thousand(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, positions)
-
-
-@rope.misconception("With an odd width the last feature has no partner: raise ValueError.")
-def odd_width_accepted(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    if x.shape[-1] % 2 == 0:
-        return turned_pairs(x, positions, base)
-    return torch.cat([turned_pairs(x[..., :-1], positions, base), x[..., -1:]], dim=-1)
-
-
-@rope.misconception("You turn the other way. (a, b) should become (a cos − b sin, a sin + b cos).")
-def clockwise(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, -positions, base)
-
-
-@rope.misconception("You pair feature i with i + d/2. That layout is the next exercise; here neighbours are pairs.")
-def halves(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    order = evens_first(x.shape[-1])
-    return turned_pairs(x[..., order.argsort()], positions, base)[..., order]
-
-
-@rope.misconception("All your pairs turn at the speed of the first. Pair i turns at base^(−2i/d).")
-def one_speed(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned(x, angles(positions, x.shape[-1], 1.0))
-
-
-@rope.misconception("Your exponent is −i/d. Pair i turns at base^(−2i/d).")
-def half_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, positions, base**0.5)
-
-
-@rope.misconception("Your exponent is −4i/d: an arange in steps of 2 is 2i already. Pair i turns at base^(−2i/d).")
-def twice_the_exponent(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, positions, base**2)
-
-
-@rope.misconception(
-    "You overwrite the first feature of a pair before the second one needs it. Compute both from the old pair."
-)
-def overwritten(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = angle.cos(), angle.sin()
-    return _both_formulas(x, lambda a, b: (a * cos - b * sin, (a * cos - b * sin) * sin + b * cos))
-
-
-@rope.misconception(
-    "Your angles belong to neighbours, but you mix feature i with feature i + d/2. Neighbours 2i and 2i + 1 are a pair."
-)
-def halves_mixed(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base).repeat_interleave(2, dim=-1)
-    first, second = x.double().chunk(2, dim=-1)
-    return (x.double() * angle.cos() + torch.cat([-second, first], dim=-1) * angle.sin()).to(x.dtype)
-
-
-@rope.misconception(
-    "You round the angles to the dtype of x. In bf16 an angle of 1001 becomes 1000: keep them in float32."
-)
-def angles_rounded(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base).to(x.dtype)
-    a, b = x[..., ::2], x[..., 1::2]
-    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(-2)
-
-
-@rope.misconception("You count the tokens yourself, from 0. A token's position is in `positions`.")
-def counted_from_zero(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, torch.arange(len(positions)), base)
-
-
-@rope.misconception("You add a sine and a cosine. RoPE adds nothing: it turns the vector and keeps its length.")
-def added(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    return (x + torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)).to(x.dtype)
-
-
-@rope.misconception("Your second formula is right and the first is not: it is a cos − b sin, with a minus.")
-def plus_twice(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    forward, backward = turned_pairs(x, positions, base), turned_pairs(x, -positions, base)
-    return torch.where(torch.arange(x.shape[-1]) % 2 == 0, backward, forward)
-
-
-@rope.misconception("Your angles are in bf16, which cannot count past 256. Compute in float32 and cast at the end.")
-def angles_in_bf16(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    if x.dtype != torch.bfloat16:
-        return turned_pairs(x, positions, base)
-    speed = angles(torch.tensor(1), x.shape[-1], base).bfloat16()
-    return turned(x, (positions.bfloat16()[:, None] * speed).double())
-
-
-@rope.misconception(
-    "Your cosines and sines, or the products with them, are in bf16. Compute in float32 and cast at the end."
-)
-def products_in_bf16(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    a, b = x[..., ::2], x[..., 1::2]
-    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-
-
-@rope.misconception(
-    "You compute in the dtype of x throughout. In bf16 position 1001 becomes 1000: turn positions and x into float32 "
-    "first, and cast the result."
-)
-def all_in_the_dtype_of_x(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    speed = angles(torch.tensor(1), x.shape[-1], base).to(x.dtype)
-    angle = positions.to(x.dtype)[:, None] * speed
-    a, b = x[..., ::2], x[..., 1::2]
-    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(-2)
-
-
-@rope.misconception("You round the angles' cosines and sines to 16 bits: keep them in float32.")
-def waves_rounded(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = (wave.to(x.dtype).double() for wave in (angle.cos(), angle.sin()))
-    return _both_formulas(x, lambda a, b: (a * cos - b * sin, a * sin + b * cos))
-
-
-@rope.misconception("Your second formula has the signs of the first. It is a sin + b cos, both with a plus.")
-def minus_twice(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = angle.cos(), angle.sin()
-    return _both_formulas(x, lambda a, b: (a * cos - b * sin, a * sin - b * cos))
-
-
-@rope.misconception("Your second formula has the wrong sign throughout. It is a sin + b cos, both with a plus.")
-def conjugated(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = angle.cos(), angle.sin()
-    return _both_formulas(x, lambda a, b: (a * cos - b * sin, -a * sin - b * cos))
-
-
-@rope.misconception("You multiply by the cosine alone. A turn mixes the two features of a pair: a cos − b sin.")
-def cosines_alone(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    cos = angles(positions, x.shape[-1], base).cos()
-    return _both_formulas(x, lambda a, b: (a * cos, b * cos))
-
-
-@rope.misconception("Your features do not mix: the first of a pair needs its partner, a cos − b sin.")
-def without_the_partner(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    angle = angles(positions, x.shape[-1], base)
-    cos, sin = angle.cos(), angle.sin()
-    return _both_formulas(x, lambda a, b: (a * cos - a * sin, b * sin + b * cos))
-
-
-@rope.misconception("Your angles are in degrees. θ is in radians, as torch.cos expects it.")
-def in_degrees(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned(x, angles(positions, x.shape[-1], base) * math.pi / 180)
-
-
-@rope.misconception("Your later pairs turn faster. Pair i turns at base^(−2i/d), with a minus.")
-def faster_and_faster(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x, positions, 1 / base)
-
-
-@rope.misconception("Your exponent is −2i/(d − 2), so the last pair turns at 1/base. It should be −2i/d.")
-def ends_at_the_last_pair(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    pairs = x.shape[-1] // 2
-    speeds = base ** (-torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1))
-    angles(positions, x.shape[-1])  # raises ValueError for an odd width
-    return turned(x, positions.double()[:, None] * speeds)
-
-
 @rope.variant
 def swapped_and_repeated(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     d = x.shape[-1]
@@ -355,3 +158,82 @@ def one_large_matrix_in_doubles(x: Tensor, positions: Tensor, base: float = 10_0
             matrix[2 * i + 1, 2 * i], matrix[2 * i, 2 * i + 1] = torch.sin(angle), -torch.sin(angle)
         turned.append(x[..., token, :].double() @ matrix.T)
     return torch.stack(turned, dim=-2).to(x.dtype)
+
+
+@rope.variant
+def both_formulas(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    speeds = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angle = positions[:, None] * speeds
+    cos, sin = angle.cos(), angle.sin()
+    wide = x.float()
+    a, b = wide[..., ::2], wide[..., 1::2]
+    turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    return turned.flatten(-2).to(x.dtype)
+
+
+rope.slips(
+    both_formulas,
+    {
+        "cos, sin = → sin, cos =": "You swapped cosine and sine. At position 0 the angle is 0, so nothing may change.",
+        "cos, sin = → sin, cos = ;; a * sin + b * cos → a * sin - b * cos": "You swapped cosine and sine: at position "
+        "0 your pair (a, b) becomes (−b, a), but nothing may turn there.",
+        "turned.flatten → turned.flip(-1).flatten": "Your two parts of each pair are swapped: the real part comes "
+        "first, in feature 2i.",
+        "turned.flatten → turned.mT.flatten": "You put all first features before all second ones. Each pair stays "
+        "where it was: 2i and 2i + 1.",
+        "base ** → 10_000.0 **": "You always use 10,000. Use `base`.",
+        'raise ValueError("odd") → return torch.cat([both_formulas(x[..., :-1], positions, base), x[..., -1:]], '
+        "dim=-1)": "With an odd width the last feature has no partner: raise ValueError.",
+        "= positions → = -positions": "You turn the other way. (a, b) should become (a cos − b sin, a sin + b cos).",
+        "wide[..., ::2], wide[..., 1::2] → wide.chunk(2, dim=-1) ;; turned.flatten → turned.mT.flatten": "You pair "
+        "feature i with i + d/2. That layout is the next exercise; here neighbours are pairs.",
+        "* speeds → * speeds[0]": "All your pairs turn at the speed of the first. Pair i turns at base^(−2i/d).",
+        "torch.arange(0, d, 2, → torch.arange(d // 2,": "Your exponent is −i/d. Pair i turns at base^(−2i/d).",
+        "-torch → -2 * torch": "Your exponent is −4i/d: an arange in steps of 2 is 2i already. Pair i turns at "
+        "base^(−2i/d).",
+        "[a * cos → [a := a * cos": "You overwrite the first feature of a pair before the second one needs it. Compute "
+        "both from the old pair.",
+        "positions[:, None] * speeds → (positions[:, None] * speeds).to(x.dtype) ;; x.float() → x": "You round the "
+        "angles to the dtype of x. In bf16 an angle of 1001 becomes 1000: keep them in float32.",
+        "positions[:, None] → torch.arange(len(positions))[:, None]": "You count the tokens yourself, from 0. A "
+        "token's position is in `positions`.",
+        "a * cos - b * sin, a * sin + b * cos → a + sin, b + cos": "You add a sine and a cosine. RoPE adds nothing: it "
+        "turns the vector and keeps its length.",
+        "a * cos - b * sin → a * cos + b * sin": "Your second formula is right and the first is not: it is a cos − b "
+        "sin, with a minus.",
+        "positions[:, None] * speeds → (positions.to(x.dtype)[:, None] * speeds.to(x.dtype)).double()": "Your angles "
+        "are in bf16, which cannot count past 256. Compute in float32 and cast at the end.",
+        "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype) ;; x.float() → x": "Your cosines "
+        "and sines, or the products with them, are in bf16. Compute in float32 and cast at the end.",
+        "positions[:, None] * speeds → positions.to(x.dtype)[:, None] * speeds.to(x.dtype) ;; x.float() → x": "You "
+        "compute in the dtype of x throughout. In bf16 position 1001 becomes 1000: turn positions and x into float32 "
+        "first, and cast the result.",
+        "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype)": "You round the angles' cosines "
+        "and sines to 16 bits: keep them in float32.",
+        "a * sin + b * cos → a * sin - b * cos": "Your second formula has the signs of the first. It is a sin + b cos, "
+        "both with a plus.",
+        "a * sin + b * cos → -a * sin - b * cos": "Your second formula has the wrong sign throughout. It is a sin + b "
+        "cos, both with a plus.",
+        "a * cos - b * sin, a * sin + b * cos → a * cos, b * cos": "You multiply by the cosine alone. A turn mixes the "
+        "two features of a pair: a cos − b sin.",
+        "- b * sin, a * sin → - a * sin, b * sin": "Your features do not mix: the first of a pair needs its partner, a "
+        "cos − b sin.",
+        "* speeds → * speeds * math.pi / 180": "Your angles are in degrees. θ is in radians, as torch.cos expects it.",
+        "-torch → torch": "Your later pairs turn faster. Pair i turns at base^(−2i/d), with a minus.",
+        "/ d) → / max(d - 2, 1))": "Your exponent is −2i/(d − 2), so the last pair turns at 1/base. It should be "
+        "−2i/d.",
+    },
+)
+
+
+rope.slips(
+    swapped_and_repeated,
+    {
+        "torch.stack((-wide[..., 1::2], wide[..., ::2]), dim=-1).reshape(wide.shape) → "
+        "torch.cat((-wide[..., d // 2 :], wide[..., : d // 2]), dim=-1)": "Your angles belong to neighbours, but you "
+        "mix feature i with feature i + d/2. Neighbours 2i and 2i + 1 are a pair.",
+    },
+)

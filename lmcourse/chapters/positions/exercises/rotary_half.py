@@ -8,7 +8,6 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.exercises.inputs import angles
 from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, evens_first, turned_pairs
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
@@ -78,175 +77,6 @@ rope_half = Exercise(
 rope_half.equivalent_mutant("a, b = x.float().chunk(2, dim=-1) → a, b = x.chunk(2, dim=-1)", PROMOTED)
 
 
-@rope_half.misconception("You turn neighbours. Here feature i belongs to feature i + d/2.")
-def neighbours_turned(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return turned_pairs(x[..., evens_first(x.shape[-1])] if interleaved else x, positions)
-
-
-@rope_half.misconception("You turn the other way. The first half should become first · cos − second · sin.")
-def clockwise_halves(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x, -positions, interleaved)
-
-
-@rope_half.misconception(
-    "Your halves use the angles of neighbours: you repeat cos and sin in place (c₀ c₀ c₁ c₁) instead of one after the "
-    "other (c₀ c₁ c₀ c₁)."
-)
-def mixed_layouts(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1]).repeat_interleave(2, dim=-1)
-    first, second = x.double().chunk(2, dim=-1)
-    return (x.double() * angle.cos() + torch.cat([-second, first], dim=-1) * angle.sin()).to(x.dtype)
-
-
-@rope_half.misconception(
-    "You ignore `interleaved`. First reorder the features, so that neighbours that form a pair are d/2 apart."
-)
-def order_ignored(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x, positions)
-
-
-@rope_half.misconception("You apply the permutation backwards: π takes the even features first, then the odd ones.")
-def inverse_order(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x[..., evens_first(x.shape[-1]).argsort()] if interleaved else x, positions)
-
-
-@rope_half.misconception("You move the features back to their old places. Leave the result in halves.")
-def brought_back(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    result = _rope_half(x, positions, interleaved)
-    return result[..., evens_first(x.shape[-1]).argsort()] if interleaved else result
-
-
-@rope_half.misconception("Your first half needs a minus: first · cos − second · sin.")
-def no_minus(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    forward, backward = _rope_half(x, positions, interleaved), _rope_half(x, -positions, interleaved)
-    return torch.where(torch.arange(x.shape[-1]) < x.shape[-1] // 2, backward, forward)
-
-
-@rope_half.misconception(
-    "Your angles, cosines or products are in bf16, which cannot count past 256. Compute in float32, cast at the end."
-)
-def all_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    speed = angles(torch.tensor(1), x.shape[-1]).to(x.dtype)
-    angle = positions.to(x.dtype)[:, None] * speed
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
-
-
-@rope_half.misconception("You round cosine and sine to the dtype of `x`. Round once, at the end: compute in float32.")
-def waves_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1])
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
-
-
-@rope_half.misconception("You round the angles' cosines and sines to 16 bits: keep them in float32.")
-def waves_rounded(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1])
-    cos, sin = (wave.to(x.dtype).double() for wave in (angle.cos(), angle.sin()))
-    a, b = x.double().chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception(
-    "You turn the right pairs, but put the two features of each pair next to each other again. Leave the result in "
-    "halves: torch.cat, not torch.stack."
-)
-def interleaved_results(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    result = _rope_half(x, positions, interleaved)
-    return result[..., evens_first(x.shape[-1]).argsort()]
-
-
-@rope_half.misconception(
-    "You always turn neighbours and reorder them into halves. Without `interleaved` the pairs are i and i + d/2 "
-    "already."
-)
-def always_reordered(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x, positions, interleaved=True)
-
-
-@rope_half.misconception(
-    "You turn feature i with i + d/2 as they come, and reorder afterwards. Interleaved features must be reordered "
-    "first."
-)
-def reordered_afterwards(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    result = _rope_half(x, positions)
-    return result[..., evens_first(x.shape[-1])] if interleaved else result
-
-
-@rope_half.misconception("You inverted `interleaved`: with True the features need a new order.")
-def flag_inverted(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x, positions, not interleaved)
-
-
-@rope_half.misconception("You count the tokens yourself, from 0. The positions of the tokens are in `positions`.")
-def counted_yourself(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    return _rope_half(x, torch.arange(len(positions)), interleaved)
-
-
-@rope_half.misconception(
-    "You turn pair i by base^(−i/d) a position, without the 2: all but the first turn too fast. It is base^(−2i/d), "
-    "from 1 down to nearly 1/base."
-)
-def exponent_without_the_two(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1], 100.0)
-    a, b = x.double().chunk(2, dim=-1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception(
-    "You exchange cosine and sine. At position 0 both halves must stay as they are, and the cosine of 0 is 1."
-)
-def cosine_for_sine(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    quarter = math.pi / 2
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = quarter - angles(positions, x.shape[-1])
-    a, b = x.double().chunk(2, dim=-1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception(
-    "You count the 2 of base^(−2i/d) twice: torch.arange(0, d, 2) holds 2i already. All pairs but the first turn too "
-    "slowly."
-)
-def the_two_twice(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1], 10_000.0**2)
-    a, b = x.double().chunk(2, dim=-1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception("You turn all pairs by the same angle, that of pair 0. Each pair has a speed of its own.")
-def one_speed(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1])[..., :1]
-    a, b = x.double().chunk(2, dim=-1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception(
-    "You compute the second half from the first one as it is *after* the turn. Both need the features as they came."
-)
-def first_half_overwritten(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    x = x[..., evens_first(x.shape[-1])] if interleaved else x
-    angle = angles(positions, x.shape[-1])
-    a, b = x.double().chunk(2, dim=-1)
-    a = a * angle.cos() - b * angle.sin()
-    return torch.cat([a, a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
-
-
-@rope_half.misconception("You put the odd features first. The even ones are the first half of the new order.")
-def odd_features_first(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    if interleaved:
-        return _rope_half(torch.cat([x[..., 1::2], x[..., ::2]], dim=-1), positions)
-    return _rope_half(x, positions)
-
-
 @rope_half.variant
 def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     d = x.shape[-1]
@@ -280,3 +110,74 @@ def feature_by_feature(x: Tensor, positions: Tensor, interleaved: bool = False) 
         result[..., i] = (a * angle.cos() - b * angle.sin()).to(x.dtype)
         result[..., i + d // 2] = (b * angle.cos() + a * angle.sin()).to(x.dtype)
     return result
+
+
+@rope_half.variant
+def halves_turned(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    d = x.shape[-1]
+    if interleaved:
+        x = torch.cat([x[..., ::2], x[..., 1::2]], dim=-1)
+    speeds = 10_000 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angle = positions[:, None] * speeds
+    cos, sin = angle.cos(), angle.sin()
+    wide = x.float()
+    a, b = wide.chunk(2, dim=-1)
+    turned = torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    return turned.to(x.dtype)
+
+
+rope_half.slips(
+    halves_turned,
+    {
+        "wide.chunk(2, dim=-1) → wide[..., ::2], wide[..., 1::2] ;; turned = torch.cat → turned = torch.stack ;; "
+        "turned.to → turned.flatten(-2).to": "You turn neighbours. Here feature i belongs to feature i + d/2.",
+        "= positions → = -positions": "You turn the other way. The first half should become first · cos − second · "
+        "sin.",
+        "if interleaved: → if False:": "You ignore `interleaved`. First reorder the features, so that neighbours that "
+        "form a pair are d/2 apart.",
+        "torch.cat([x[..., ::2], x[..., 1::2]], dim=-1) → torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)": "You "
+        "apply the permutation backwards: π takes the even features first, then the odd ones.",
+        "return turned → if interleaved:\n        turned = torch.stack(turned.chunk(2, dim=-1), dim=-1).flatten(-2)\n  "
+        "  return turned": "You move the features back to their old places. Leave the result in halves.",
+        "a * cos - b * sin → a * cos + b * sin": "Your first half needs a minus: first · cos − second · sin.",
+        "positions[:, None] * speeds → positions.to(x.dtype)[:, None] * speeds.to(x.dtype) ;; x.float() → x": "Your "
+        "angles, cosines or products are in bf16, which cannot count past 256. Compute in float32, cast at the end.",
+        "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype) ;; x.float() → x": "You round "
+        "cosine and sine to the dtype of `x`. Round once, at the end: compute in float32.",
+        "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype)": "You round the angles' cosines "
+        "and sines to 16 bits: keep them in float32.",
+        "turned = torch.cat → turned = torch.stack ;; turned.to → turned.flatten(-2).to": "You turn the right pairs, "
+        "but put the two features of each pair next to each other again. Leave the result in halves: torch.cat, not "
+        "torch.stack.",
+        "if interleaved: → if True:": "You always turn neighbours and reorder them into halves. Without `interleaved` "
+        "the pairs are i and i + d/2 already.",
+        "if interleaved: → if False: ;; "
+        "return turned → if interleaved:\n        turned = torch.cat([turned[..., ::2], turned[..., 1::2]], dim=-1)\n  "
+        "  return turned": "You turn feature i with i + d/2 as they come, and reorder afterwards. Interleaved features "
+        "must be reordered first.",
+        "if interleaved → if not interleaved": "You inverted `interleaved`: with True the features need a new order.",
+        "positions[:, None] → torch.arange(len(positions))[:, None]": "You count the tokens yourself, from 0. The "
+        "positions of the tokens are in `positions`.",
+        "torch.arange(0, d, 2, → torch.arange(d // 2,": "You turn pair i by base^(−i/d) a position, without the 2: all "
+        "but the first turn too fast. It is base^(−2i/d), from 1 down to nearly 1/base.",
+        "cos, sin = → sin, cos =": "You exchange cosine and sine. At position 0 both halves must stay as they are, and "
+        "the cosine of 0 is 1.",
+        "-torch → -2 * torch": "You count the 2 of base^(−2i/d) twice: torch.arange(0, d, 2) holds 2i already. All "
+        "pairs but the first turn too slowly.",
+        "* speeds → * speeds[0]": "You turn all pairs by the same angle, that of pair 0. Each pair has a speed of its "
+        "own.",
+        "[a * cos → [a := a * cos": "You compute the second half from the first one as it is *after* the turn. Both "
+        "need the features as they came.",
+        "x[..., ::2], x[..., 1::2] → x[..., 1::2], x[..., ::2]": "You put the odd features first. The even ones are "
+        "the first half of the new order.",
+    },
+)
+
+
+rope_half.slips(
+    as_in_llama,
+    {
+        "torch.cat((angle, angle), dim=-1) → angle.repeat_interleave(2, dim=-1)": "Your halves use the angles of "
+        "neighbours: you repeat cos and sin in place (c₀ c₀ c₁ c₁) instead of one after the other (c₀ c₁ c₀ c₁).",
+    },
+)

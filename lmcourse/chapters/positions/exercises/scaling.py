@@ -93,222 +93,6 @@ rope_speeds = Exercise(
 )
 
 
-@rope_speeds.misconception(
-    "Your NTK base is base · factor. Then the last pair, whose exponent is −(d − 2)/d and not −1, slows down by less "
-    "than the factor."
-)
-def base_times_factor(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return _powers(width, base * factor) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
-
-
-@rope_speeds.misconception(
-    "Your NTK exponent is upside down. The last pair must slow down by exactly the factor: base · factor^(d/(d − 2))."
-)
-def exponent_upside_down(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    other = base * factor ** ((width - 2) / width)
-    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
-
-
-@rope_speeds.misconception("NTK divides no speed: it changes the base alone, so that the first pair keeps its speed.")
-def base_and_division(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    found = _speeds(width, base, kind, factor, trained)
-    return found / factor if kind == "ntk" else found
-
-
-@rope_speeds.misconception("Your NTK base is smaller, which makes pairs turn faster. The last pair must slow down.")
-def smaller_base(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    other = base / factor ** (width / (width - 2))
-    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
-
-
-@rope_speeds.misconception("You multiply by the factor. In a longer text the pairs must turn more slowly: divide.")
-def multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return _speeds(width, base, kind, 1 / factor, trained)
-
-
-@rope_speeds.misconception("In interpolation you multiply all speeds by the factor. Divide them.")
-def interpolation_multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return _speeds(width, base, kind, 1 / factor if kind == "interpolation" else factor, trained)
-
-
-@rope_speeds.misconception(
-    'For "by parts" you mix in the speeds of "ntk". Divide slow pairs by the factor, as in interpolation.'
-)
-def mixed_with_ntk(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    whole, slow = _powers(width, base).double(), _speeds(width, base, "ntk", factor, trained).double()
-    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
-    return (kept * whole + (1 - kept) * slow).float()
-
-
-@rope_speeds.misconception("By parts: you count radians, not turns. A turn is 2π radians.")
-def radians(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: _linear(turns * math.tau))
-
-
-@rope_speeds.misconception(
-    "By parts: you count the turns within the longer text. The model knows the angles of `trained` tokens."
-)
-def turns_of_the_longer_text(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: _linear(turns * factor))
-
-
-@rope_speeds.misconception("By parts: you slow down the fast pairs and keep the slow ones. Do it the other way round.")
-def fast_ones_slowed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: 1 - _linear(turns))
-
-
-@rope_speeds.misconception(
-    "By parts: pairs between one turn and four are divided like the slow ones. They are a mix of both speeds."
-)
-def divided_below_four(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: float(turns >= 4))
-
-
-@rope_speeds.misconception(
-    "By parts: pairs between one turn and four keep their speed like the fast ones. They are a mix of both speeds."
-)
-def kept_above_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: float(turns > 1))
-
-
-@rope_speeds.misconception(
-    "By parts: your mix begins at no turn. At one turn the speed is fully divided, at four fully kept: (turns − 1)/3."
-)
-def a_quarter_of_the_turns(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: min(turns / 4, 1.0) if turns > 1 else 0.0)
-
-
-@rope_speeds.misconception(
-    "By parts: your mix begins at no turn, so slow pairs keep a part of their speed. Use (turns − 1)/3, not below 0."
-)
-def a_quarter_of_all_turns(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: min(turns / 4, 1.0))
-
-
-@rope_speeds.misconception("By parts: your mix is not limited. Below one turn it is 0, above four turns 1: clamp it.")
-def not_clamped(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: (turns - 1) / 3)
-
-
-@rope_speeds.misconception(
-    'For "by parts" you mix the wavelengths, or divide by a mix of 1 and the factor. Mix the speeds: kept · ω + '
-    "(1 − kept) · ω / factor."
-)
-def wavelengths_mixed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    whole = _powers(width, base).double()
-    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
-    return (whole / (kept + (1 - kept) * factor)).float()
-
-
-@rope_speeds.misconception(
-    "By parts: your turns are upside down. A pair turns trained · ω / 2π times within the trained length."
-)
-def turns_upside_down(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: _linear(1 / turns))
-
-
-@rope_speeds.misconception(
-    "By parts: your mix is not complete at four turns. From one turn to four are three steps: divide by 3."
-)
-def three_quarters(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: min(max((turns - 1) / 4, 0.0), 1.0))
-
-
-@rope_speeds.misconception(
-    "By parts: between one and four turns you always take the middle. The fraction kept grows with the turns."
-)
-def half_and_half(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, factor, trained, lambda turns: 0.5 if 1 < turns < 4 else float(turns >= 4))
-
-
-@rope_speeds.misconception(
-    "By parts: you keep a part of each speed and drop the rest, so slow pairs stop. Divide the rest by the factor."
-)
-def no_division_below_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    return _by_parts(width, base, math.inf, trained, _linear)
-
-
-@rope_speeds.misconception(
-    'For "by parts" you mix the exponents or logarithms. Mix the speeds themselves: kept · ω + (1 − kept) · ω / factor.'
-)
-def geometric_mix(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "by parts":
-        return _speeds(width, base, kind, factor, trained)
-    whole = _powers(width, base).double()
-    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
-    return (whole * factor ** (kept - 1)).float()
-
-
-@rope_speeds.misconception(
-    "NTK changes the base, so that all pairs but the first slow down. You divide the last one only."
-)
-def last_pair_alone(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "ntk":
-        return _speeds(width, base, kind, factor, trained)
-    return torch.cat([_powers(width, base)[:-1], _speeds(width, base, kind, factor, trained)[-1:]])
-
-
-@rope_speeds.misconception(
-    "Your NTK divisors grow in equal steps. A new base makes them grow in equal ratios, from 1 to the factor."
-)
-def equal_steps(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind != "ntk":
-        return _speeds(width, base, kind, factor, trained)
-    return _powers(width, base) / torch.linspace(1, factor, width // 2)
-
-
-@rope_speeds.misconception(
-    "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: base · factor^(d/(d − 2)) "
-    "slows it by the factor."
-)
-def exponent_of_half_the_width(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    other = base * factor ** (width / 2)
-    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
-
-
-@rope_speeds.misconception("Your exponent is −i/d. Pair i turns at base^(−2i/d).")
-def half_an_exponent(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return _speeds(width, math.sqrt(base), kind, factor, trained)
-
-
-@rope_speeds.misconception("You return a speed for each feature. A pair has one: width/2 numbers.")
-def one_for_each_feature(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return _speeds(width, base, kind, factor, trained).repeat_interleave(2)
-
-
-@rope_speeds.misconception("You return the wavelengths. A speed is in radians a token, and 1 for the first pair.")
-def the_wavelengths(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    return math.tau / _speeds(width, base, kind, factor, trained)
-
-
 @rope_speeds.variant
 def as_llama_3_1_does(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind == "ntk":
@@ -365,3 +149,79 @@ def speeds_between_the_ends(width: int, base: float, kind: str, factor: float, t
     if kind == "by parts":
         return torch.lerp(whole / factor, whole, ((trained * whole / math.tau - 1) / 3).clamp(0, 1))
     return whole
+
+
+@rope_speeds.variant
+def kind_by_kind(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind == "ntk":
+        base *= factor ** (width / (width - 2))
+    speeds = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    if kind == "interpolation":
+        speeds = speeds / factor
+    if kind == "by parts":
+        turns = trained * speeds / math.tau
+        kept = ((turns - 1) / 3).clamp(0, 1)
+        speeds = kept * speeds + (1 - kept) * speeds / factor
+    return speeds.float()
+
+
+rope_speeds.slips(
+    kind_by_kind,
+    {
+        "factor ** (width / (width - 2)) → factor": "Your NTK base is base · factor. Then the last pair, whose "
+        "exponent is −(d − 2)/d and not −1, slows down by less than the factor.",
+        "width / (width - 2) → (width - 2) / width": "Your NTK exponent is upside down. The last pair must slow down "
+        "by exactly the factor: base · factor^(d/(d − 2)).",
+        'kind == "interpolation" → kind in ("interpolation", "ntk")': "NTK divides no speed: it changes the base "
+        "alone, so that the first pair keeps its speed.",
+        "base *= → base /=": "Your NTK base is smaller, which makes pairs turn faster. The last pair must slow down.",
+        'if kind == "ntk": → factor = 1 / factor\n    if kind == "ntk":': "You multiply by the factor. In a longer "
+        "text the pairs must turn more slowly: divide.",
+        "= speeds / factor → = speeds * factor": "In interpolation you multiply all speeds by the factor. Divide them.",
+        "* speeds / factor → * speeds * factor ** (-torch.arange(0, width, 2) / (width - 2))": 'For "by parts" you mix '
+        'in the speeds of "ntk". Divide slow pairs by the factor, as in interpolation.',
+        " / math.tau → ": "By parts: you count radians, not turns. A turn is 2π radians.",
+        "trained * speeds → factor * trained * speeds": "By parts: you count the turns within the longer text. The "
+        "model knows the angles of `trained` tokens.",
+        "kept = → kept = 1 -": "By parts: you slow down the fast pairs and keep the slow ones. Do it the other way "
+        "round.",
+        "((turns - 1) / 3).clamp(0, 1) → (turns >= 4).double()": "By parts: pairs between one turn and four are "
+        "divided like the slow ones. They are a mix of both speeds.",
+        "((turns - 1) / 3).clamp(0, 1) → (turns > 1).double()": "By parts: pairs between one turn and four keep their "
+        "speed like the fast ones. They are a mix of both speeds.",
+        "((turns - 1) / 3).clamp(0, 1) → (turns / 4).clamp(0, 1) * (turns > 1)": "By parts: your mix begins at no "
+        "turn. At one turn the speed is fully divided, at four fully kept: (turns − 1)/3.",
+        "(turns - 1) / 3 → turns / 4": "By parts: your mix begins at no turn, so slow pairs keep a part of their "
+        "speed. Use (turns − 1)/3, not below 0.",
+        ".clamp(0, 1) → ": "By parts: your mix is not limited. Below one turn it is 0, above four turns 1: clamp it.",
+        "kept * speeds + (1 - kept) * speeds / factor → speeds / (kept + (1 - kept) * factor)": 'For "by parts" you '
+        "mix the wavelengths, or divide by a mix of 1 and the factor. Mix the speeds: kept · ω + (1 − kept) · ω / "
+        "factor.",
+        "trained * speeds / math.tau → math.tau / (trained * speeds)": "By parts: your turns are upside down. A pair "
+        "turns trained · ω / 2π times within the trained length.",
+        "/ 3 → / 4": "By parts: your mix is not complete at four turns. From one turn to four are three steps: divide "
+        "by 3.",
+        "((turns - 1) / 3).clamp(0, 1) → (turns > 1) / 2 + (turns >= 4) / 2": "By parts: between one and four turns "
+        "you always take the middle. The fraction kept grows with the turns.",
+        " + (1 - kept) * speeds / factor → ": "By parts: you keep a part of each speed and drop the rest, so slow "
+        "pairs stop. Divide the rest by the factor.",
+        "kept * speeds + (1 - kept) * speeds / factor → speeds * factor ** (kept - 1)": 'For "by parts" you mix the '
+        "exponents or logarithms. Mix the speeds themselves: kept · ω + (1 − kept) · ω / factor.",
+        "base *= factor ** (width / (width - 2)) → pass ;; "
+        'if kind == "interpolation" → if kind == "ntk":\n        speeds[-1] /= factor\n    if kind == '
+        '"interpolation"': "NTK changes the base, so that all pairs but the first slow down. You divide the last one "
+        "only.",
+        "base *= factor ** (width / (width - 2)) → pass ;; "
+        'if kind == "interpolation" → if kind == "ntk":\n        speeds /= torch.linspace(1, factor, width // 2)\n    '
+        'if kind == "interpolation"': "Your NTK divisors grow in equal steps. A new base makes them grow in equal "
+        "ratios, from 1 to the factor.",
+        "width / (width - 2) → width / 2": "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: "
+        "base · factor^(d/(d − 2)) slows it by the factor.",
+        "width / (width - 2) → 2 * width / (width - 2) ;; torch.arange(0, width, 2, → torch.arange(width // 2,": "Your "
+        "exponent is −i/d. Pair i turns at base^(−2i/d).",
+        "speeds.float() → speeds.float().repeat_interleave(2)": "You return a speed for each feature. A pair has one: "
+        "width/2 numbers.",
+        "return speeds → return math.tau / speeds": "You return the wavelengths. A speed is in radians a token, and 1 "
+        "for the first pair.",
+    },
+)

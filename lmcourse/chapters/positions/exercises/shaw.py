@@ -94,110 +94,6 @@ shaw_scores = Exercise(
 )
 
 
-@shaw_scores.misconception("Your offsets run backwards: they are key minus query, j − i, negative for the past.")
-def backwards(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, k, vectors.flip(0))
-
-
-@shaw_scores.misconception("You scale the content only. The whole sum q·k + q·a is divided by √d.")
-def position_unscaled(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, k, vectors * q.shape[-1] ** 0.5)
-
-
-@shaw_scores.misconception("The scores are not divided by √d.")
-def unscaled(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    scores: Tensor = _shaw(q, k, vectors) * q.shape[-1] ** 0.5
-    return scores
-
-
-@shaw_scores.misconception(
-    "You use the clipped offset as an index without adding K. Python silently reads −1 as the last vector."
-)
-def not_counted_from_zero(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    clip = vectors.shape[0] // 2
-    return _with_index(q, k, vectors, _offsets(q.shape[1]).clamp(-clip, clip))
-
-
-@shaw_scores.misconception(
-    "Your far offsets wrap around to other vectors. They should all share the outermost one: clamp."
-)
-def wrapped(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    clip = vectors.shape[0] // 2
-    return _with_index(q, k, vectors, (_offsets(q.shape[1]) + clip) % len(vectors))
-
-
-@shaw_scores.misconception("You multiply a with the keys. It is added to the key, so it meets the query: q·a.")
-def key_times_vector(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, k, 0 * vectors) + _shaw(k, 0 * k, vectors.flip(0)).transpose(-1, -2)
-
-
-@shaw_scores.misconception("You add no vector beyond the clip. Keys that are farther away share the outermost vector.")
-def nothing_beyond_the_clip(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    relative = _shaw(q, 0 * k, vectors)
-    near = _offsets(q.shape[1]).abs() <= vectors.shape[0] // 2
-    return _shaw(q, k, 0 * vectors) + relative * near
-
-
-@shaw_scores.misconception(
-    "You give all keys of the past the first vector. The first vector belongs to offset −K: add K to the offset, then "
-    "clamp."
-)
-def past_without_vectors(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    index = _offsets(q.shape[1]).clamp(0, len(vectors) - 1)
-    relative: Tensor = (q @ vectors.T).gather(-1, index.expand(len(q), -1, -1)) / q.shape[-1] ** 0.5
-    return _shaw(q, k, 0 * vectors) + relative
-
-
-@shaw_scores.misconception(
-    "You add the vector to the query as well as to the key. It is added to the key alone: q·k + q·a."
-)
-def vectors_on_both_sides(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, k, vectors) + _shaw(k, 0 * k, vectors.flip(0)).transpose(-1, -2)
-
-
-@shaw_scores.misconception(
-    "You use the same vectors for past and future. The sign of the offset counts: there are 2K + 1 vectors."
-)
-def distance_without_sign(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    clip = vectors.shape[0] // 2
-    return _with_index(q, k, vectors, _offsets(q.shape[1]).abs().clamp(max=clip) + clip)
-
-
-@shaw_scores.misconception("Your relative part is transposed: row i of the scores belongs to query i, in both parts.")
-def relative_part_transposed(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    relative = _shaw(q, 0 * k, vectors)
-    return _shaw(q, k, 0 * vectors) + relative.transpose(-1, -2)
-
-
-@shaw_scores.misconception("You divide by the root of the number of tokens. d is the number of features of a head.")
-def root_of_the_length(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    scores: Tensor = _shaw(q, k, vectors) * (q.shape[-1] / q.shape[-2]) ** 0.5
-    return scores
-
-
-@shaw_scores.misconception("You hide later keys. Return the scores of all pairs, without a mask.")
-def causal(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    scores = _shaw(q, k, vectors)
-    return scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
-
-
-@shaw_scores.misconception("You return weights. Return the scores before the softmax.")
-def weights(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, k, vectors).softmax(dim=-1)
-
-
-@shaw_scores.misconception("You leave out q·k: the score is the usual product plus q·a.")
-def only_positions(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _shaw(q, 0 * k, vectors)
-
-
-@shaw_scores.misconception(
-    "The scores are right, but you make a tensor of s × s × d numbers. Multiply q with the 2K + 1 vectors first."
-)
-def a_vector_for_every_pair(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return _with_index(q, k, vectors, _index(q.shape[1], vectors))
-
-
 @shaw_scores.variant
 def pair_by_pair(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     heads, length, d = q.shape
@@ -230,3 +126,57 @@ def offset_by_offset(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         from_vector = q @ vectors[min(clip, max(-clip, offset)) + clip]
         scores.diagonal(offset, 1, 2).add_(from_vector[:, first : first + length - abs(offset)])
     return scores.div(q.size(-1) ** 0.5)
+
+
+@shaw_scores.variant
+def gathered(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    heads, length, d = q.shape
+    clip = len(vectors) // 2
+    place = torch.arange(length)
+    offset = place - place[:, None]
+    index = offset.clamp(-clip, clip) + clip
+    per_vector = q @ vectors.mT
+    relative = per_vector.gather(-1, index.expand(heads, -1, -1))
+    scores: Tensor = q @ k.mT + relative
+    return scores / d**0.5
+
+
+shaw_scores.slips(
+    gathered,
+    {
+        "place - place[:, None] → place[:, None] - place": "Your offsets run backwards: they are key minus query, j − "
+        "i, negative for the past.",
+        "q @ k.mT → q @ k.mT / d**0.5 ;; return scores / d**0.5 → return scores": "You scale the content only. The "
+        "whole sum q·k + q·a is divided by √d.",
+        " / d**0.5 → ": "The scores are not divided by √d.",
+        " + clip →  ;; per_vector.gather(-1, index.expand(heads, -1, -1)) → "
+        'torch.einsum("hid,ijd->hij", q, vectors[index])': "You use the clipped offset as an index without adding K. "
+        "Python silently reads −1 as the last vector.",
+        "offset.clamp(-clip, clip) + clip → (offset + clip) % len(vectors) ;; "
+        'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "Your "
+        "far offsets wrap around to other vectors. They should all share the outermost one: clamp.",
+        "q @ vectors.mT → k @ vectors.mT ;; "
+        "gather(-1, index.expand(heads, -1, -1)) → gather(-1, index.mT.expand(heads, -1, -1)).mT": "You multiply a "
+        "with the keys. It is added to the key, so it meets the query: q·a.",
+        "+ relative → + relative * (offset.abs() <= clip)": "You add no vector beyond the clip. Keys that are farther "
+        "away share the outermost vector.",
+        "offset.clamp(-clip, clip) + clip → offset.clamp(0, len(vectors) - 1)": "You give all keys of the past the "
+        "first vector. The first vector belongs to offset −K: add K to the offset, then clamp.",
+        "+ relative → + relative + (k @ vectors.mT).gather(-1, index.mT.expand(heads, -1, -1)).mT": "You add the "
+        "vector to the query as well as to the key. It is added to the key alone: q·k + q·a.",
+        "offset.clamp(-clip, clip) → offset.abs().clamp(max=clip) ;; "
+        'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "You "
+        "use the same vectors for past and future. The sign of the offset counts: there are 2K + 1 vectors.",
+        "+ relative → + relative.mT": "Your relative part is transposed: row i of the scores belongs to query i, in "
+        "both parts.",
+        "d**0.5 → length**0.5": "You divide by the root of the number of tokens. d is the number of features of a "
+        "head.",
+        "scores / d**0.5 → (scores / d**0.5).masked_fill(offset > 0, -torch.inf)": "You hide later keys. Return the "
+        "scores of all pairs, without a mask.",
+        "scores / d**0.5 → (scores / d**0.5).softmax(dim=-1)": "You return weights. Return the scores before the "
+        "softmax.",
+        "q @ k.mT + relative → relative": "You leave out q·k: the score is the usual product plus q·a.",
+        'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "The "
+        "scores are right, but you make a tensor of s × s × d numbers. Multiply q with the 2K + 1 vectors first.",
+    },
+)

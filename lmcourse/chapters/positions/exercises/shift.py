@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,12 +18,6 @@ def _on_diagonal(blocks: Tensor) -> Tensor:
     """A square matrix with these 2 × 2 blocks along its diagonal."""
     matrix: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
     return matrix
-
-
-def _blocks(angle: Tensor) -> Tensor:
-    """The rotation of every pair (sine, cosine) by its angle."""
-    cos, sin = angle.cos(), angle.sin()
-    return _on_diagonal(torch.stack([cos, sin, -sin, cos], dim=-1).reshape(-1, 2, 2)).float()
 
 
 def _shift_matrix(k: int, d: int) -> Tensor:
@@ -73,103 +66,6 @@ shift_matrix = Exercise(
 )
 
 
-@shift_matrix.misconception("Your blocks have cos k and sin k. Each pair turns at its own speed: cos ωk and sin ωk.")
-def without_frequency(k: int, d: int) -> Tensor:
-    return _blocks(torch.full((d // 2,), float(k)))
-
-
-@shift_matrix.misconception(
-    "Your matrix steps back by k. With the sine first, the row of the sine is [cos ωk, sin ωk], both with a plus."
-)
-def transposed(k: int, d: int) -> Tensor:
-    return _shift_matrix(k, d).T.contiguous()
-
-
-@shift_matrix.misconception("Your matrix ignores the sign of k: for a negative k it must step back.")
-def direction_lost(k: int, d: int) -> Tensor:
-    return _shift_matrix(abs(k), d)
-
-
-@shift_matrix.misconception("No entry of yours is −sin ωk. The derivative of the cosine is minus the sine.")
-def no_minus(k: int, d: int) -> Tensor:
-    turned = _shift_matrix(k, d)
-    return torch.where(torch.arange(d)[:, None] > torch.arange(d), -turned, turned)
-
-
-@shift_matrix.misconception(
-    "You pair feature i with feature i + d/2. In this table the sine and cosine of a pair are next to each other."
-)
-def halves_paired(k: int, d: int) -> Tensor:
-    halves_order = torch.arange(d).reshape(-1, 2).T.flatten()
-    return _shift_matrix(k, d)[halves_order][:, halves_order]
-
-
-@shift_matrix.misconception(
-    "You multiply the matrix of one step by k. k steps multiply the *angle* by k: cos ωk, not k · cos ω."
-)
-def one_step_times_k(k: int, d: int) -> Tensor:
-    return k * _shift_matrix(1, d)
-
-
-@shift_matrix.misconception("Your matrix has only cosines. A rotation mixes the two waves of a pair.")
-def cosines_only(k: int, d: int) -> Tensor:
-    return _shift_matrix(k, d).diag().diag()
-
-
-@shift_matrix.misconception("Your exponent is −i/d. Pair i has the frequency 10000^(−2i/d).")
-def exponent_halved(k: int, d: int) -> Tensor:
-    return _blocks(k * angles(torch.tensor(1), d, base=100.0))
-
-
-@shift_matrix.misconception(
-    "Your exponent falls twice as fast as it should. It is −2i/d with i = 0, 1, 2, …: an index of 0, 2, 4, … has the 2 "
-    "in it already."
-)
-def exponent_doubled(k: int, d: int) -> Tensor:
-    return _blocks(k * angles(torch.tensor(1), d, base=1e8))
-
-
-@shift_matrix.misconception(
-    "Your angles are in fp32, which keeps seven digits: far steps turn by thousands of radians. Compute them in double "
-    "precision, and round at the end."
-)
-def angles_in_float32(k: int, d: int) -> Tensor:
-    return _blocks(k * angles(torch.tensor(1), d).float())
-
-
-@shift_matrix.misconception(
-    "You swapped cosine and sine in the blocks. A step of k = 0 must change nothing: cos 0 = 1 on the diagonal."
-)
-def cosine_for_sine(k: int, d: int) -> Tensor:
-    angle = k * angles(torch.tensor(1), d)
-    cos, sin = angle.cos(), angle.sin()
-    return _on_diagonal(torch.stack([sin, cos, cos, -sin], dim=-1).reshape(-1, 2, 2)).float()
-
-
-@shift_matrix.misconception(
-    "You swapped cosine and sine in the blocks, in the form [[sin, cos], [−cos, sin]]. A step of 0 changes nothing."
-)
-def a_quarter_turn(k: int, d: int) -> Tensor:
-    return _blocks(math.pi / 2 - k * angles(torch.tensor(1), d))
-
-
-@shift_matrix.misconception("You return the blocks as a stack. Place them along the diagonal of one (d, d) matrix.")
-def a_stack_of_blocks(k: int, d: int) -> Tensor:
-    matrix = _shift_matrix(k, d)
-    return torch.stack([matrix[i : i + 2, i : i + 2] for i in range(0, d, 2)])
-
-
-@shift_matrix.variant
-def entry_by_entry(k: int, d: int) -> Tensor:
-    rows = [[0.0] * d for _ in range(d)]
-    for i in range(0, d, 2):
-        angle = k / 10_000 ** (i / d)
-        rows[i][i] = rows[i + 1][i + 1] = math.cos(angle)
-        rows[i][i + 1] = math.sin(angle)
-        rows[i + 1][i] = -rows[i][i + 1]
-    return torch.tensor(rows)
-
-
 @shift_matrix.variant
 def diagonals(k: int, d: int) -> Tensor:
     angle = k * 10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
@@ -194,15 +90,42 @@ def one_step_many_times(k: int, d: int) -> Tensor:
 
 
 @shift_matrix.variant
-def solved_for_each_pair(k: int, d: int) -> Tensor:
+def block_by_block(k: int, d: int) -> Tensor:
     blocks = []
-    for i in range(d // 2):
-        omega = 10_000 ** (-2 * i / d)
-        quarter = math.pi / 2 / omega
-        before = [[f(omega * at) for at in (0.0, quarter)] for f in (math.sin, math.cos)]
-        after = [[f(omega * (at + k)) for at in (0.0, quarter)] for f in (math.sin, math.cos)]
-        blocks.append(np.array(after) @ np.linalg.inv(np.array(before)))
-    matrix = np.zeros((d, d))
-    for i, block in enumerate(blocks):
-        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
-    return torch.tensor(matrix, dtype=torch.float32)
+    for i in range(0, d, 2):
+        angle = k * 10_000 ** (-i / d)
+        cos, sin = math.cos(angle), math.sin(angle)
+        blocks.append(torch.tensor([[cos, sin], [-sin, cos]]))
+    matrix: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
+    return matrix
+
+
+shift_matrix.slips(
+    block_by_block,
+    {
+        "k * 10_000 ** (-i / d) → k": "Your blocks have cos k and sin k. Each pair turns at its own speed: cos ωk and "
+        "sin ωk.",
+        "[cos, sin], [-sin, cos] → [cos, -sin], [sin, cos]": "Your matrix steps back by k. With the sine first, the "
+        "row of the sine is [cos ωk, sin ωk], both with a plus.",
+        "k * → abs(k) *": "Your matrix ignores the sign of k: for a negative k it must step back.",
+        "-sin → sin": "No entry of yours is −sin ωk. The derivative of the cosine is minus the sine.",
+        "return matrix → order = [*range(0, d, 2), *range(1, d, 2)]\n    return matrix[order][:, order]": "You pair "
+        "feature i with feature i + d/2. In this table the sine and cosine of a pair are next to each other.",
+        "k * 10_000 → 10_000 ;; return matrix → return k * matrix": "You multiply the matrix of one step by k. k steps "
+        "multiply the *angle* by k: cos ωk, not k · cos ω.",
+        "[cos, sin], [-sin, cos] → [cos, 0], [0, cos]": "Your matrix has only cosines. A rotation mixes the two waves "
+        "of a pair.",
+        "-i / d → -i / 2 / d": "Your exponent is −i/d. Pair i has the frequency 10000^(−2i/d).",
+        "-i / d → -2 * i / d": "Your exponent falls twice as fast as it should. It is −2i/d with i = 0, 1, 2, …: an "
+        "index of 0, 2, 4, … has the 2 in it already.",
+        "k * 10_000 ** (-i / d) → (k * torch.tensor(10_000 ** (-i / d))).item()": "Your angles are in fp32, which "
+        "keeps seven digits: far steps turn by thousands of radians. Compute them in double precision, and round at "
+        "the end.",
+        "[cos, sin], [-sin, cos] → [sin, cos], [cos, -sin]": "You swapped cosine and sine in the blocks. A step of k = "
+        "0 must change nothing: cos 0 = 1 on the diagonal.",
+        "cos, sin = → sin, cos =": "You swapped cosine and sine in the blocks, in the form [[sin, cos], [−cos, sin]]. "
+        "A step of 0 changes nothing.",
+        "torch.block_diag(*blocks) → torch.stack(blocks)": "You return the blocks as a stack. Place them along the "
+        "diagonal of one (d, d) matrix.",
+    },
+)

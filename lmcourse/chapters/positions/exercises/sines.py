@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,176 +70,71 @@ sinusoidal = Exercise(
 )
 
 
-def _even(d: int) -> int:
-    return d + d % 2
-
-
-@sinusoidal.misconception(
-    "You number the features, not the pairs: feature 2i and feature 2i + 1 share one frequency, 10000^(−2i/d)."
-)
-def a_frequency_per_feature(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    angle = positions.double()[:, None] * 10_000.0 ** (-torch.arange(d, dtype=torch.float64) / d)
-    return torch.where(torch.arange(d) % 2 == 0, angle.sin(), angle.cos()).float()
-
-
-@sinusoidal.misconception(
-    "All your sines come first and all cosines after them. Some code does that; here each cosine follows its sine."
-)
-def halves(positions: Tensor, d: int) -> Tensor:
-    return torch.cat([angles(positions, d).sin(), angles(positions, d).cos()], dim=-1).float()
-
-
-@sinusoidal.misconception("Your cosines come first. The sine is in the even feature 2i, the cosine in 2i + 1.")
-def cosine_first(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d), sine_first=False)
-
-
-@sinusoidal.misconception("Your exponent is −i/d: then pair d/2 would turn by 1/100. It must turn by 1/10000.")
-def half_the_exponent(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d, base=100.0))
-
-
-@sinusoidal.misconception(
-    "You number the pairs from 1, so no pair turns by 1 radian a token. The first pair is pair 0, with ω = 1."
-)
-def pairs_from_one(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    return _pairs(positions.double()[:, None] * 10_000.0 ** (-torch.arange(2, d + 2, 2, dtype=torch.float64) / d))
-
-
-@sinusoidal.misconception(
-    "Your ratio has the base e. Pair d/2 would turn by 1/10000, so the base is 10000: e^(−2i/d · ln 10000)."
-)
-def powers_of_e(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d, base=math.e))
-
-
-@sinusoidal.misconception("You count positions from 1. The first token is at position 0: sine 0, cosine 1.")
-def from_one(positions: Tensor, d: int) -> Tensor:
-    return _sinusoidal(positions + 1, d)
-
-
-@sinusoidal.misconception("You number the positions yourself, 0, 1, 2, … Use `positions`.")
-def counted_yourself(positions: Tensor, d: int) -> Tensor:
-    return _sinusoidal(torch.arange(len(positions)), d)
-
-
-@sinusoidal.misconception("You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.")
-def faster_and_faster(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d, base=1e-4))
-
-
-@sinusoidal.misconception("With an odd width the last sine has no cosine: raise ValueError.")
-def odd_widths_accepted(positions: Tensor, d: int) -> Tensor:
-    return _sinusoidal(positions, _even(d))[:, :d]
-
-
-@sinusoidal.misconception(
-    "Your last pair turns at exactly 1/10000, an exponent of −2i/(d − 2). Some code does that; here only pair d/2, one "
-    "after the last, would."
-)
-def ends_at_the_last_pair(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    speeds = 10_000.0 ** (-torch.arange(d // 2, dtype=torch.float64) / max(d // 2 - 1, 1))
-    return _pairs(positions.double()[:, None] * speeds)
-
-
-@sinusoidal.misconception("Your sines take degrees. The angle is in radians, as math.sin and torch.sin expect it.")
-def in_degrees(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d) * math.pi / 180)
-
-
-@sinusoidal.misconception("Your speeds fall by 10000 from pair to pair. The ratio of two neighbours is 10000^(−2/d).")
-def a_ratio_of_ten_thousand(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    return _pairs(positions.double()[:, None] * 10_000.0 ** -torch.arange(d // 2, dtype=torch.float64))
-
-
-@sinusoidal.misconception("Your speeds fall by equal steps. They fall by equal ratios: 1, r, r² and so on.")
-def equal_steps(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    speeds = 1 - torch.arange(d // 2, dtype=torch.float64) / (d // 2) * (1 - 1e-4)
-    return _pairs(positions.double()[:, None] * speeds)
-
-
-@sinusoidal.misconception(
-    "Your cosine is a sine whose angle is moved by π/2 in float32. Far into the text that sum is rounded to 0.001."
-)
-def moved_by_a_quarter_turn(positions: Tensor, d: int) -> Tensor:
-    angle = angles(positions, d).float()
-    return torch.stack([angle.sin(), (angle + math.pi / 2).sin()], dim=-1).flatten(-2)
-
-
-@sinusoidal.misconception(
-    "Your angles are in float32. At position 20,000 they are off by about 0.001: compute them in float64, and make the "
-    "sines and cosines float32 at the end."
-)
-def angles_in_float32(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    speeds = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10_000.0) / d))
-    return _pairs((positions.float()[:, None] * speeds).double())
-
-
-@sinusoidal.misconception(
-    "Your angles are in float32, and those of far positions are rounded to 0.001 or so. Use dtype=torch.float64 for "
-    "the exponents."
-)
-def powers_in_float32(positions: Tensor, d: int) -> Tensor:
-    angles(positions, d)
-    speeds = 10_000.0 ** (-torch.arange(0, d, 2) / d)
-    return _pairs((positions[:, None] * speeds).double())
-
-
 @sinusoidal.variant
-def row_by_row(positions: Tensor, d: int) -> Tensor:
-    if d % 2 != 0:
-        raise ValueError("odd")
-    rows = []
-    for position in positions.tolist():
-        row = []
-        for pair in range(d // 2):
-            angle = position / 10_000 ** (2 * pair / d)
-            row += [math.sin(angle), math.cos(angle)]
-        rows.append(row)
-    return torch.tensor(rows)
-
-
-@sinusoidal.variant
-def every_second_column_by_numpy(positions: Tensor, d: int) -> Tensor:
+def table_of_angles(positions: Tensor, d: int) -> Tensor:
     if d % 2:
         raise ValueError("odd")
-    table = np.zeros((len(positions), d), dtype=np.float32)
-    angle = np.outer(positions.numpy(), np.power(10_000.0, -np.arange(0, d, 2) / d))
-    table[:, 0::2] = np.sin(angle)
-    table[:, 1::2] = np.cos(angle)
-    return torch.from_numpy(table)
+    omega = 10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angle = positions[:, None] * omega
+    waves = torch.stack([angle.sin(), angle.cos()], dim=-1)
+    return waves.flatten(-2).float()
 
 
 @sinusoidal.variant
 def exponential_of_the_logarithm(positions: Tensor, d: int) -> Tensor:
     if d & 1:
         raise ValueError("odd")
-    table = torch.empty(positions.numel(), d)
     speed = torch.exp(torch.arange(0, d, 2).double() * (-math.log(10_000.0) / d))
-    table[:, 0::2] = torch.sin(positions.double().unsqueeze(1) * speed)
-    table[:, 1::2] = torch.cos(positions.double().unsqueeze(1) * speed)
+    angle = positions.unsqueeze(1) * speed
+    table = torch.empty(positions.numel(), d)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle)
     return table
 
 
-@sinusoidal.variant
-def complex_numbers(positions: Tensor, d: int) -> Tensor:
-    if d % 2:
-        raise ValueError("odd")
-    speed = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
-    points = torch.exp(1j * positions[:, None] * speed)
-    return torch.stack([points.imag, points.real], dim=2).reshape(len(positions), d).to(torch.float32)
+sinusoidal.slips(
+    table_of_angles,
+    {
+        "torch.arange(0, d, 2, → torch.arange(d, ;; angle.sin() → angle[:, ::2].sin() ;; "
+        "angle.cos() → angle[:, 1::2].cos()": "You number the features, not the pairs: feature 2i and feature 2i + 1 "
+        "share one frequency, 10000^(−2i/d).",
+        "torch.stack → torch.cat ;; waves.flatten(-2) → waves": "All your sines come first and all cosines after them. "
+        "Some code does that; here each cosine follows its sine.",
+        "angle.sin(), angle.cos() → angle.cos(), angle.sin()": "Your cosines come first. The sine is in the even "
+        "feature 2i, the cosine in 2i + 1.",
+        "torch.arange(0, d, 2, → torch.arange(d // 2,": "Your exponent is −i/d: then pair d/2 would turn by 1/100. It "
+        "must turn by 1/10000.",
+        "torch.arange(0, d, 2, → torch.arange(2, d + 2, 2,": "You number the pairs from 1, so no pair turns by 1 "
+        "radian a token. The first pair is pair 0, with ω = 1.",
+        "10_000.0 → math.e": "Your ratio has the base e. Pair d/2 would turn by 1/10000, so the base is 10000: "
+        "e^(−2i/d · ln 10000).",
+        "positions[:, None] → (positions[:, None] + 1)": "You count positions from 1. The first token is at position "
+        "0: sine 0, cosine 1.",
+        "positions[:, None] → torch.arange(len(positions))[:, None]": "You number the positions yourself, 0, 1, 2, … "
+        "Use `positions`.",
+        "-torch → torch": "You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.",
+        'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d]': "With an odd width the last sine "
+        "has no cosine: raise ValueError.",
+        "/ d) → / max(d - 2, 1))": "Your last pair turns at exactly 1/10000, an exponent of −2i/(d − 2). Some code "
+        "does that; here only pair d/2, one after the last, would.",
+        "* omega → * omega * math.pi / 180": "Your sines take degrees. The angle is in radians, as math.sin and "
+        "torch.sin expect it.",
+        "/ d) → / 2)": "Your speeds fall by 10000 from pair to pair. The ratio of two neighbours is 10000^(−2/d).",
+        "10_000.0 ** (- → 1 - 0.9999 * (": "Your speeds fall by equal steps. They fall by equal ratios: 1, r, r² and "
+        "so on.",
+        "positions[:, None] * omega → (positions[:, None] * omega).float() ;; "
+        "angle.cos() → (angle + math.pi / 2).sin()": "Your cosine is a sine whose angle is moved by π/2 in float32. "
+        "Far into the text that sum is rounded to 0.001.",
+        ", dtype=torch.float64 → ": "Your angles are in float32, and those of far positions are rounded to 0.001 or "
+        "so. Use dtype=torch.float64 for the exponents.",
+    },
+)
 
 
-@sinusoidal.variant
-def a_cosine_is_a_sine(positions: Tensor, d: int) -> Tensor:
-    if d % 2 == 1:
-        raise ValueError("odd")
-    feature = torch.arange(d, dtype=torch.float64)
-    speed = 10_000 ** (-(feature - feature % 2) / d)
-    return torch.sin(positions.unsqueeze(-1) * speed + feature % 2 * math.pi / 2).float()
+sinusoidal.slips(
+    exponential_of_the_logarithm,
+    {
+        ".double() → ": "Your angles are in float32. At position 20,000 they are off by about 0.001: compute them in "
+        "float64, and make the sines and cosines float32 at the end.",
+    },
+)

@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -101,171 +100,63 @@ is_relative = Exercise(
 )
 
 
-def _diagonals(scores: Tensor) -> list[Tensor]:
-    rows, columns = scores.shape[-2:]
-    return [scores.diagonal(offset, -2, -1) for offset in range(1 - rows, columns)]
-
-
-@is_relative.misconception("You require symmetry. Past and future may differ in a relative score.")
-def symmetric(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    size = min(scores.shape[-2:])
-    square = scores[..., :size, :size]
-    return not ((square - square.transpose(-1, -2)).abs() > tolerance).any().item()
-
-
-@is_relative.misconception("You compare rows. Rows that are equal mean that only the key's position counts.")
-def equal_rows(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return not ((scores - scores[..., :1, :]).abs() > tolerance).any().item()
-
-
-@is_relative.misconception("You look at the main diagonal only. Every offset has its own diagonal.")
-def main_diagonal(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    diagonal = scores.diagonal(0, -2, -1)
-    return not (diagonal.amax(-1) - diagonal.amin(-1) > tolerance).any().item()
-
-
-@is_relative.misconception("You follow the diagonals from top right to bottom left. There i + j is constant.")
-def anti_diagonals(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.flip(-1), tolerance)
-
-
-@is_relative.misconception(
-    "You reject a mask, which is relative, too. −∞ minus −∞ is NaN, and a comparison with NaN is False."
-)
-def stumbles_over_masks(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    spreads = (diagonal.amax(-1) - diagonal.amin(-1) for diagonal in _diagonals(scores))
-    return all(bool((spread <= tolerance).all()) for spread in spreads)
-
-
-@is_relative.misconception("You require bitwise equality. Rounding alone breaks that: use the tolerance.")
-def to_the_last_bit(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores, 0.0)
-
-
-@is_relative.misconception(
-    "You compare each entry with its neighbour on the diagonal. Small steps add up: take largest minus smallest."
-)
-def neighbours_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return not ((scores[..., 1:, 1:] - scores[..., :-1, :-1]).abs() > tolerance).any().item()
-
-
-@is_relative.misconception("One relative head is enough for you. All matrices of the batch have to pass.")
-def any_head_is_enough(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return any(_is_relative(matrix, tolerance) for matrix in scores.reshape(-1, *scores.shape[-2:]))
-
-
-@is_relative.misconception(
-    "You compare the standard deviation with the tolerance. It is smaller than largest minus smallest."
-)
-def standard_deviation(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    lines = [line for line in _diagonals(scores) if line.shape[-1] > 1]
-    return not any(bool((line.std(-1) > tolerance).any()) for line in lines)
-
-
-@is_relative.misconception(
-    "You replace −∞ by 0, so a hidden key looks like a score of 0. On one diagonal, −∞ beside a 0 is not constant."
-)
-def infinities_as_zeros(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.masked_fill(scores.isneginf(), 0.0), tolerance)
-
-
-@is_relative.misconception("You look at the first head only. All matrices of the batch have to pass.")
-def first_matrix(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.reshape(-1, *scores.shape[-2:])[0], tolerance)
-
-
-@is_relative.misconception("You look at the past only. Offsets ahead of the query have diagonals, too.")
-def past_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.tril(), tolerance)
-
-
-@is_relative.misconception("You look at the future only. Offsets back from the query have diagonals, too.")
-def future_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.triu(), tolerance)
-
-
-@is_relative.misconception("You average over the heads, where differences can cancel. Every matrix has to pass.")
-def heads_averaged(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return _is_relative(scores.reshape(-1, *scores.shape[-2:]).mean(dim=0), tolerance)
-
-
-@is_relative.misconception(
-    "You compare the diagonals of different matrices with each other. Each head has its own constants: look for the "
-    "largest and the smallest entry within one matrix."
-)
-def matrices_together(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    lines = [diagonal.flatten() for diagonal in _diagonals(scores)]
-    return not any(bool(line.max() - line.min() > tolerance) for line in lines)
-
-
-@is_relative.misconception(
-    "You skip entries of −∞. A diagonal of only −∞ is constant, but one that mixes −∞ and numbers is not."
-)
-def infinities_skipped(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    lowest, highest = scores.nan_to_num(neginf=math.inf), scores
-    pairs = zip(_diagonals(highest), _diagonals(lowest), strict=True)
-    return not any(bool((high.amax(-1) - low.amin(-1) > tolerance).any()) for high, low in pairs)
-
-
-@is_relative.misconception(
-    "A head that is all −∞ gives NaN, and the maximum over all heads is then NaN. Check every head separately."
-)
-def hidden_by_a_masked_head(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return not any(bool((each.amax(-1) - each.amin(-1)).max() > tolerance) for each in _diagonals(scores))
-
-
-@is_relative.misconception("You compare with the first entry only. The largest and the smallest are farther apart.")
-def compared_with_the_first(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return not any(bool(((diagonal - diagonal[..., :1]).abs() > tolerance).any()) for diagonal in _diagonals(scores))
-
-
-@is_relative.variant
-def all_pairs_of_a_diagonal(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    for steps in range(1, min(scores.shape[-2:])):
-        apart = (scores[..., steps:, steps:] - scores[..., :-steps, :-steps]).abs()
-        if bool((apart > tolerance).any()):
-            return False
-    return True
-
-
-@is_relative.variant
-def number_by_number(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    if scores.ndim > 2:
-        return all(number_by_number(matrix, tolerance) for matrix in scores)
-    rows = scores.tolist()
-    lowest: dict[int, float] = {}
-    highest: dict[int, float] = {}
-    for i, row in enumerate(rows):
-        for j, score in enumerate(row):
-            lowest[j - i] = min(score, lowest.get(j - i, score))
-            highest[j - i] = max(score, highest.get(j - i, score))
-    return all(highest[k] == lowest[k] or highest[k] - lowest[k] <= tolerance for k in lowest)
-
-
-@is_relative.variant
-def selected_by_offset(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    offset = torch.arange(scores.shape[-1]) - torch.arange(scores.shape[-2]).unsqueeze(1)
-    good = torch.tensor(True)
-    for each in range(1 - scores.shape[-2], scores.shape[-1]):
-        group = scores[..., offset == each].double()
-        spread = group.max(dim=-1).values - group.min(dim=-1).values
-        good = good & (spread.nan_to_num(nan=0.0) <= tolerance).all()
-    return good.item() is True
-
-
-@is_relative.variant
-def diagonals_by_numpy(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    array = scores.numpy()
-    for offset in range(-array.shape[-2] + 1, array.shape[-1]):
-        diagonal = np.diagonal(array, offset, -2, -1)
-        top, bottom = diagonal.max(axis=-1), diagonal.min(axis=-1)
-        if not np.all((top == bottom) | (top - bottom <= tolerance)):
-            return False
-    return True
-
-
 for _loop in ("range(1 - rows, columns - 1)", "range(2 - rows, columns - 0)"):
     is_relative.equivalent_mutant(
         f"for offset in range(2 - rows, columns - 1): → for offset in {_loop}:",
         "A diagonal of one score is constant: whether the corners are looked at makes no difference.",
     )
+
+
+@is_relative.variant
+def spread_of_each_diagonal(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    rows, columns = scores.shape[-2:]
+    for offset in range(1 - rows, columns):
+        diagonal = scores.diagonal(offset, -2, -1)
+        spread = diagonal.amax(-1) - diagonal.amin(-1)
+        if (spread > tolerance).any():
+            return False
+    return True
+
+
+is_relative.slips(
+    spread_of_each_diagonal,
+    {
+        "rows, columns = scores.shape[-2:] → "
+        "rows = columns = min(scores.shape[-2:])\n    scores = scores[..., :rows, :rows] ;; "
+        "diagonal.amax(-1) - diagonal.amin(-1) → (diagonal - scores.diagonal(-offset, -2, -1)).abs()": "You require "
+        "symmetry. Past and future may differ in a relative score.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → (scores - scores[..., :1, :]).abs()": "You compare rows. Rows that "
+        "are equal mean that only the key's position counts.",
+        "range(1 - rows, columns) → [0]": "You look at the main diagonal only. Every offset has its own diagonal.",
+        "scores.diagonal → scores.flip(-1).diagonal": "You follow the diagonals from top right to bottom left. There i "
+        "+ j is constant.",
+        "(spread > tolerance).any() → not (spread <= tolerance).all()": "You reject a mask, which is relative, too. −∞ "
+        "minus −∞ is NaN, and a comparison with NaN is False.",
+        "> tolerance → > 0": "You require bitwise equality. Rounding alone breaks that: use the tolerance.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → diagonal.diff().abs()": "You compare each entry with its neighbour on "
+        "the diagonal. Small steps add up: take largest minus smallest.",
+        "rows, columns = → if scores.ndim > 2:\n        return any(spread_of_each_diagonal(matrix, tolerance) for "
+        "matrix in scores.flatten(0, -3))\n    rows, columns =": "One relative head is enough for you. All matrices of "
+        "the batch have to pass.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → diagonal.std(-1)": "You compare the standard deviation with the "
+        "tolerance. It is smaller than largest minus smallest.",
+        "scores.diagonal → scores.masked_fill(scores.isneginf(), 0.0).diagonal": "You replace −∞ by 0, so a hidden key "
+        "looks like a score of 0. On one diagonal, −∞ beside a 0 is not constant.",
+        "scores.diagonal → scores.reshape(-1, rows, columns)[0].diagonal": "You look at the first head only. All "
+        "matrices of the batch have to pass.",
+        "range(1 - rows, columns) → range(1 - rows, 1)": "You look at the past only. Offsets ahead of the query have "
+        "diagonals, too.",
+        "range(1 - rows, columns) → range(columns)": "You look at the future only. Offsets back from the query have "
+        "diagonals, too.",
+        "scores.diagonal → scores.reshape(-1, rows, columns).mean(dim=0).diagonal": "You average over the heads, where "
+        "differences can cancel. Every matrix has to pass.",
+        "(offset, -2, -1) → (offset, -2, -1).flatten()": "You compare the diagonals of different matrices with each "
+        "other. Each head has its own constants: look for the largest and the smallest entry within one matrix.",
+        "diagonal.amin → diagonal.nan_to_num(neginf=math.inf).amin": "You skip entries of −∞. A diagonal of only −∞ is "
+        "constant, but one that mixes −∞ and numbers is not.",
+        "(spread > tolerance).any() → spread.max() > tolerance": "A head that is all −∞ gives NaN, and the maximum "
+        "over all heads is then NaN. Check every head separately.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → (diagonal - diagonal[..., :1]).abs()": "You compare with the first "
+        "entry only. The largest and the smallest are farther apart.",
+    },
+)
