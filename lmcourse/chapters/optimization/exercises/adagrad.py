@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.right_adagrad import RIGHT_ADAGRAD
-from lmcourse.chapters.optimization.exercises.rules import AdaGradRule, Settings, add_group_misconceptions, tensor
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
@@ -126,115 +126,68 @@ AdaGrad = Exercise(
 )
 
 
-@AdaGrad.misconception("Your step fails on a parameter without a gradient. Skip it: it was not used.")
-class AssumesAGradient(AdaGradRule):
+@AdaGrad.variant
+class LineByLine(Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-10) -> None:
+        super().__init__(params, {"lr": lr, "eps": eps})
+
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for p in group["params"]:
-                p -= self.stride(p, p.grad.data, group)
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                s = state.get("s", torch.zeros_like(p)) + g * g
+                state["s"] = s
+                p -= group["lr"] * g / (s.sqrt() + group["eps"])
 
 
-@AdaGrad.misconception(
-    "Your sums are not in `self.state`, so `state_dict()` does not hold them, and a checkpoint forgets them."
+AdaGrad.slips(
+    LineByLine,
+    {
+        "p.grad is None → False ;; g, state = p.grad → g, state = p.grad.data": "Your step fails on a parameter "
+        "without a gradient. Skip it: it was not used.",
+        'self.state[p] → self.__dict__.setdefault("sums", {}).setdefault(p, {})': "Your sums are not in `self.state`, "
+        "so `state_dict()` does not hold them, and a checkpoint forgets them.",
+        'for p in group["params"] → for place, p in enumerate(group["params"]) ;; self.state[p] → '
+        'self.__dict__.setdefault("sums", {}).setdefault((place, p.shape), {})': "You keep each sum under its "
+        "parameter's place in the group. Two groups share it, and a checkpoint forgets it: keep it in `self.state[p]`.",
+        "g * g → g.abs() ;; s.sqrt() → s": "You add up the sizes |g|. Add up squares, and take the root of their sum.",
+        'state.get("s", torch.zeros_like(p)) + g * g → g * g': "You keep only the last square, so every step is as "
+        "long as the rate. Add the squares up.",
+        "s = state.get → s = 0.9 * state.get ;; g * g → 0.1 * g * g": "Your sum decays, as in RMSprop. AdaGrad's sum "
+        "does not.",
+        "s.sqrt() → s": "You divide by the sum of squares. Without its root, small gradients take the largest steps.",
+        '(s.sqrt() + group["eps"]) → (s + group["eps"]).sqrt()': "Your ε is inside the root, which makes the steps of "
+        "tiny gradients tiny. Add it outside.",
+        ' + group["eps"] → ': "There is no ε: a coordinate whose gradients are all 0 becomes 0/0, which is NaN.",
+        "g * g → g.square().sum()": "You keep one number for a whole parameter. Keep one per coordinate.",
+        "g * g → g ;; s.sqrt() → s.abs()": "You add up gradients, not their squares: gradients of opposite sign "
+        "cancel.",
+        ' + g * g →  ;; state["s"] = s → state["s"] = s + g * g': "You step before you add the new square to the sum. "
+        "The first step then divides by ε alone.",
+        '(s.sqrt() + group["eps"]) → (s.sqrt() + group["eps"])\n                g.square_()': "You squared the "
+        "gradient itself, in place: `.grad` now holds squares.",
+        "g / (s.sqrt() → g.div_(s.sqrt()": "You change `.grad`. `step` must leave gradients unchanged.",
+        "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings "
+        "of the first group for all. Each group has its own.",
+        "if p.grad is None: → group = self.defaults\n                if p.grad is None:": "You use one setting for all "
+        "groups. Each may have its own, and a schedule changes them: read `group[...]`.",
+    },
 )
-class StateOutside(AdaGradRule):
-    def memory(self, p: Tensor) -> Settings:
-        everything: dict[Tensor, Settings] = self.__dict__.setdefault("sums", {})
-        return everything.setdefault(p, {})
 
 
-@AdaGrad.misconception(
-    "You keep each sum under its parameter's place in the group. Two groups share it, and a checkpoint forgets it: "
-    "keep it in `self.state[p]`."
-)
-class ByPlace(AdaGradRule):
-    def memory(self, p: Tensor) -> Settings:
-        (place,) = (i for group in self.param_groups for i, each in enumerate(group["params"]) if each is p)
-        everything: dict[int, Settings] = self.__dict__.setdefault("sums", {})
-        known = everything.setdefault(place, {})
-        if "s" in known and known["s"].shape != p.shape:
-            known.clear()
-        return known
+@AdaGrad.variant
+class KeepsTheLength(Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-10) -> None:
+        super().__init__(params, {"lr": lr, "eps": eps})
 
-
-@AdaGrad.misconception("You add up the sizes |g|. Add up squares, and take the root of their sum.")
-class SumOfSizes(AdaGradRule):
-    def total(self, s: Tensor, g: Tensor) -> Tensor:
-        return s + g.abs()
-
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g / (s + group["eps"])  # type: ignore[no-any-return]
-
-
-@AdaGrad.misconception("You keep only the last square, so every step is as long as the rate. Add the squares up.")
-class Forgets(AdaGradRule):
-    def total(self, s: Tensor, g: Tensor) -> Tensor:
-        return g * g
-
-
-@AdaGrad.misconception("Your sum decays, as in RMSprop. AdaGrad's sum does not.")
-class Fades(AdaGradRule):
-    def total(self, s: Tensor, g: Tensor) -> Tensor:
-        return 0.9 * s + 0.1 * g * g
-
-
-@AdaGrad.misconception("You divide by the sum of squares. Without its root, small gradients take the largest steps.")
-class RootMissing(AdaGradRule):
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g / (s + group["eps"])  # type: ignore[no-any-return]
-
-
-@AdaGrad.misconception("Your ε is inside the root, which makes the steps of tiny gradients tiny. Add it outside.")
-class EpsInside(AdaGradRule):
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g / (s + group["eps"]).sqrt()  # type: ignore[no-any-return]
-
-
-@AdaGrad.misconception("There is no ε: a coordinate whose gradients are all 0 becomes 0/0, which is NaN.")
-class NoEps(AdaGradRule):
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g / s.sqrt()  # type: ignore[no-any-return]
-
-
-@AdaGrad.misconception("You keep one number for a whole parameter. Keep one per coordinate.")
-class OneSizeForAll(AdaGradRule):
-    def total(self, s: Tensor, g: Tensor) -> Tensor:
-        return s + g.square().sum()
-
-
-@AdaGrad.misconception("You add up gradients, not their squares: gradients of opposite sign cancel.")
-class SumOfGradients(AdaGradRule):
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g / (s.abs() + group["eps"])  # type: ignore[no-any-return]
-
-    def total(self, s: Tensor, g: Tensor) -> Tensor:
-        return s + g
-
-
-@AdaGrad.misconception("You step before you add the new square to the sum. The first step then divides by ε alone.")
-class SquareTooLate(AdaGradRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        before = self.state[p].get("s", torch.zeros_like(p))
-        self.state[p]["s"] = before + g * g
-        return self.quotient(g, before, group)
-
-
-@AdaGrad.misconception("You squared the gradient itself, in place: `.grad` now holds squares.")
-class GradientSquared(AdaGradRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        result = super().stride(p, g, group)
-        g.square_()
-        return result
-
-
-@AdaGrad.misconception("You change `.grad`. `step` must leave gradients unchanged.")
-class GradientDivided(AdaGradRule):
-    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
-        return group["lr"] * g.div_(s.sqrt() + group["eps"])  # type: ignore[no-any-return]
-
-
-add_group_misconceptions(AdaGrad, AdaGradRule)
-
-for right_answer in RIGHT_ADAGRAD:
-    AdaGrad.variant(right_answer)
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                length = self.state[p]["length"] = torch.hypot(self.state[p].get("length", torch.zeros_like(p)), p.grad)
+                p.sub_(group["lr"] * p.grad.div(length.add(group["eps"])))

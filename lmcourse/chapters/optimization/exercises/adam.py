@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.right_adam import RIGHT_ADAM
-from lmcourse.chapters.optimization.exercises.rules import (
-    AdamRule,
-    Settings,
-    add_group_misconceptions,
-    add_zeros_misconception,
-    tensor,
-)
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -120,121 +114,151 @@ Adam = Exercise(
 )
 
 
-@Adam.misconception(
-    "Your means start at 0 and are not corrected: with the usual β the first step is 3.2 times too long."
-)
-class Uncorrected(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return super().quotient(m, s, 1.0, 1.0, eps)
-
-
-@Adam.misconception("You correct m and not s. Both start at 0.")
-class HalfCorrected(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return super().quotient(m, s, share_m, 1.0, eps)
-
-
-@Adam.misconception("You correct s and not m. Both start at 0.")
-class OtherHalfCorrected(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return super().quotient(m, s, 1.0, share_s, eps)
-
-
-@Adam.misconception(
-    "You use one step counter for all parameters. Each parameter needs its own, since some start later."
-)
-class SharedClock(AdamRule):
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        group = self.param_groups[0]
-        group["clock"] = group.get("clock", 0) + 1
-        super().step()
-
-    def clock(self, p: Tensor) -> int:
-        return int(self.param_groups[0]["clock"])
-
-
-@Adam.misconception(
-    "You count steps in an attribute of the optimizer. A parameter that starts late needs its own count, and a "
-    "checkpoint has to store it: use self.state[p]."
-)
-class ClockInAnAttribute(AdamRule):
-    ticks = 0
+@Adam.variant
+class LineByLine(Optimizer):
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        self.ticks += 1
-        super().step()
-
-    def clock(self, p: Tensor) -> int:
-        return self.ticks
-
-
-@Adam.misconception("Your count of steps is one behind: at the first step the correction is 1 − β⁰ = 0. Count from 1.")
-class ClockFromZero(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        raise ZeroDivisionError("float division by zero")
-
-
-@Adam.misconception("Your ε is inside the root. Add it outside.")
-class EpsInside(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return (m / share_m) / (s / share_s + eps).sqrt()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                beta1, beta2 = group["betas"]
+                k = state["k"] = state.get("k", 0) + 1
+                m = state["m"] = beta1 * state.get("m", torch.zeros_like(p)) + (1 - beta1) * g
+                s = state["s"] = beta2 * state.get("s", torch.zeros_like(p)) + (1 - beta2) * g * g
+                m_hat = m / (1 - beta1**k)
+                s_hat = s / (1 - beta2**k)
+                p -= group["lr"] * m_hat / (s_hat.sqrt() + group["eps"])
 
 
-@Adam.misconception("You add ε to √s before s is corrected: the paper's fast form, in which ε means something else.")
-class EpsBefore(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return (m / share_m) / ((s.sqrt() + eps) / math.sqrt(share_s))
-
-
-@Adam.misconception(
-    "You divide √s by 1 − β₂ᵏ. It is s that is too small by this factor: correct s, then take the root."
+Adam.slips(
+    LineByLine,
+    {
+        "m / (1 - beta1**k) → m ;; s / (1 - beta2**k) → s": "Your means start at 0 and are not corrected: with the "
+        "usual β the first step is 3.2 times too long.",
+        "s / (1 - beta2**k) → s": "You correct m and not s. Both start at 0.",
+        "m / (1 - beta1**k) → m": "You correct s and not m. Both start at 0.",
+        'for group in self.param_groups: → first = self.param_groups[0]\n        first["clock"] = first.get("clock", '
+        '0) + 1\n        for group in self.param_groups: ;; state.get("k", 0) + 1 → first["clock"]': "You use one step "
+        "counter for all parameters. Each parameter needs its own, since some start later.",
+        'for group in self.param_groups: → self.ticks = getattr(self, "ticks", 0) + 1\n        for group in '
+        'self.param_groups: ;; state.get("k", 0) + 1 → self.ticks': "You count steps in an attribute of the optimizer. "
+        "A parameter that starts late needs its own count, and a checkpoint has to store it: use self.state[p].",
+        "m / (1 - beta1**k) → m * (1 / (1 - beta1 ** (k - 1)))": "Your count of steps is one behind: at the first step "
+        "the correction is 1 − β⁰ = 0. Count from 1.",
+        '(s_hat.sqrt() + group["eps"]) → (s_hat + group["eps"]).sqrt()': "Your ε is inside the root. Add it outside.",
+        's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5': "You add ε to √s before s "
+        "is corrected: the paper's fast form, in which ε means something else.",
+        "s_hat.sqrt() → s.sqrt() / (1 - beta2**k)": "You divide √s by 1 − β₂ᵏ. It is s that is too small by this "
+        "factor: correct s, then take the root.",
+        ' + group["eps"] → ': "There is no ε: without a gradient you divide 0 by 0, which is NaN.",
+        "beta1, beta2 = → beta2, beta1 =": "You swapped β₁ and β₂: the first is for the mean of the gradients, the "
+        "second for the mean of the squares.",
+        "g * g → m * m": "You average the square of the mean. Average the squares of the gradients.",
+        "s_hat.sqrt() → s_hat": "You divide by ŝ without its root. A step then has the unit 1/gradient.",
+        'm_hat = m → m_hat = state["m"] = m ;; s_hat = s → s_hat = state["s"] = s': "You store the corrected means, "
+        "and correct them again at the next step. Keep m and s as they are.",
+        "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings "
+        "of the first group for all. Each group has its own.",
+        "if p.grad is None: → group = self.defaults\n                if p.grad is None:": "You use one setting for all "
+        "groups. Each may have its own, and a schedule changes them: read `group[...]`.",
+        "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
+        "optimizer's memory should still decay, and still move the parameter. Skip only None.",
+    },
 )
-class RootThenCorrected(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return (m / share_m) / (s.sqrt() / share_s + eps)
 
 
-@Adam.misconception("There is no ε: without a gradient you divide 0 by 0, which is NaN.")
-class NoEps(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return super().quotient(m, s, share_m, share_s, 0.0)
+@Adam.variant
+class InPlace(Optimizer):
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"], state["m"], state["s"] = torch.tensor(0.0), torch.zeros_like(p), torch.zeros_like(p)
+                state["step"] += 1
+                state["m"].lerp_(p.grad, 1 - beta1)
+                state["s"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                k = state["step"].item()
+                root = (state["s"] / (1 - beta2**k)).sqrt_().add_(group["eps"])
+                p.addcdiv_(state["m"], root, value=-group["lr"] / (1 - beta1**k))
 
 
-@Adam.misconception(
-    "You swapped β₁ and β₂: the first is for the mean of the gradients, the second for the mean of the squares."
-)
-class BetasSwapped(AdamRule):
-    def betas(self, group: Settings) -> tuple[float, float]:
-        beta1, beta2 = group["betas"]
-        return beta2, beta1
+@Adam.variant
+class KeepsSums(Optimizer):
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state, means = self.state[p], []
+                for name, beta, new in zip(("first", "second"), group["betas"], (p.grad, p.grad**2), strict=True):
+                    total = state[name] = state.get(name, 0 * new) * beta + new
+                    count = state[name + " count"] = state.get(name + " count", 0.0) * beta + 1
+                    means.append(total / count)
+                p.data -= group["lr"] * means[0] / (torch.sqrt(means[1]) + group["eps"])
 
 
-@Adam.misconception("You average the square of the mean. Average the squares of the gradients.")
-class SquaredMean(AdamRule):
-    def squared(self, g: Tensor, m: Tensor) -> Tensor:
-        return m * m
+@Adam.variant
+class KeepsAllGradients(Optimizer):
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                seen = self.state[p].setdefault("seen", [])
+                seen.append(p.grad.clone())
+                late = range(len(seen) - 1, -1, -1)
+                m = sum(beta1**age * g for age, g in zip(late, seen, strict=True)) / sum(beta1**age for age in late)
+                s = sum(beta2**age * g * g for age, g in zip(late, seen, strict=True)) / sum(beta2**age for age in late)
+                p -= group["lr"] * m / (s**0.5 + group["eps"])
 
 
-@Adam.misconception("You divide by ŝ without its root. A step then has the unit 1/gradient.")
-class RootMissing(AdamRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return (m / share_m) / (s / share_s + eps)
+@Adam.variant
+class WithNumpy(Optimizer):
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
-
-@Adam.misconception("You store the corrected means, and correct them again at the next step. Keep m and s as they are.")
-class CorrectedTwice(AdamRule):
-    def adams(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        result = super().adams(p, g, group)
-        state = self.state[p]
-        for name, beta in zip("ms", group["betas"], strict=True):
-            state[name] = state[name] / (1 - beta ** state["k"])
-        return result
-
-
-add_group_misconceptions(Adam, AdamRule)
-add_zeros_misconception(Adam, AdamRule)
-
-for right_answer in RIGHT_ADAM:
-    Adam.variant(right_answer)
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                g, state = p.grad.numpy(), self.state[p]
+                state["k"] = state.get("k", 0) + 1
+                both = []
+                for name, beta, new in zip("ms", group["betas"], (g, np.square(g)), strict=True):
+                    before = state[name].numpy() if name in state else np.zeros_like(g)
+                    mean = np.asarray(beta * before + (1 - beta) * new)
+                    state[name] = torch.from_numpy(mean.copy())
+                    both.append(mean / (1 - beta ** state["k"]))
+                move = both[0] / (np.sqrt(both[1]) + group["eps"])
+                p.copy_(torch.as_tensor(p.detach().numpy() - group["lr"] * move))

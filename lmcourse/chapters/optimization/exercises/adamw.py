@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.right_adamw import RIGHT_ADAMW
-from lmcourse.chapters.optimization.exercises.rules import AdamRule, Settings, tensor
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -128,114 +127,142 @@ AdamW = Exercise(
 )
 
 
-class _DecayingRule(AdamRule):
-    """AdamW, with its own default decay."""
-
+@AdamW.variant
+class LineByLine(Optimizer):
     def __init__(
         self,
-        params: Any,
+        params: Iterable[Any],
         lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
+        betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
-        for group in self.param_groups:
-            group["first"] = group["lr"]
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
-
-@AdamW.misconception("Your decay is part of the gradient and divided by √ŝ: that is Adam with L2, not AdamW.")
-class InTheGradient(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        return self.adams(p, g + group["weight_decay"] * p, group)
-
-
-@AdamW.misconception("You add λp to m̂, so the decay is divided by √ŝ, too. Only the gradient's mean is divided.")
-class AddedToTheMean(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        self.adams(p, g, group)
-        state, (beta1, beta2) = self.state[p], group["betas"]
-        mean = state["m"] / (1 - beta1 ** state["k"]) + group["weight_decay"] * p
-        return group["lr"] * self.quotient(mean, state["s"], 1.0, 1 - beta2 ** state["k"], group["eps"])  # type: ignore[no-any-return]
-
-
-@AdamW.misconception("You decay by λ a step. It is γλ: without γ a schedule would not reach it.")
-class WithoutTheRate(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        lost: Tensor = group["weight_decay"] * p
-        return lost + self.adams(p, g, group)
-
-
-@AdamW.misconception("You decay after the step, which shrinks the step itself, too. Decay the old weights first.")
-class Afterwards(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        step = self.adams(p, g, group)
-        lost: Tensor = group["lr"] * group["weight_decay"] * (p - step)
-        return step + lost
-
-
-@AdamW.misconception("You decay a group that switches decay off. Read the decay from the group.")
-class EveryGroup(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        return super().stride(p, g, {**group, "weight_decay": self.defaults["weight_decay"]})
-
-
-@AdamW.misconception("You decay twice: in the gradient, and separately.")
-class Twice(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        return super().stride(p, g + group["weight_decay"] * p, group)
-
-
-@AdamW.misconception("Your decay uses the initial rate. Use the current rate.")
-class FirstRate(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        lost: Tensor = group["first"] * group["weight_decay"] * p
-        return lost + self.adams(p, g, group)
-
-
-@AdamW.misconception("You shrink the step. Shrink the weights.")
-class OfTheStep(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        share: float = 1 - group["lr"] * group["weight_decay"]
-        return share * self.adams(p, g, group)
-
-
-@AdamW.misconception("You add ε to √s before s is corrected: the paper's fast form, in which ε means something else.")
-class EpsBefore(_DecayingRule):
-    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
-        return (m / share_m) / ((s.sqrt() + eps) / math.sqrt(share_s))
-
-
-@AdamW.misconception(
-    "Two mistakes: you decay after the step, which shrinks the step too; and you add ε to √s before you correct s."
-)
-class AfterwardsAndEpsBefore(Afterwards, EpsBefore):
-    pass
-
-
-@AdamW.misconception("Your weights do not decay: this is Adam.")
-class NoDecay(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        return self.adams(p, g, group)
-
-
-@AdamW.misconception("Your weights grow. Decay subtracts γλ of the weight.")
-class Grows(_DecayingRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        gained: Tensor = group["lr"] * group["weight_decay"] * p
-        return self.adams(p, g, group) - gained
-
-
-@AdamW.misconception("You decay a parameter without a gradient. It was not used in that step: leave it as it is.")
-class DecaysUnused(_DecayingRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
-                    p -= group["lr"] * group["weight_decay"] * p
-        super().step()
+                    continue
+                g, state = p.grad, self.state[p]
+                beta1, beta2 = group["betas"]
+                k = state["k"] = state.get("k", 0) + 1
+                m = state["m"] = beta1 * state.get("m", torch.zeros_like(p)) + (1 - beta1) * g
+                s = state["s"] = beta2 * state.get("s", torch.zeros_like(p)) + (1 - beta2) * g * g
+                m_hat = m / (1 - beta1**k)
+                s_hat = s / (1 - beta2**k)
+                step = group["lr"] * m_hat / (s_hat.sqrt() + group["eps"])
+                decay = group["lr"] * group["weight_decay"] * p
+                p -= step + decay
 
 
-for right_answer in RIGHT_ADAMW:
-    AdamW.variant(right_answer)
+AdamW.slips(
+    LineByLine,
+    {
+        'g, state = p.grad → g, state = p.grad + group["weight_decay"] * p ;; step + decay → step': "Your decay is "
+        "part of the gradient and divided by √ŝ: that is Adam with L2, not AdamW.",
+        'm_hat / ( → (m_hat + group["weight_decay"] * p) / ( ;; step + decay → step': "You add λp to m̂, so the decay "
+        "is divided by √ŝ, too. Only the gradient's mean is divided.",
+        'decay = group["lr"] * → decay =': "You decay by λ a step. It is γλ: without γ a schedule would not reach it.",
+        'group["weight_decay"] * p → group["weight_decay"] * (p - step)': "You decay after the step, which shrinks the "
+        "step itself, too. Decay the old weights first.",
+        'group["weight_decay"] → self.defaults["weight_decay"]': "You decay a group that switches decay off. Read the "
+        "decay from the group.",
+        'g, state = p.grad → g, state = p.grad + group["weight_decay"] * p': "You decay twice: in the gradient, and "
+        "separately.",
+        'decay = group["lr"] → decay = group.setdefault("first", group["lr"])': "Your decay uses the initial rate. Use "
+        "the current rate.",
+        'step + decay → (1 - group["lr"] * group["weight_decay"]) * step': "You shrink the step. Shrink the weights.",
+        's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5': "You add ε to √s before s "
+        "is corrected: the paper's fast form, in which ε means something else.",
+        's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5 ;; group["weight_decay"] * p '
+        '→ group["weight_decay"] * (p - step)': "Two mistakes: you decay after the step, which shrinks the step too; "
+        "and you add ε to √s before you correct s.",
+        "step + decay → step": "Your weights do not decay: this is Adam.",
+        "step + decay → step - decay": "Your weights grow. Decay subtracts γλ of the weight.",
+        'continue → p -= group["lr"] * group["weight_decay"] * p\n                    continue': "You decay a "
+        "parameter without a gradient. It was not used in that step: leave it as it is.",
+    },
+)
+
+
+@AdamW.variant
+class InPlace(Optimizer):
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                state = self.state[p]
+                if not state:
+                    state.update(k=0, m=torch.zeros_like(p), s=torch.zeros_like(p))
+                state["k"] += 1
+                state["m"].lerp_(p.grad, 1 - beta1)
+                state["s"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                root = (state["s"] / (1 - beta2 ** state["k"])).sqrt_().add_(group["eps"])
+                p.addcdiv_(state["m"], root, value=-group["lr"] / (1 - beta1 ** state["k"]))
+
+
+@AdamW.variant
+class InOneSum(Optimizer):
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state, means = self.state[p], []
+                for name, beta, new in zip("ms", group["betas"], (p.grad, p.grad**2), strict=True):
+                    total = state[name] = state.get(name, 0 * new) * beta + new
+                    count = state[name + " count"] = state.get(name + " count", 0.0) * beta + 1
+                    means.append(total / count)
+                direction = means[0] / (means[1].sqrt() + group["eps"]) + group["weight_decay"] * p.data
+                p.data = p.data - group["lr"] * direction
+
+
+@AdamW.variant
+class RemembersTheOldWeights(Optimizer):
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            (beta1, beta2), eta = group["betas"], group["lr"]
+            for p in (p for p in group["params"] if p.grad is not None):
+                old, state = p.clone(), self.state[p]
+                k = state["k"] = state.get("k", 0) + 1
+                m = state["m"] = beta1 * state.get("m", 0.0) + (1 - beta1) * p.grad
+                s = state["s"] = beta2 * state.get("s", 0.0) + (1 - beta2) * p.grad.square()
+                p -= eta * (m / (1 - beta1**k)) / ((s / (1 - beta2**k)) ** 0.5 + group["eps"])
+                p -= eta * group["weight_decay"] * old

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -56,92 +54,44 @@ best_momentum = Exercise(
 )
 
 
-@best_momentum.misconception("Your second and third numbers are both √β. The momentum, β, is its square.")
-def beta_is_the_factor(mu: float, L: float) -> Setting:
-    rate, _, factor = _best(mu, L)
-    return rate, factor, factor
+@best_momentum.variant
+def root_by_root(mu: float, L: float) -> tuple[float, float, float]:
+    flat, steep = math.sqrt(mu), math.sqrt(L)
+    rate = (2 / (steep + flat)) ** 2
+    factor = (steep - flat) / (steep + flat)
+    beta = factor**2
+    return rate, beta, factor
 
 
-@best_momentum.misconception("Your third number is β. The error shrinks by its root, √β, in each step.")
-def factor_is_beta(mu: float, L: float) -> Setting:
-    rate, beta, _ = _best(mu, L)
-    return rate, beta, beta
-
-
-@best_momentum.misconception("You use κ where √κ belongs: (κ − 1)/(κ + 1) is the factor without momentum.")
-def kappa_not_rooted(mu: float, L: float) -> Setting:
-    factor = (L - mu) / (L + mu)
-    return _best(mu, L)[0], factor**2, factor
-
-
-@best_momentum.misconception("You use L and μ where √L and √μ belong, in all three numbers.")
-def nothing_rooted(mu: float, L: float) -> Setting:
-    factor = (L - mu) / (L + mu)
-    return 4 / (L + mu) ** 2, factor**2, factor
-
-
-@best_momentum.misconception("2/(L + μ) is the best rate without momentum. With momentum a larger rate is better.")
-def rate_of_descent(mu: float, L: float) -> Setting:
-    return 2 / (L + mu), *_best(mu, L)[1:]
-
-
-@best_momentum.misconception("1/L is a safe rate, but not the best one.")
-def one_over_steepest(mu: float, L: float) -> Setting:
-    return 1 / L, *_best(mu, L)[1:]
-
-
-@best_momentum.misconception(
-    "With γ = 1/L the flattest direction alone decides. A larger rate helps it, until the steepest needs as large a β."
+best_momentum.slips(
+    root_by_root,
+    {
+        "factor**2 → factor": "Your second and third numbers are both √β. The momentum, β, is its square.",
+        "return rate, beta, factor → return rate, beta, beta": "Your third number is β. The error shrinks by its root, "
+        "√β, in each step.",
+        "(steep - flat) / (steep + flat) → (L - mu) / (L + mu)": "You use κ where √κ belongs: (κ − 1)/(κ + 1) is the "
+        "factor without momentum.",
+        "math.sqrt(mu), math.sqrt(L) → mu, L": "You use L and μ where √L and √μ belong, in all three numbers.",
+        "(2 / (steep + flat)) ** 2 → 2 / (L + mu)": "2/(L + μ) is the best rate without momentum. With momentum a "
+        "larger rate is better.",
+        "(2 / (steep + flat)) ** 2 → 1 / L": "1/L is a safe rate, but not the best one.",
+        "(2 / (steep + flat)) ** 2 → 1 / L ;; (steep - flat) / (steep + flat) → 1 - flat / steep": "With γ = 1/L the "
+        "flattest direction alone decides. A larger rate helps it, until the steepest needs as large a β.",
+        "(2 / (steep + flat)) ** 2 → 1 / L ;; beta = factor**2 → beta, factor = factor, math.sqrt(factor)": "γ = 1/L "
+        "with β = (√κ − 1)/(√κ + 1) is the usual choice for Nesterov's rule. The heavy ball's best β is the square of "
+        "that, and its best rate is larger.",
+        "beta = factor**2 → beta, factor = factor, math.sqrt(factor)": "Your momentum is the root of what it should "
+        "be: √β is the factor, and β its square.",
+        "(2 / (steep + flat)) ** 2 → 4 / (steep + flat)": "You return √γ, or a multiple of it. Square the sum of the "
+        "roots.",
+        "(2 / → (1 /": "Your rate is a quarter of the best one. The 2 in 2/(√L + √μ) is missing, and it is squared "
+        "with the rest.",
+        "(2 / (steep + flat)) ** 2 → 4 / (L + mu)": "You square the roots separately: 4/(L + μ). Square their *sum*.",
+        "steep - flat → flat - steep": "You swapped the flat and the steep direction: your factor is negative.",
+        "beta = factor**2 → beta, factor = 0.9, math.sqrt(0.9)": "β = 0.9 is a habit. The best β depends on the ratio "
+        "of the steepest to the flattest curvature.",
+    },
 )
-def only_the_flattest(mu: float, L: float) -> Setting:
-    factor = 1 - math.sqrt(mu / L)
-    return 1 / L, factor**2, factor
-
-
-@best_momentum.misconception(
-    "γ = 1/L with β = (√κ − 1)/(√κ + 1) is the usual choice for Nesterov's rule. The heavy ball's best β is the square "
-    "of that, and its best rate is larger."
-)
-def nesterovs_choice(mu: float, L: float) -> Setting:
-    factor = _best(mu, L)[2]
-    return 1 / L, factor, math.sqrt(factor)
-
-
-@best_momentum.misconception("Your momentum is the root of what it should be: √β is the factor, and β its square.")
-def roots_of_both(mu: float, L: float) -> Setting:
-    rate, _, factor = _best(mu, L)
-    return rate, factor, math.sqrt(factor)
-
-
-@best_momentum.misconception("You return √γ, or a multiple of it. Square the sum of the roots.")
-def roots_not_squared(mu: float, L: float) -> Setting:
-    return 4 / (math.sqrt(L) + math.sqrt(mu)), *_best(mu, L)[1:]
-
-
-@best_momentum.misconception(
-    "Your rate is a quarter of the best one. The 2 in 2/(√L + √μ) is missing, and it is squared with the rest."
-)
-def quarter(mu: float, L: float) -> Setting:
-    rate, beta, factor = _best(mu, L)
-    return rate / 4, beta, factor
-
-
-@best_momentum.misconception("You square the roots separately: 4/(L + μ). Square their *sum*.")
-def squared_one_by_one(mu: float, L: float) -> Setting:
-    return 4 / (L + mu), *_best(mu, L)[1:]
-
-
-@best_momentum.misconception("You swapped the flat and the steep direction: your factor is negative.")
-def swapped(mu: float, L: float) -> Setting:
-    rate, beta, factor = _best(mu, L)
-    return rate, beta, -factor
-
-
-@best_momentum.misconception(
-    "β = 0.9 is a habit. The best β depends on the ratio of the steepest to the flattest curvature."
-)
-def always_nine_tenths(mu: float, L: float) -> Setting:
-    return _best(mu, L)[0], 0.9, math.sqrt(0.9)
 
 
 @best_momentum.variant
@@ -162,13 +112,6 @@ def by_bisection(mu: float, L: float) -> tuple[float, float, float]:
             high = middle
     factor = 1 - low * math.sqrt(mu)
     return low**2, factor**2, factor
-
-
-@best_momentum.variant
-def with_numpy(mu: float, L: float) -> tuple[float, float, float]:
-    steep, flat = np.sqrt(np.float64(L)), np.sqrt(np.float64(mu))
-    q = (steep - flat) / (steep + flat)
-    return (float((2 / (steep + flat)) ** 2), float(q * q), float(q))
 
 
 @best_momentum.variant

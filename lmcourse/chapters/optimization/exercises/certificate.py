@@ -112,193 +112,61 @@ descent_certificate.equivalent_mutant(
 )
 
 
-def _measured(X: Tensor, y: Tensor, rate: float, steps: int, n: float | None = None) -> list[Tensor]:
-    """The gradients at all K + 1 points."""
-    w, gradients = torch.zeros_like(X[0]), []
-    for _ in range(steps + 1):
-        gradients.append(X.T @ (X @ w - y) / (n or len(X)))
-        w = w - rate * gradients[-1]
-    return gradients
-
-
-def _average(gradients: list[Tensor], count: int | None = None) -> float:
-    return float(sum(g.square().sum() for g in gradients)) / (count or len(gradients))
-
-
-@descent_certificate.misconception("You divide by K. There are K + 1 gradients, from k = 0 to K.")
-def k_not_k_plus_1(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    steps_or_one = max(steps, 1)
-    return _average(_measured(X, y, rate, steps), steps_or_one), bound * (steps + 1) / steps_or_one
-
-
-@descent_certificate.misconception("You stop one gradient early. The last one, k = K, belongs to the average.")
-def last_gradient_missing(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    return _average(_measured(X, y, rate, max(steps - 1, 0))), bound
-
-
-@descent_certificate.misconception(
-    "You take K gradients and divide by K. There are K + 1, from k = 0 to k = K, in the average and in the bound."
-)
-def k_gradients(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    steps_or_one = max(steps, 1)
-    return _average(_measured(X, y, rate, max(steps - 1, 0))), bound * (steps + 1) / steps_or_one
-
-
-@descent_certificate.misconception("You average lengths. The theorem is about *squared* lengths.")
-def not_squared(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    return float(np.mean([g.norm().item() for g in _measured(X, y, rate, steps)])), bound
-
-
-@descent_certificate.misconception(
-    "You take the last gradient, which is the smallest. The theorem bounds the average of all."
-)
-def the_last_only(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    return _average(_measured(X, y, rate, steps)[-1:]), bound
-
-
-@descent_certificate.misconception("You set f* to 0. With noisy data no w brings the loss to 0.")
-def bottom_at_zero(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    average, _ = _certificate(X, y, rate, steps)
-    return average, float(y.square().mean()) / (rate * (steps + 1))
-
-
-@descent_certificate.misconception(
-    "The bound lacks a factor of 2: a step is only guaranteed to lower f by γ/2 · ‖∇f‖²."
-)
-def half_the_bound(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    average, bound = _certificate(X, y, rate, steps)
-    return average, bound / 2
-
-
-@descent_certificate.misconception("You put L where 1/γ belongs: that is the bound for γ = 1/L. The rate is given.")
-def bound_of_the_largest_rate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    average, bound = _certificate(X, y, rate, steps)
-    return average, bound * rate / _largest_rate(X)
-
-
-@descent_certificate.misconception("Your loss and its gradient lack the factor 1/n.")
-def n_lost(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    _, bound = _certificate(X, y, rate, steps)
-    return _average(_measured(X, y, rate, steps, 1.0)), bound * len(X)
-
-
-@descent_certificate.misconception("Your loss is ½‖Xw − y‖². The task divides it by n: it is a mean over the examples.")
-def loss_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    average, bound = _certificate(X, y, rate, steps)
-    return average, bound * len(X)
-
-
-@descent_certificate.misconception("You use ‖X‖² as L. The loss is a mean over n examples, so L is ‖X‖²/n.")
-def bound_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    if rate > (1 + 1e-9) * _largest_rate(X) / len(X):
-        raise ValueError("the rate is above 1/L")
-    return _certificate(X, y, rate, steps)
-
-
-@descent_certificate.misconception(
-    "You return numbers for a rate above 1/L. The theorem does not cover it: raise ValueError."
-)
-def never_refuses(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    safe = min(rate, _largest_rate(X))
-    _, bound = _certificate(X, y, safe, steps)
-    return _average(_measured(X, y, rate, steps)), bound * safe / rate
-
-
-def _with_bottom(X: Tensor, y: Tensor, rate: float, steps: int, best: Tensor) -> Pair:
-    """Take the loss at `best` for f*."""
-    average, _ = _certificate(X, y, rate, steps)
-    drop = float(y.square().mean() - (X @ best - y).square().mean())
-    return average, drop / (rate * (steps + 1))
-
-
-def _last(X: Tensor, y: Tensor, rate: float, steps: int) -> Tensor:
-    w = torch.zeros_like(X[0])
-    for _ in range(steps):
-        w = w - rate * (X.T @ (X @ w - y) / len(X))
-    return w
-
-
-@descent_certificate.misconception(
-    "You use the loss at w_K as f*. Descent has not arrived at the bottom there: solve for a best w."
-)
-def bottom_at_the_last_point(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    return _with_bottom(X, y, rate, steps, _last(X, y, rate, steps))
-
-
-@descent_certificate.misconception(
-    "You use the loss after your last step as f*. Descent is not at the bottom yet: solve for a best w."
-)
-def bottom_after_the_last_step(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    return _with_bottom(X, y, rate, steps, _last(X, y, rate, steps + 1))
-
-
-@descent_certificate.misconception(
-    "You use the loss after 1,000 more steps as f*. In a flat direction, descent is still far from it: solve for a "
-    "best w."
-)
-def thousand_more_steps(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    w = torch.zeros_like(X[0])
-    for _ in range(steps + 1001):
-        w = w - rate * (X.T @ (X @ w - y) / len(X))
-    return _with_bottom(X, y, rate, steps, w)
-
-
-@descent_certificate.misconception(
-    "If columns of X are equal, XᵀX has no inverse. torch.linalg.pinv(X) @ y is a best w there, too."
-)
-def inverted(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    return _with_bottom(X, y, rate, steps, torch.linalg.inv(X.T @ X) @ X.T @ y)
-
-
-@descent_certificate.misconception(
-    "torch.linalg.solve needs an invertible matrix. If columns of X are equal, XᵀX is not invertible. Use "
-    "torch.linalg.pinv."
-)
-def solved(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    return _with_bottom(X, y, rate, steps, torch.linalg.solve(X.T @ X, X.T @ y))
-
-
-@descent_certificate.misconception("You reject γ = 1/L. The theorem covers it.")
-def refuses_the_largest(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    if rate >= (1 - 1e-12) * _largest_rate(X):
-        raise ValueError("a rate of 1/L")
-    return _certificate(X, y, rate, steps)
-
-
-@descent_certificate.misconception(
-    "You accept rates up to a percent above 1/L. Allow only for rounding, say a part in 10⁹."
-)
-def a_percent_too_much(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    if rate > 1.01 * _largest_rate(X):
-        raise ValueError("a rate above 1/L")
-    safe = min(rate, _largest_rate(X))
-    _, bound = _certificate(X, y, safe, steps)
-    return _average(_measured(X, y, rate, steps)), bound * safe / rate
-
-
 @descent_certificate.variant
 def in_a_loop(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, float]:
-    n = len(X)
-    if rate * torch.linalg.eigvalsh(X.T @ X / n)[-1] > 1 + 1e-9:
+    n, count = len(X), steps + 1
+    L = torch.linalg.svdvals(X)[0].item() ** 2 / n
+    if rate * L > 1 + 1e-9:
         raise ValueError("the rate is above 1/L")
-
-    def loss(w: Tensor) -> Tensor:
-        return (X @ w - y).square().mean() / 2
-
-    w = torch.zeros(X.shape[1], dtype=X.dtype)
-    best = torch.linalg.lstsq(X, y[:, None], driver="gelsd").solution[:, 0]
-    at_first = loss(w)
-    total = 0.0
-    for _ in range(steps + 1):
+    w, squares = torch.zeros_like(X[0]), []
+    for _ in range(count):
         gradient = X.T @ (X @ w - y) / n
-        total += gradient.dot(gradient).item()
+        squares.append(gradient.square().sum().item())
         w = w - rate * gradient
-    return total / (steps + 1), 2 * (at_first - loss(best)).item() / (rate * (steps + 1))
+    best = torch.linalg.pinv(X) @ y
+    drop = (y.square().mean() - (X @ best - y).square().mean()).item() / 2
+    return sum(squares) / len(squares), 2 * drop / (rate * count)
+
+
+descent_certificate.slips(
+    in_a_loop,
+    {
+        "len(squares) → max(steps, 1) ;; rate * count → rate * max(steps, 1)": "You divide by K. There are K + 1 "
+        "gradients, from k = 0 to K.",
+        "range(count) → range(max(steps, 1))": "You stop one gradient early. The last one, k = K, belongs to the "
+        "average.",
+        "steps + 1 → max(steps, 1)": "You take K gradients and divide by K. There are K + 1, from k = 0 to k = K, in "
+        "the average and in the bound.",
+        "gradient.square().sum() → gradient.norm()": "You average lengths. The theorem is about *squared* lengths.",
+        "sum(squares) / len(squares) → squares[-1]": "You take the last gradient, which is the smallest. The theorem "
+        "bounds the average of all.",
+        " - (X @ best - y).square().mean() → ": "You set f* to 0. With noisy data no w brings the loss to 0.",
+        "2 * drop → drop": "The bound lacks a factor of 2: a step is only guaranteed to lower f by γ/2 · ‖∇f‖².",
+        "rate * count → count / L": "You put L where 1/γ belongs: that is the bound for γ = 1/L. The rate is given.",
+        "(X @ w - y) / n → (X @ w - y) ;; y.square().mean() → y.square().sum() ;; (X @ best - y).square().mean() → (X "
+        "@ best - y).square().sum()": "Your loss and its gradient lack the factor 1/n.",
+        "y.square().mean() → y.square().sum() ;; (X @ best - y).square().mean() → (X "
+        "@ best - y).square().sum()": "Your loss is ½‖Xw − y‖². The task divides it by n: it is a mean over the "
+        "examples.",
+        "** 2 / n → ** 2": "You use ‖X‖² as L. The loss is a mean over n examples, so L is ‖X‖²/n.",
+        "rate * L > 1 + 1e-9 → False": "You return numbers for a rate above 1/L. The theorem does not cover it: raise "
+        "ValueError.",
+        "torch.linalg.pinv(X) @ y → w + rate * gradient": "You use the loss at w_K as f*. Descent has not arrived at "
+        "the bottom there: solve for a best w.",
+        "torch.linalg.pinv(X) @ y → w": "You use the loss after your last step as f*. Descent is not at the bottom "
+        "yet: solve for a best w.",
+        "best = torch.linalg.pinv(X) @ y → best = w\n    for _ in range(1000): best = best - rate * X.T @ (X @ best - "
+        "y) / n": "You use the loss after 1,000 more steps as f*. In a flat direction, descent is still far from it: "
+        "solve for a best w.",
+        "torch.linalg.pinv(X) → torch.linalg.inv(X.T @ X) @ X.T": "If columns of X are equal, XᵀX has no inverse. "
+        "torch.linalg.pinv(X) @ y is a best w there, too.",
+        "torch.linalg.pinv(X) @ y → torch.linalg.solve(X.T @ X, X.T @ y)": "torch.linalg.solve needs an invertible "
+        "matrix. If columns of X are equal, XᵀX is not invertible. Use torch.linalg.pinv.",
+        "rate * L > 1 + 1e-9 → rate * L >= 1 - 1e-12 ;; the rate is above 1/L → a rate of 1/L": "You reject γ = 1/L. "
+        "The theorem covers it.",
+        "1 + 1e-9 → 1.01": "You accept rates up to a percent above 1/L. Allow only for rounding, say a part in 10⁹.",
+    },
+)
 
 
 @descent_certificate.variant

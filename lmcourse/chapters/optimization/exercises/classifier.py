@@ -86,75 +86,32 @@ softmax_gradient = Exercise(
 )
 
 
-def _gradient(W: Tensor, X: Tensor, y: Tensor, *, target: float = 1.0) -> Tensor:
+@softmax_gradient.variant
+def error_by_error(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).softmax(dim=1)
-    p[torch.arange(len(y)), y] -= target
-    return p.T @ X / len(X)
-
-
-@softmax_gradient.misconception("You add up the examples. The loss is their mean.")
-def no_mean(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return len(X) * _gradient(W, X, y)
-
-
-@softmax_gradient.misconception("Your sign is reversed: a step against it would lower the right class.")
-def upwards(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return -_gradient(W, X, y)
-
-
-@softmax_gradient.misconception("You swapped rows and columns: the gradient has the shape of W.")
-def transposed(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return _gradient(W, X, y).T
-
-
-@softmax_gradient.misconception(
-    "You push only the right class. The other classes are pushed down, each by its probability."
-)
-def right_class_only(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    p = (X @ W.T).softmax(dim=1)
-    right = torch.nn.functional.one_hot(y, len(W)).to(p)
-    return (right * (p - 1)).T @ X / len(X)
-
-
-@softmax_gradient.misconception("The targets are missing: it is p − 1 for the right class.")
-def no_target(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return _gradient(W, X, y, target=0.0)
-
-
-@softmax_gradient.misconception("Your softmax runs over the examples. It should run over the classes of one example.")
-def over_examples(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    p = (X @ W.T).softmax(dim=0)
     p[torch.arange(len(y)), y] -= 1
     return p.T @ X / len(X)
 
 
-@softmax_gradient.misconception(
-    "In every row you subtract 1 at the right classes of *all* examples. Index rows and classes together."
+softmax_gradient.slips(
+    error_by_error,
+    {
+        " / len(X) → ": "You add up the examples. The loss is their mean.",
+        "return p.T → return -p.T": "Your sign is reversed: a step against it would lower the right class.",
+        "p.T @ X → X.T @ p": "You swapped rows and columns: the gradient has the shape of W.",
+        "p[torch.arange(len(y)), y] -= 1 → p = torch.nn.functional.one_hot(y, len(W)) * (p - 1)": "You push only the "
+        "right class. The other classes are pushed down, each by its probability.",
+        "-= 1 → -= 0": "The targets are missing: it is p − 1 for the right class.",
+        "dim=1 → dim=0": "Your softmax runs over the examples. It should run over the classes of one example.",
+        "torch.arange(len(y)), y → :, y": "In every row you subtract 1 at the right classes of *all* examples. Index "
+        "rows and classes together.",
+        "(X @ W.T).softmax(dim=1) → (X @ W.T).exp() / (X @ W.T).exp().sum(dim=1, keepdim=True)": "The exponential of a "
+        "large score overflows. Subtract the largest score of each row first.",
+        "len(X) → len(X) / len(W)": "You divide by the number of classes as well. The mean is taken over examples "
+        "alone.",
+        ".softmax(dim=1) → ": "That is the gradient of a squared error: score − one-hot, without a softmax.",
+    },
 )
-def every_class_of_y(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    p = (X @ W.T).softmax(dim=1)
-    p[:, y] -= 1
-    return p.T @ X / len(X)
-
-
-@softmax_gradient.misconception(
-    "The exponential of a large score overflows. Subtract the largest score of each row first."
-)
-def overflows(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    p = (X @ W.T).exp()
-    p = p / p.sum(dim=1, keepdim=True)
-    p[torch.arange(len(y)), y] -= 1
-    return p.T @ X / len(X)
-
-
-@softmax_gradient.misconception("You divide by the number of classes as well. The mean is taken over examples alone.")
-def mean_over_classes(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return _gradient(W, X, y) / len(W)
-
-
-@softmax_gradient.misconception("That is the gradient of a squared error: score − one-hot, without a softmax.")
-def squared_error(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
-    return (X @ W.T - torch.nn.functional.one_hot(y, len(W))).T @ X / len(X)
 
 
 @softmax_gradient.variant

@@ -80,67 +80,35 @@ descend.equivalent_mutant(
 )
 
 
-def _walk(
-    H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int, *, of_b: float = 1.0, of_x: float = 1.0
-) -> Tensor:
-    points = [start]
+@descend.variant
+def point_after_point(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    path = [start]
     for _ in range(steps):
-        points.append(points[-1] - rate * (of_x * H @ points[-1] - of_b * b))
-    return torch.stack(points)
+        x = path[-1]
+        gradient = H @ x - b
+        path.append(x - rate * gradient)
+    return torch.stack(path)
 
 
-@descend.misconception("You add the gradient: that climbs. Descent goes against it.")
-def uphill(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, -rate, steps)
-
-
-@descend.misconception("Your gradient is Hx alone. The gradient of this bowl is Hx − b.")
-def b_forgotten(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps, of_b=0.0)
-
-
-@descend.misconception("Your gradient is Hx + b. The bowl is ½xᵀHx − bᵀx, so b comes with a minus.")
-def b_added(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps, of_b=-1.0)
-
-
-@descend.misconception("The start is missing. The path begins with it and has steps + 1 points.")
-def one_short(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps)[1:]
-
-
-@descend.misconception("All rows are the last point: you stored the same tensor again and again, and changed it.")
-def all_the_last(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps)[-1:].repeat(steps + 1, 1)
-
-
-@descend.misconception("You step along 2Hx − b. The ½ in front of the square cancels the 2.")
-def twice_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps, of_x=2.0)
-
-
-@descend.misconception("You step along ½Hx − b. The derivative of ½xᵀHx is Hx, without the ½.")
-def half_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps, of_x=0.5)
-
-
-@descend.misconception("The last point is missing: a start and `steps` steps make steps + 1 points.")
-def last_missing(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return _walk(H, b, start, rate, steps)[:-1]
-
-
-@descend.misconception("You divide the gradient by its length. Its length determines how far to step.")
-def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    points = [start]
-    for _ in range(steps):
-        gradient = H @ points[-1] - b
-        points.append(points[-1] - rate * gradient / gradient.norm().clamp(min=1e-12))
-    return torch.stack(points)
-
-
-@descend.misconception("You use the gradient of the start in every step. Compute it again at each point.")
-def gradient_of_the_start(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    return torch.stack([start - k * rate * (H @ start - b) for k in range(steps + 1)])
+descend.slips(
+    point_after_point,
+    {
+        "x - rate → x + rate": "You add the gradient: that climbs. Descent goes against it.",
+        "H @ x - b → H @ x": "Your gradient is Hx alone. The gradient of this bowl is Hx − b.",
+        "H @ x - b → H @ x + b": "Your gradient is Hx + b. The bowl is ½xᵀHx − bᵀx, so b comes with a minus.",
+        "torch.stack(path) → torch.stack(path)[1:]": "The start is missing. The path begins with it and has steps + 1 "
+        "points.",
+        "torch.stack(path) → torch.stack(path[-1:] * len(path))": "All rows are the last point: you stored the same "
+        "tensor again and again, and changed it.",
+        "H @ x → 2 * H @ x": "You step along 2Hx − b. The ½ in front of the square cancels the 2.",
+        "H @ x → 0.5 * H @ x": "You step along ½Hx − b. The derivative of ½xᵀHx is Hx, without the ½.",
+        "torch.stack(path) → torch.stack(path)[:-1]": "The last point is missing: a start and `steps` steps make steps "
+        "+ 1 points.",
+        "rate * gradient → rate * gradient / gradient.norm().clamp(min=1e-12)": "You divide the gradient by its "
+        "length. Its length determines how far to step.",
+        "H @ x → H @ start": "You use the gradient of the start in every step. Compute it again at each point.",
+    },
+)
 
 
 @descend.variant

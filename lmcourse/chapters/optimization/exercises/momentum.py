@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.right_momentum import RIGHT_MOMENTUM
-from lmcourse.chapters.optimization.exercises.rules import (
-    MomentumRule,
-    Settings,
-    add_group_misconceptions,
-    add_zeros_misconception,
-    tensor,
-)
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
@@ -138,111 +132,74 @@ Momentum = Exercise(
 )
 
 
-@Momentum.misconception(
-    "You average gradients. This rule adds them up: after many equal ones the step is 1/(1 − β) times as long."
-)
-class Averaged(MomentumRule):
-    def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
-        return momentum * self.before(p) + (1 - momentum) * g
+@Momentum.variant
+class LineByLine(Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
 
-
-@Momentum.misconception("Your buffer *is* the gradient tensor: zeroing the gradient wipes your memory. Clone it.")
-class Aliased(MomentumRule):
-    def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
-        return momentum * self.before(p) + g if "b" in self.memory(p) else g
-
-
-@Momentum.misconception(
-    "Your first buffer *is* the gradient tensor, so changing the buffer in place changes the gradient. Clone it."
-)
-class AliasedInPlace(MomentumRule):
-    def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
-        if "b" not in self.memory(p):
-            return g
-        b: Tensor = self.memory(p)["b"].mul_(momentum).add_(g)
-        return b
-
-
-@Momentum.misconception("All parameters share one buffer. Keep a buffer for each: `self.state[p]`.")
-class OneBuffer(MomentumRule):
-    def memory(self, p: Tensor) -> Settings:
-        shared = super().memory(self.param_groups[0]["params"][0])
-        if "b" in shared and shared["b"].shape != p.shape:
-            shared["b"] = shared["b"].sum().expand_as(p).clone()
-        return shared
-
-
-@Momentum.misconception(
-    "The rate is inside your buffer: what was added at an old rate keeps it. Here the current rate applies to the "
-    "whole buffer."
-)
-class RateInside(MomentumRule):
-    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        return self.direction(p, group["lr"] * g, group)
-
-
-@Momentum.misconception(
-    "`nesterov=True` changes nothing: g plus β times the *old* b is the new b. With Nesterov the rate multiplies g "
-    "plus β times the *new* b."
-)
-class NoLookAhead(MomentumRule):
-    def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
-        return b
-
-
-@Momentum.misconception("For Nesterov you add the whole b to g. Add only β times the new b.")
-class GradientTwice(MomentumRule):
-    def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
-        return g + b
-
-
-@Momentum.misconception("Your step fails on a parameter without a gradient. Skip it: it was not used.")
-class NoGradient(MomentumRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for p in group["params"]:
-                p -= self.stride(p, p.grad.data, group)
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                b = group["momentum"] * state.get("b", torch.zeros_like(p)) + g
+                state["b"] = b
+                p -= group["lr"] * (g + group["momentum"] * b if group["nesterov"] else b)
 
 
-@Momentum.misconception(
-    "You move a parameter without a gradient. Skip it: neither it nor its buffer changes in that step."
+Momentum.slips(
+    LineByLine,
+    {
+        'zeros_like(p)) + g → zeros_like(p)) + (1 - group["momentum"]) * g': "You average gradients. This rule adds "
+        "them up: after many equal ones the step is 1/(1 − β) times as long.",
+        'b = group["momentum"] * state.get("b", torch.zeros_like(p)) + g → b = group["momentum"] * state["b"] + g if '
+        "state else g": "Your buffer *is* the gradient tensor: zeroing the gradient wipes your memory. Clone it.",
+        'b = group["momentum"] * state.get("b", torch.zeros_like(p)) + g → b = '
+        'state["b"].mul_(group["momentum"]).add_(g) if state else g': "Your first buffer *is* the gradient tensor, so "
+        "changing the buffer in place changes the gradient. Clone it.",
+        'self.state[p] → self.state[self.param_groups[0]["params"][0]]\n                if "b" in state and '
+        'state["b"].shape != p.shape: state["b"] = state["b"].sum().expand_as(p)': "All parameters share one buffer. "
+        "Keep a buffer for each: `self.state[p]`.",
+        'g, state = p.grad → g, state = group["lr"] * p.grad ;; p -= group["lr"] * ( → p -= (': "The rate is inside "
+        "your buffer: what was added at an old rate keeps it. Here the current rate applies to the whole buffer.",
+        'g + group["momentum"] * b if → b if': "`nesterov=True` changes nothing: g plus β times the *old* b is the new "
+        "b. With Nesterov the rate multiplies g plus β times the *new* b.",
+        'g + group["momentum"] * b if → g + b if': "For Nesterov you add the whole b to g. Add only β times the new b.",
+        "p.grad is None → False ;; g, state = p.grad → g, state = p.grad.data": "Your step fails on a parameter "
+        "without a gradient. Skip it: it was not used.",
+        "p.grad is None → p.grad is None and not self.state[p] ;; g, state = p.grad → g, state = torch.zeros_like(p) "
+        "if p.grad is None else p.grad": "You move a parameter without a gradient. Skip it: neither it nor its buffer "
+        "changes in that step.",
+        'p -= group["lr"] → p -= group.setdefault("first", group["lr"])': "You use the initial rate. A schedule "
+        "changes `group['lr']`: read it at every step.",
+        "    @torch.no_grad()\n → ": "Autograd tries to record the update and raises an error: put `@torch.no_grad()` "
+        "above `step`.",
+        'self.state[p] → self.__dict__.setdefault("buffers", {}).setdefault(p, {})': "Your buffers are not in "
+        "`self.state`, so `state_dict()` does not hold them: a checkpoint would forget them.",
+        "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings "
+        "of the first group for all. Each group has its own.",
+        "if p.grad is None: → group = self.defaults\n                if p.grad is None:": "You use one setting for all "
+        "groups. Each may have its own, and a schedule changes them: read `group[...]`.",
+        "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
+        "optimizer's memory should still decay, and still move the parameter. Skip only None.",
+    },
 )
-class RollsOn(MomentumRule):
-    @torch.no_grad()
+
+
+@Momentum.variant
+class InPlace(Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
+
     def step(self) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None or "b" in self.memory(p):
-                    p -= self.stride(p, torch.zeros_like(p) if p.grad is None else p.grad, group)
-
-
-@Momentum.misconception("You use the initial rate. A schedule changes `group['lr']`: read it at every step.")
-class FirstRate(MomentumRule):
-    def settings(self, group: Settings) -> Settings:
-        return {**group, "lr": group.setdefault("first", group["lr"])}
-
-
-@Momentum.misconception("Autograd tries to record the update and raises an error: put `@torch.no_grad()` above `step`.")
-class Tracked(MomentumRule):
-    def step(self) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p -= self.stride(p, p.grad, group)
-
-
-@Momentum.misconception(
-    "Your buffers are not in `self.state`, so `state_dict()` does not hold them: a checkpoint would forget them."
-)
-class StateOutside(MomentumRule):
-    def memory(self, p: Tensor) -> Settings:
-        everything: dict[Tensor, Settings] = self.__dict__.setdefault("buffers", {})
-        return everything.setdefault(p, {})
-
-
-add_group_misconceptions(Momentum, MomentumRule)
-add_zeros_misconception(Momentum, MomentumRule)
-
-for right_answer in RIGHT_MOMENTUM:
-    Momentum.variant(right_answer)
+        with torch.no_grad():
+            for group in self.param_groups:
+                lr, mu = group["lr"], group["momentum"]
+                for p in filter(lambda p: p.grad is not None, group["params"]):
+                    if len(self.state[p]) == 0:
+                        self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+                    buffer = self.state[p]["momentum_buffer"]
+                    buffer.mul_(mu).add_(p.grad)
+                    p.add_(p.grad.add(buffer, alpha=mu) if group["nesterov"] else buffer, alpha=-lr)

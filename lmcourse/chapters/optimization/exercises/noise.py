@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations, product
 from random import Random
 
 import numpy as np
@@ -95,88 +94,43 @@ gradient_noise.equivalent_mutant(
 )
 
 
-def _one(gradients: Tensor) -> float:
-    return float((gradients - gradients.mean(dim=0)).square().sum(dim=1).mean())
-
-
-def _correction(gradients: Tensor, batch: int, replacement: bool) -> float:
+@gradient_noise.variant
+def one_draw_first(gradients: Tensor, batch: int, replacement: bool) -> float:
     n = len(gradients)
-    return 1.0 if replacement or n == 1 else (n - batch) / (n - 1)
+    distances = gradients - gradients.mean(dim=0)
+    one = distances.square().sum(dim=1).mean().item()
+    correction = 1.0 if replacement or n == 1 else (n - batch) / (n - 1)
+    return one / batch * correction
 
 
-@gradient_noise.misconception("You return the noise of one example. Averaging B of them divides it by B.")
-def one_example(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _one(gradients) * _correction(gradients, batch, replacement)
-
-
-@gradient_noise.misconception("You divide by B². The spread falls with √B, its square with B.")
-def b_squared(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _noise(gradients, batch, replacement) / batch
-
-
-@gradient_noise.misconception("You divide by √B. That is how the spread falls; the squared length falls with B.")
-def root_of_b(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _noise(gradients, batch, replacement) * math.sqrt(batch)
-
-
-@gradient_noise.misconception("You divide by n − 1. These n gradients are the whole population: divide by n.")
-def bessel(gradients: Tensor, batch: int, replacement: bool) -> float:
-    n = len(gradients)
-    return _noise(gradients, batch, replacement) * (n / (n - 1) if n > 1 else 1.0)
-
-
-@gradient_noise.misconception("You draw with replacement in both cases. Without it a batch of all examples is exact.")
-def drawn_twice(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _noise(gradients, batch, True)
-
-
-@gradient_noise.misconception("Your correction is (n − B)/n. Try B = 1, where no example can come twice.")
-def n_for_n_minus_1(gradients: Tensor, batch: int, replacement: bool) -> float:
-    n = len(gradients)
-    return _one(gradients) / batch * (1.0 if replacement else (n - batch) / n)
-
-
-@gradient_noise.misconception("You average over the coordinates. A squared length adds them up.")
-def per_coordinate(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _noise(gradients, batch, replacement) / gradients.shape[1]
-
-
-@gradient_noise.misconception("You forgot to subtract the full gradient: noise is how far a batch is from it.")
-def not_centred(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return float(gradients.square().sum(dim=1).mean()) / batch * _correction(gradients, batch, replacement)
-
-
-@gradient_noise.misconception(
-    "You inverted `replacement`: with `replacement=False` each example is drawn at most once."
+gradient_noise.slips(
+    one_draw_first,
+    {
+        "one / batch → one": "You return the noise of one example. Averaging B of them divides it by B.",
+        "one / batch → one / batch**2": "You divide by B². The spread falls with √B, its square with B.",
+        "one / batch → one / math.sqrt(batch)": "You divide by √B. That is how the spread falls; the squared length "
+        "falls with B.",
+        "sum(dim=1).mean().item() → sum().item() / max(n - 1, 1)": "You divide by n − 1. These n gradients are the "
+        "whole population: divide by n.",
+        "1.0 if replacement or n == 1 else (n - batch) / (n - 1) → 1.0": "You draw with replacement in both cases. "
+        "Without it a batch of all examples is exact.",
+        "replacement or n == 1 → replacement ;; (n - 1) → n": "Your correction is (n − B)/n. Try B = 1, where no "
+        "example can come twice.",
+        "sum(dim=1).mean() → mean()": "You average over the coordinates. A squared length adds them up.",
+        " - gradients.mean(dim=0) → ": "You forgot to subtract the full gradient: noise is how far a batch is from it.",
+        "if replacement → if not replacement": "You inverted `replacement`: with `replacement=False` each example is "
+        "drawn at most once.",
+        "return one / batch * correction → from itertools import combinations, product\n    drawn = product(gradients, "
+        "repeat=batch) if replacement else combinations(gradients, batch)\n    found = [(sum(each) / batch - "
+        "gradients.mean(dim=0)).square().sum().item() for each in drawn]\n    return sum(found) / len(found)": "You go "
+        "through all batches. Of 30 examples there are 155,117,520 batches of 15.",
+        "1.0 if replacement → 0.0 if batch == n else 1.0 if replacement": "A batch as large as the data is exact only "
+        "if no example comes twice. With replacement some may.",
+        "distances.square().sum(dim=1).mean() → (gradients.square().mean(dim=0) - "
+        "gradients.mean(dim=0).square()).sum()": "You subtract the square of the mean from the mean of the squares. If "
+        "both are large and nearly equal, no correct digit is left: subtract the mean first.",
+    },
 )
-def turned_round(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _one(gradients) / batch * _correction(gradients, batch, not replacement)
-
-
-@gradient_noise.misconception("You go through all batches. Of 30 examples there are 155,117,520 batches of 15.")
-def one_after_the_other(gradients: Tensor, batch: int, replacement: bool) -> float:
-    full, rows = gradients.mean(dim=0), list(gradients)
-    total = count = 0
-    for chosen in product(rows, repeat=batch) if replacement else combinations(rows, batch):
-        total += ((sum(chosen) / batch - full) ** 2).sum().item()
-        count += 1
-    return total / count
-
-
-@gradient_noise.misconception(
-    "A batch as large as the data is exact only if no example comes twice. With replacement some may."
-)
-def whole_is_exact(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return 0.0 if batch == len(gradients) else _noise(gradients, batch, replacement)
-
-
-@gradient_noise.misconception(
-    "You subtract the square of the mean from the mean of the squares. If both are large and nearly equal, no correct "
-    "digit is left: subtract the mean first."
-)
-def cancelled(gradients: Tensor, batch: int, replacement: bool) -> float:
-    variance = float((gradients.square().mean(dim=0) - gradients.mean(dim=0).square()).sum())
-    return variance / batch * _correction(gradients, batch, replacement)
 
 
 @gradient_noise.variant

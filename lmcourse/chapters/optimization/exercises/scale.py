@@ -78,83 +78,6 @@ noise_scale = Exercise(
 )
 
 
-def _found(squared: float, noise: float) -> Scale:
-    return squared, noise, noise / squared if squared > 0 else math.inf
-
-
-def _refuse(b_small: int, b_large: int) -> None:
-    if b_small == b_large:
-        raise ValueError
-
-
-@noise_scale.misconception("The two sizes are swapped: `small` was measured with batches of `b_small`.")
-def sizes_exchanged(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    return _scale(small, large, b_large, b_small)
-
-
-@noise_scale.misconception("That is σ, the spread. Return its square, the variance, and divide that by ‖G‖².")
-def spread(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    squared, noise, _ = _scale(small, large, b_small, b_large)
-    return _found(squared, math.sqrt(max(noise, 0.0)))
-
-
-@noise_scale.misconception("You use the larger batch's ‖g‖² as ‖G‖². It still contains noise, σ²/b_large: subtract it.")
-def larger_for_full(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    _refuse(b_small, b_large)
-    return _found(large, (small - large) / (1 / b_small - 1 / b_large))
-
-
-@noise_scale.misconception(
-    "You take `large` for ‖G‖², and `small` − `large` for σ²/b_small. But `large` still contains the noise σ²/b_large."
-)
-def larger_for_both(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    _refuse(b_small, b_large)
-    return _found(large, (small - large) * b_small)
-
-
-@noise_scale.misconception("Your noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B.")
-def one_less(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    return _scale(small, large, b_small - 1, b_large - 1)
-
-
-@noise_scale.misconception("Your noise falls with √B. The spread does; the mean of the squared length has σ²/B.")
-def falls_with_the_root(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    _refuse(b_small, b_large)
-    noise = (small - large) / (b_small**-0.5 - b_large**-0.5)
-    return _found(small - noise * b_small**-0.5, noise)
-
-
-@noise_scale.misconception("Your quotient is upside down: B is σ²/‖G‖².")
-def upside_down(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    squared, noise, scale = _scale(small, large, b_small, b_large)
-    return squared, noise, 1 / scale if scale else math.inf
-
-
-@noise_scale.misconception("The difference of the two is not σ²: it is σ² times (1/b_small − 1/b_large).")
-def only_the_difference(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    _refuse(b_small, b_large)
-    noise = small - large
-    return _found(small - noise / b_small, noise)
-
-
-@noise_scale.misconception("Your B is negative where ‖G‖² is. No batch is large enough there: return math.inf.")
-def negative(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    squared, noise, _ = _scale(small, large, b_small, b_large)
-    return squared, noise, noise / squared if squared else math.inf
-
-
-@noise_scale.misconception("You set a ‖G‖² below 0 to 0. Return it as measured; only B becomes math.inf.")
-def clamped(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    squared, noise, scale = _scale(small, large, b_small, b_large)
-    return max(squared, 0.0), noise, scale
-
-
-@noise_scale.misconception("You return ‖G‖ and not its square.")
-def length(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    squared, noise, _ = _scale(small, large, b_small, b_large)
-    return _found(math.sqrt(max(squared, 0.0)), noise)
-
-
 @noise_scale.variant
 def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
@@ -164,6 +87,51 @@ def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tu
     if squared <= 0:
         return squared, noise, math.inf
     return squared, noise, noise / squared
+
+
+noise_scale.slips(
+    by_elimination,
+    {
+        "if b_small == b_large: → b_small, b_large = b_small - 1, b_large - 1\n    if b_small == b_large:": "Your "
+        "noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B.",
+    },
+)
+
+
+@noise_scale.variant
+def two_equations(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
+    if b_small == b_large:
+        raise ValueError("the two batch sizes are equal")
+    noise = (small - large) / (1 / b_small - 1 / b_large)
+    squared = small - noise / b_small
+    return squared, noise, noise / squared if squared > 0 else math.inf
+
+
+noise_scale.slips(
+    two_equations,
+    {
+        "(small - large) → (large - small) ;; squared = small → squared = large": "The two sizes are swapped: `small` "
+        "was measured with batches of `b_small`.",
+        "return squared → noise = math.sqrt(max(noise, 0.0))\n    return squared": "That is σ, the spread. Return its "
+        "square, the variance, and divide that by ‖G‖².",
+        "small - noise / b_small → large": "You use the larger batch's ‖g‖² as ‖G‖². It still contains noise, "
+        "σ²/b_large: subtract it.",
+        "/ (1 / b_small - 1 / b_large) → * b_small ;; small - noise / b_small → large": "You take `large` for ‖G‖², "
+        "and `small` − `large` for σ²/b_small. But `large` still contains the noise σ²/b_large.",
+        "1 / b_small - 1 / b_large → b_small**-0.5 - b_large**-0.5 ;; noise / b_small → noise * b_small**-0.5": "Your "
+        "noise falls with √B. The spread does; the mean of the squared length has σ²/B.",
+        "noise / squared if squared > 0 → max(squared, 0.0) / noise if noise": "Your quotient is upside down: B is "
+        "σ²/‖G‖².",
+        " / (1 / b_small - 1 / b_large) → ": "The difference of the two is not σ²: it is σ² times (1/b_small − "
+        "1/b_large).",
+        "if squared > 0 → if squared": "Your B is negative where ‖G‖² is. No batch is large enough there: return "
+        "math.inf.",
+        "return squared → return max(squared, 0.0)": "You set a ‖G‖² below 0 to 0. Return it as measured; only B "
+        "becomes math.inf.",
+        "return squared → squared = math.sqrt(max(squared, 0.0))\n    return squared": "You return ‖G‖ and not its "
+        "square.",
+    },
+)
 
 
 @noise_scale.variant

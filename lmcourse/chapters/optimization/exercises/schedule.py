@@ -75,122 +75,53 @@ for _change in ("(warmup - step) / (steps - warmup)", "(step - warmup) / (warmup
     )
 
 
-def _wrong(
-    step: int, steps: int, warmup: int, floor: float, *, first: int = 1, start: int | None = None, waves: float = 0.5
-) -> float:
-    if step < warmup:
-        return (step + first) / warmup
-    start = warmup if start is None else start
-    done = min(1.0, (step - start) / (steps - start)) if steps > start else 1.0
-    return floor + (1 - floor) * (1 + math.cos(2 * math.pi * waves * done)) / 2
-
-
-@rate_factor.misconception("Your first update has a rate of 0 and is wasted: begin with 1/warmup.")
-def zero_start(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, floor, first=0)
-
-
-@rate_factor.misconception("Your cosine begins at step 0: when the warm-up ends, it has already fallen.")
-def whole_run(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, floor, start=0)
-
-
-@rate_factor.misconception("You multiply warm-up and cosine, so the rate never reaches its peak.")
-def product(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    rise = min(1.0, (step + 1) / warmup) if warmup else 1.0
-    return rise * _wrong(step, steps, 0, floor)
-
-
-@rate_factor.misconception("You add the floor on top: the peak is above 1.")
-def floor_added(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return (0.0 if step < warmup else floor) + _wrong(step, steps, warmup, 0.0)
-
-
-@rate_factor.misconception("You raise the warm-up to the floor. It is 1/W, 2/W, …, 1 for any floor.")
-def warmup_cut_off(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    found = _factor(step, steps, warmup, floor)
-    return max(found, floor)
-
-
-@rate_factor.misconception("Your warm-up climbs from the floor to 1. It climbs from 0: 1/W, 2/W, …, 1.")
-def warmup_from_the_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    found = _factor(step, steps, warmup, floor)
-    return floor + (1 - floor) * found if step < min(warmup, steps) else found
-
-
-@rate_factor.misconception("You cut the curve off at the floor. Scale it so that it ends at the floor.")
-def clipped(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    found = _wrong(step, steps, warmup, 0.0)
-    return found if step < warmup else max(found, floor)
-
-
-@rate_factor.misconception("You use a full wave, which comes up again. Use half a wave.")
-def full_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, floor, waves=1.0)
-
-
-@rate_factor.misconception("You use a quarter of a wave, which is steep at its end. Use half a wave.")
-def quarter_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    if step < warmup or step >= steps:
-        return _factor(step, steps, warmup, floor)
-    return floor + (1 - floor) * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
-
-
-@rate_factor.misconception("After the last step your rate rises again. It should stay at the floor.")
-def up_again(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+@rate_factor.variant
+def three_phases(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     if step < warmup:
         return (step + 1) / warmup
-    done = (step - warmup) / max(steps - warmup, 1)
+    if step >= steps:
+        return floor
+    done = (step - warmup) / (steps - warmup)
     return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
 
 
-@rate_factor.misconception("Your rate falls to 0. It should fall to the floor.")
-def no_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, 0.0)
-
-
-@rate_factor.misconception("You divide by steps − warmup, which can be 0. From step `steps` on the rate is the floor.")
-def divides_by_zero(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    if step < warmup or step > steps:
-        return _factor(step, steps, warmup, floor)
-    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
-
-
-@rate_factor.misconception(
-    "Your cosine reaches the floor at the last step. It reaches it one later, at step number `steps`."
+rate_factor.slips(
+    three_phases,
+    {
+        "(step + 1) → step": "Your first update has a rate of 0 and is wasted: begin with 1/warmup.",
+        "(step - warmup) / (steps - warmup) → step / steps": "Your cosine begins at step 0: when the warm-up ends, it "
+        "has already fallen.",
+        "if step < warmup:\n        return (step + 1) / warmup → rise = min(1.0, (step + 1) / max(warmup, 1)) ;; (step "
+        "- warmup) / (steps - warmup) → step / steps ;; return floor + ( → return rise * floor + rise * (": "You "
+        "multiply warm-up and cosine, so the rate never reaches its peak.",
+        "(1 - floor) * → ": "You add the floor on top: the peak is above 1.",
+        "(step + 1) / warmup → max((step + 1) / warmup, floor)": "You raise the warm-up to the floor. It is 1/W, 2/W, "
+        "…, 1 for any floor.",
+        "(step + 1) / warmup → floor + (1 - floor) * (step + 1) / warmup": "Your warm-up climbs from the floor to 1. "
+        "It climbs from 0: 1/W, 2/W, …, 1.",
+        "floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2 → max((1 + "
+        "math.cos(math.pi * done)) / 2, floor)": "You cut the curve off at the floor. Scale it so that it ends at the "
+        "floor.",
+        "return floor\n → return 1.0\n ;; math.pi * done → 2 * math.pi * done": "You use a full wave, which comes up "
+        "again. Use half a wave.",
+        "(1 + math.cos(math.pi * done)) / 2 → math.cos(math.pi / 2 * done)": "You use a quarter of a wave, which is "
+        "steep at its end. Use half a wave.",
+        "step >= steps → False ;; steps - warmup → max(steps - warmup, 1)": "After the last step your rate rises "
+        "again. It should stay at the floor.",
+        "if step < warmup: → floor = 0.0\n    if step < warmup:": "Your rate falls to 0. It should fall to the floor.",
+        "step >= steps → step > steps ;; (step - warmup) / → float(step - warmup) /": "You divide by steps − warmup, "
+        "which can be 0. From step `steps` on the rate is the floor.",
+        "steps - warmup → max(steps - 1 - warmup, 1)": "Your cosine reaches the floor at the last step. It reaches it "
+        "one later, at step number `steps`.",
+        "(steps - warmup) → steps": "You divide by steps. Only steps − warmup belong to the cosine, so yours ends "
+        "above the floor.",
+        "(step + 1) / warmup → (step + 1) / (warmup + 1)": "Your warm-up is one step too long: step number warmup − 1 "
+        "already has the full rate.",
+        "step - warmup → step + 1 - warmup": "Your cosine is a step ahead: step number `warmup` still has the full "
+        "rate.",
+        "(1 + math.cos(math.pi * done)) / 2 → (1 - done)": "You use a straight line. A cosine is flat at both ends.",
+    },
 )
-def floor_at_the_last_step(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return (
-        _wrong(step, max(steps - 1, warmup), warmup, floor)
-        if warmup < step < steps
-        else _factor(step, steps, warmup, floor)
-    )
-
-
-@rate_factor.misconception(
-    "You divide by steps. Only steps − warmup belong to the cosine, so yours ends above the floor."
-)
-def stretched(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    if step < warmup or step >= steps:
-        return _factor(step, steps, warmup, floor)
-    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warmup) / steps)) / 2
-
-
-@rate_factor.misconception("Your warm-up is one step too long: step number warmup − 1 already has the full rate.")
-def longer_warmup(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return (step + 1) / (warmup + 1) if step < min(warmup, steps) else _factor(step, steps, warmup, floor)
-
-
-@rate_factor.misconception("Your cosine is a step ahead: step number `warmup` still has the full rate.")
-def falls_too_early(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return _factor(step + 1, steps, warmup, floor) if step >= warmup else _factor(step, steps, warmup, floor)
-
-
-@rate_factor.misconception("You use a straight line. A cosine is flat at both ends.")
-def linear(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    if step < warmup or step >= steps:
-        return _factor(step, steps, warmup, floor)
-    return floor + (1 - floor) * (steps - step) / (steps - warmup)
 
 
 @rate_factor.variant

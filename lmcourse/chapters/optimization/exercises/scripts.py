@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 SECONDS = 30.0
 """The time limit of a case: the first optimizer of a process, or its first `torch.func`, makes torch import its
 compiler, which takes seconds."""
@@ -11,6 +14,11 @@ for g in gradients:
     w.grad = g.clone()
     o.step()
     path.append(w.detach().clone())"""
+
+
+def tensor(*numbers: float | list[float]) -> Tensor:
+    """Numbers in double precision, which all of these exercises use."""
+    return torch.tensor(numbers, dtype=torch.float64)
 
 
 def path(optimizer: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import numpy as np
@@ -73,100 +72,63 @@ smoothness.equivalent_mutant(
 )
 
 
-def _eigenvalues(X: Tensor) -> Tensor:
-    values: Tensor = torch.linalg.eigvalsh(X.double().T @ X.double())
-    return values.clamp(min=0)
-
-
-@smoothness.misconception("The 1/n is missing: your L grows with the number of examples.")
-def n_lost(X: Tensor) -> float:
-    return float(_eigenvalues(X)[-1])
-
-
-@smoothness.misconception("You return the singular value over n. A curvature is its square over n.")
-def singular_value(X: Tensor) -> float:
-    return float(_eigenvalues(X)[-1].sqrt() / len(X))
-
-
-@smoothness.misconception("You divide by n − 1. The loss is a mean over n examples.")
-def one_less(X: Tensor) -> float:
-    return float(_eigenvalues(X)[-1] / max(len(X) - 1, 1))
-
-
-@smoothness.misconception("You add up the curvatures of all directions. The steepest alone decides.")
-def trace(X: Tensor) -> float:
-    return float(_eigenvalues(X).sum() / len(X))
-
-
-@smoothness.misconception(
-    "You take the covariance of the columns, without their means and over n − 1. The loss keeps the means: H = XᵀX / n."
-)
-def covariance(X: Tensor) -> float:
-    centred = X.double() - X.double().mean(dim=0)
-    return float(_eigenvalues(centred)[-1] / (len(X) - 1)) if len(X) > 1 else math.nan
-
-
-@smoothness.misconception("You subtract the means of the columns first. The loss does not: H = XᵀX / n.")
-def centred(X: Tensor) -> float:
-    return float(_eigenvalues(X.double() - X.double().mean(dim=0))[-1] / len(X))
-
-
-@smoothness.misconception(
-    "You return the curvature of the steepest single example. The loss is the mean over all of them."
-)
-def steepest_example(X: Tensor) -> float:
-    return float(X.double().square().sum(dim=1).max())
-
-
-@smoothness.misconception("You look only along the axes. The steepest direction may be between them.")
-def largest_entry(X: Tensor) -> float:
-    return float((X.double().T @ X.double()).diagonal().max() / len(X))
-
-
-@smoothness.misconception("You return the curvature of the flattest direction. L is the curvature of the steepest.")
-def flattest(X: Tensor) -> float:
-    return float(_eigenvalues(X)[0] / len(X))
-
-
-@smoothness.misconception("Your L is twice too large: the ½ of the loss cancels the 2 of the square.")
-def twice(X: Tensor) -> float:
-    return float(2 * _eigenvalues(X)[-1] / len(X))
-
-
-@smoothness.misconception("You divide by the number of columns. n counts the examples, which are rows.")
-def divided_by_columns(X: Tensor) -> float:
-    return float(_eigenvalues(X)[-1] / X.shape[1])
-
-
-@smoothness.misconception(
-    "You take the largest row sum of |H|, which is only an upper bound. L is the largest eigenvalue."
-)
-def row_sums(X: Tensor) -> float:
-    return float((X.double().T @ X.double()).abs().sum(dim=1).max() / len(X))
-
-
-@smoothness.misconception(
-    "After a hundred steps, power iteration still mixes directions that are nearly as steep. Ask for eigenvalues, or "
-    "take many more steps."
-)
-def hundred_steps(X: Tensor) -> float:
-    v = torch.ones_like(X[0])
-    for _ in range(100):
-        v = X.mT @ (X @ v)
-        v = v / v.norm().clamp(min=1e-300)
+@smoothness.variant
+def by_power_iteration(X: Tensor) -> float:
+    v = torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt()
+    for _ in range(3000):
+        w = X.mT @ (X @ v)
+        length = w.norm()
+        if length == 0:
+            return 0.0
+        before, v = v, w / length
+        if (v - before).abs().max() < 4 * torch.finfo(X.dtype).eps:
+            break
     return float((X @ v).square().sum() / len(X))
 
 
-@smoothness.misconception(
-    "Ten steps of power iteration are too few: directions that are nearly as steep are still mixed in. Ask for "
-    "eigenvalues."
+smoothness.slips(
+    by_power_iteration,
+    {
+        "torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt() → torch.ones_like(X[0]) ;; "
+        "range(3000) → range(100)": "After a hundred steps, power iteration still mixes directions that are nearly as "
+        "steep. Ask for eigenvalues, or take many more steps.",
+        "torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt() → torch.ones_like(X[0]) ;; "
+        "range(3000) → range(10)": "Ten steps of power iteration are too few: directions that are nearly as steep are "
+        "still mixed in. Ask for eigenvalues.",
+    },
 )
-def ten_steps(X: Tensor) -> float:
-    v = torch.ones_like(X[0])
-    for _ in range(10):
-        v = X.mT @ (X @ v)
-        v = v / v.norm().clamp(min=1e-300)
-    return float((X @ v).square().sum() / len(X))
+
+
+@smoothness.variant
+def largest_eigenvalue(X: Tensor) -> float:
+    values = torch.linalg.eigvalsh(X.T @ X)
+    return values[-1].item() / len(X)
+
+
+smoothness.slips(
+    largest_eigenvalue,
+    {
+        " / len(X) → ": "The 1/n is missing: your L grows with the number of examples.",
+        "values[-1] → values[-1].sqrt()": "You return the singular value over n. A curvature is its square over n.",
+        "len(X) → max(len(X) - 1, 1)": "You divide by n − 1. The loss is a mean over n examples.",
+        "values[-1] → values.sum()": "You add up the curvatures of all directions. The steepest alone decides.",
+        "values = → X = X - X.mean(dim=0)\n    values = ;; len(X) → (len(X) - 1 or math.nan)": "You take the "
+        "covariance of the columns, without their means and over n − 1. The loss keeps the means: H = XᵀX / n.",
+        "values = → X = X - X.mean(dim=0)\n    values =": "You subtract the means of the columns first. The loss does "
+        "not: H = XᵀX / n.",
+        "values[-1].item() / len(X) → X.square().sum(dim=1).max().item()": "You return the curvature of the steepest "
+        "single example. The loss is the mean over all of them.",
+        "values[-1] → (X.T @ X).diagonal().max()": "You look only along the axes. The steepest direction may be "
+        "between them.",
+        "values[-1] → values[0].clamp(min=0)": "You return the curvature of the flattest direction. L is the curvature "
+        "of the steepest.",
+        "return values → return 2 * values": "Your L is twice too large: the ½ of the loss cancels the 2 of the "
+        "square.",
+        "len(X) → X.shape[1]": "You divide by the number of columns. n counts the examples, which are rows.",
+        "values[-1] → (X.T @ X).abs().sum(dim=1).max()": "You take the largest row sum of |H|, which is only an upper "
+        "bound. L is the largest eigenvalue.",
+    },
+)
 
 
 @smoothness.variant
@@ -187,20 +149,6 @@ def by_second_derivatives(X: Tensor) -> float:
         return (X @ w).square().mean() / 2
 
     return float(torch.linalg.eigvalsh(torch.func.hessian(loss)(torch.zeros_like(X[0]))).max())
-
-
-@smoothness.variant
-def by_power_iteration(X: Tensor) -> float:
-    v = torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt()
-    for _ in range(3000):
-        w = X.mT @ (X @ v)
-        length = w.norm()
-        if length == 0:
-            return 0.0
-        before, v = v, w / length
-        if (v - before).abs().max() < 4 * torch.finfo(X.dtype).eps:
-            break
-    return float((X @ v).square().sum() / len(X))
 
 
 @smoothness.variant

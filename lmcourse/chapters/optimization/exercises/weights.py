@@ -65,75 +65,6 @@ mean_weights = Exercise(
 )
 
 
-def _raw(betas: Weights) -> Weights:
-    weights: Weights = []
-    for beta in betas:
-        weights = [beta * weight for weight in weights] + [1 - beta]
-    return weights
-
-
-def _divided(weights: Weights) -> Weights:
-    return [weight / sum(weights) for weight in weights]
-
-
-@mean_weights.misconception("Your weights do not sum to 1: divide them by what they sum to.")
-def undivided(betas: Weights) -> Weights:
-    return _raw(betas)
-
-
-@mean_weights.misconception("You divide by 1 − βᵏ with the last β. β may be another number in each step.")
-def power_of_the_last(betas: Weights) -> Weights:
-    return [weight / (1 - betas[-1] ** len(betas)) for weight in _raw(betas)]
-
-
-@mean_weights.misconception("Your weights come newest first. The oldest gradient, g₁, comes first.")
-def newest_first(betas: Weights) -> Weights:
-    return _divided(_raw(betas))[::-1]
-
-
-@mean_weights.misconception("You start m at g₁. It starts at 0, so g₁ also enters with the factor 1 − β of its step.")
-def begins_with_the_first(betas: Weights) -> Weights:
-    weights = _raw([0.0, *betas[1:]]) if betas else []
-    return _divided(weights)
-
-
-@mean_weights.misconception("You use the last β for all steps. Each step has its own.")
-def the_last_for_all(betas: Weights) -> Weights:
-    return _divided(_raw([betas[-1]] * len(betas))) if betas else []
-
-
-@mean_weights.misconception("You use the first β for all steps. Each step has its own.")
-def the_first_for_all(betas: Weights) -> Weights:
-    return _divided(_raw([betas[0]] * len(betas))) if betas else []
-
-
-@mean_weights.misconception(
-    "You multiply a gradient's weight by the β of its own step too. Only later steps shrink it."
-)
-def own_beta_too(betas: Weights) -> Weights:
-    weights: Weights = []
-    for beta in betas:
-        weights = [beta * weight for weight in [*weights, 1 - beta]]
-    return [weight / sum(weights) for weight in weights] if sum(weights) else weights
-
-
-@mean_weights.misconception("You multiply by the β of earlier steps. Later steps shrink a gradient, not earlier ones.")
-def faded_by_earlier(betas: Weights) -> Weights:
-    weights, product = [], 1.0
-    for beta in betas:
-        weights.append((1 - beta) * product)
-        product *= beta
-    return _divided(weights)
-
-
-@mean_weights.misconception("You leave out 1 − β: a gradient enters with that factor.")
-def enters_whole(betas: Weights) -> Weights:
-    weights: Weights = []
-    for beta in betas:
-        weights = [beta * weight for weight in weights] + [1.0]
-    return _divided(weights)
-
-
 @mean_weights.variant
 def by_the_recursion(betas: list[float]) -> list[float]:
     weights: list[float] = []
@@ -144,6 +75,27 @@ def by_the_recursion(betas: list[float]) -> list[float]:
     return [weight / total for weight in weights]
 
 
+mean_weights.slips(
+    by_the_recursion,
+    {
+        "sum(weights) → 1": "Your weights do not sum to 1: divide them by what they sum to.",
+        "weight / total → weight / (1 - betas[-1] ** len(betas))": "You divide by 1 − βᵏ with the last β. β may be "
+        "another number in each step.",
+        "weight / total for weight in weights → weight / total for weight in weights[::-1]": "Your weights come newest "
+        "first. The oldest gradient, g₁, comes first.",
+        "for beta in betas → for beta in [0.0, *betas[1:]][: len(betas)]": "You start m at g₁. It starts at 0, so g₁ "
+        "also enters with the factor 1 − β of its step.",
+        "for beta in betas → for beta in betas[-1:] * len(betas)": "You use the last β for all steps. Each step has "
+        "its own.",
+        "for beta in betas → for beta in betas[:1] * len(betas)": "You use the first β for all steps. Each step has "
+        "its own.",
+        "1 - beta → beta * (1 - beta) ;; sum(weights) → sum(weights) or 1": "You multiply a gradient's weight by the β "
+        "of its own step too. Only later steps shrink it.",
+        "1 - beta → 1.0": "You leave out 1 − β: a gradient enters with that factor.",
+    },
+)
+
+
 @mean_weights.variant
 def from_the_end(betas: list[float]) -> list[float]:
     found: list[float] = []
@@ -152,6 +104,15 @@ def from_the_end(betas: list[float]) -> list[float]:
         found.insert(0, (1 - beta) * later)
         later *= beta
     return [each / (1 - later) for each in found]
+
+
+mean_weights.slips(
+    from_the_end,
+    {
+        "reversed(betas) → betas ;; insert(0, (1 - beta) * later) → append((1 - beta) * later)": "You multiply by the "
+        "β of earlier steps. Later steps shrink a gradient, not earlier ones.",
+    },
+)
 
 
 @mean_weights.variant
