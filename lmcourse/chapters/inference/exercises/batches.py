@@ -83,22 +83,6 @@ batch_use = Exercise(
 
 
 @batch_use.variant
-def with_a_heap(lengths: list[int], slots: int, continuous: bool) -> float:
-    if slots <= 0:
-        raise ValueError("slots")
-    if not lengths:
-        return 1.0
-    if continuous:
-        free = [0] * slots
-        for n in lengths:
-            heapq.heapreplace(free, free[0] + n)
-        steps = max(free)
-    else:
-        steps = sum(max(lengths[i : i + slots]) for i in range(0, len(lengths), slots))
-    return sum(lengths) / (steps * slots)
-
-
-@batch_use.variant
 def recursive(lengths: list[int], slots: int, continuous: bool) -> float:
     if slots < 1:
         raise ValueError(slots)
@@ -117,175 +101,59 @@ def recursive(lengths: list[int], slots: int, continuous: bool) -> float:
 
 
 @batch_use.variant
-def by_the_clock(lengths: list[int], slots: int, continuous: bool) -> float:
+def groups_or_a_heap(lengths: list[int], slots: int, continuous: bool) -> float:
     if slots < 1:
         raise ValueError("a batch has at least one slot")
-    queue: list[int] = list(lengths)
-    running: list[int] = []
-    steps = useful = 0
-    while queue or running:
-        if continuous or not running:
-            while queue and len(running) < slots:
-                running.append(queue.pop(0))
-        useful += len(running)
-        steps += 1
-        running = [n - 1 for n in running if n > 1]
-    return useful / (slots * steps) if steps else 1.0
+    if not lengths:
+        return 1.0
+    if continuous:
+        free = [0] * slots
+        for n in lengths:
+            heapq.heapreplace(free, free[0] + n)
+        steps = max(free)
+    else:
+        groups = [lengths[i : i + slots] for i in range(0, len(lengths), slots)]
+        steps = sum(max(group) for group in groups)
+    return sum(lengths) / (steps * slots)
 
 
-def _checked(lengths: list[int], slots: int) -> list[list[int]]:
-    """The groups of a static batch, after a check of the input."""
-    if slots < 1:
-        raise ValueError("a batch has at least one slot")
-    return [lengths[start : start + slots] for start in range(0, len(lengths), slots)]
-
-
-def _static(lengths: list[int], slots: int) -> float:
-    return _step_by_step(lengths, slots, False)
-
-
-def _continuous(lengths: list[int], slots: int) -> float:
-    return _step_by_step(lengths, slots, True)
-
-
-@batch_use.misconception("You take the mean length of a group. A static batch runs until its longest text is done.")
-def mean_length(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / (slots * sum(sum(group) / len(group) for group in groups))
-
-
-@batch_use.misconception("You leave out slots that get no request. They count as well.")
-def empty_slots_free(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, min(slots, max(len(lengths), 1)), continuous)
-    return sum(lengths) / sum(len(group) * max(group) for group in groups)
-
-
-@batch_use.misconception(
-    "In a static batch you count only the slots that have a request. The slots of a last, smaller group count as well."
+batch_use.slips(
+    groups_or_a_heap,
+    {
+        "max(group) → sum(group) / len(group)": "You take the mean length of a group. A static batch runs until its "
+        "longest text is done.",
+        "[0] * slots → [0] * (slots := min(slots, len(lengths))) ;; max(group) → max(group) * len(group) / "
+        "slots": "You leave out slots that get no request. They count as well.",
+        "max(group) → max(group) * len(group) / slots": "In a static batch you count only the slots that have a "
+        "request. The slots of a last, smaller group count as well.",
+        "if continuous: → lengths = sorted(lengths, reverse=True)\n    if continuous:": "You sort the requests. They "
+        "are served in the order in which they come.",
+        "if continuous: → lengths = sorted(lengths)\n    if continuous:": "You sort the requests, the shortest first. "
+        "They are served in the order in which they come.",
+        "if continuous: → if False:": "You ignore `continuous`: your batches are always static.",
+        "if continuous: → if True:": "You ignore `continuous`: your batches are always continuous.",
+        "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by "
+        "the slots, or the longest text if that is more. A long text that starts late runs on alone, and needs more "
+        "steps.",
+        "max(free) → max(sum(lengths[slot::slots]) for slot in range(slots))": "You give request i to slot i modulo "
+        "`slots`. The next request goes to the slot that becomes free first.",
+        "max(group) → max(lengths)": "All your groups run as long as the longest request overall. A static batch ends "
+        "with the longest text of its own group.",
+        "lengths[i : → sorted(lengths)[i :": "You sort the requests before you group them. They are served in the "
+        "order in which they come.",
+        "max(free) → -(-sum(lengths) // slots)": "You divide the tokens by the slots, rounded up. The last text may "
+        "run alone for longer.",
+        "max(free) → sum(lengths) / slots": "Your continuous batch is always fully used. At the end some slots are "
+        "empty.",
+        "free[0] + n → free[0] + (free[0] > 0) + n": "In your schedule a free slot waits for one step. It should take "
+        "the next request at the very next step.",
+        "steps = sum(max(group) for group in groups) → return sum(sum(group) / max(group) / slots for group in groups) "
+        "/ len(groups)": "You average the fractions of the groups. A long group has more steps than a short one.",
+        "sum(lengths) / (steps * slots) → steps": "You return the number of steps. Return the fraction of slot-steps "
+        "that write a token.",
+        "return sum(lengths) → return len(lengths)": "You count requests. Count tokens.",
+        "return sum(lengths) → return 1 - sum(lengths)": "You return the fraction that is idle. Return the fraction "
+        "that is used.",
+        "return 1.0 → return 0.0": "Without requests you return 0. Return 1.0.",
+    },
 )
-def empty_static_slots_free(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / sum(len(group) * max(group) for group in groups)
-
-
-@batch_use.misconception("You sort the requests. They are served in the order in which they come.")
-def longest_first(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _step_by_step(sorted(lengths, reverse=True), slots, continuous)
-
-
-@batch_use.misconception("You sort the requests, the shortest first. They are served in the order in which they come.")
-def shortest_first(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _step_by_step(sorted(lengths), slots, continuous)
-
-
-@batch_use.misconception("You ignore `continuous`: your batches are always static.")
-def always_static(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _static(lengths, slots)
-
-
-@batch_use.misconception("You ignore `continuous`: your batches are always continuous.")
-def always_continuous(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _continuous(lengths, slots)
-
-
-@batch_use.misconception(
-    "Your number of steps is the tokens divided by the slots, or the longest text if that is more. A long text that "
-    "starts late runs on alone, and needs more steps."
-)
-def no_tail(lengths: list[int], slots: int, continuous: bool) -> float:
-    if not continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    _checked(lengths, slots)
-    steps = max(-(-sum(lengths) // slots), max(lengths))
-    return sum(lengths) / (slots * steps)
-
-
-@batch_use.misconception(
-    "You give request i to slot i modulo `slots`. The next request goes to the slot that becomes free first."
-)
-def in_turns(lengths: list[int], slots: int, continuous: bool) -> float:
-    _checked(lengths, slots)
-    if not continuous or not lengths:
-        return _static(lengths, slots)
-    return sum(lengths) / (slots * max(sum(lengths[slot::slots]) for slot in range(slots)))
-
-
-@batch_use.misconception(
-    "All your groups run as long as the longest request overall. A static batch ends with the longest text of its own "
-    "group."
-)
-def longest_of_all(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / (slots * max(lengths) * len(groups))
-
-
-@batch_use.misconception(
-    "You sort the requests before you group them. They are served in the order in which they come."
-)
-def sorted_groups(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _step_by_step(lengths if continuous else sorted(lengths), slots, continuous)
-
-
-@batch_use.misconception("You divide the tokens by the slots, rounded up. The last text may run alone for longer.")
-def perfect_packing(lengths: list[int], slots: int, continuous: bool) -> float:
-    _checked(lengths, slots)
-    if not continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / (slots * -(-sum(lengths) // slots))
-
-
-@batch_use.misconception("Your continuous batch is always fully used. At the end some slots are empty.")
-def always_full(lengths: list[int], slots: int, continuous: bool) -> float:
-    _checked(lengths, slots)
-    return 1.0 if continuous else _static(lengths, slots)
-
-
-@batch_use.misconception(
-    "In your schedule a free slot waits for one step. It should take the next request at the very next step."
-)
-def a_step_between(lengths: list[int], slots: int, continuous: bool) -> float:
-    _checked(lengths, slots)
-    if not continuous or not lengths:
-        return _static(lengths, slots)
-    free = [0] * slots
-    for length in lengths:
-        heapq.heapreplace(free, free[0] + length + (free[0] > 0))
-    return sum(lengths) / (slots * max(free))
-
-
-@batch_use.misconception("You average the fractions of the groups. A long group has more steps than a short one.")
-def averaged(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(sum(group) / (slots * max(group)) for group in groups) / len(groups)
-
-
-@batch_use.misconception("You return the number of steps. Return the fraction of slot-steps that write a token.")
-def steps_returned(lengths: list[int], slots: int, continuous: bool) -> float:
-    use = _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / (slots * use) if lengths else use
-
-
-@batch_use.misconception("You count requests. Count tokens.")
-def requests_counted(lengths: list[int], slots: int, continuous: bool) -> float:
-    use = _step_by_step(lengths, slots, continuous)
-    return use * len(lengths) / sum(lengths) if lengths else use
-
-
-@batch_use.misconception("You return the fraction that is idle. Return the fraction that is used.")
-def idle(lengths: list[int], slots: int, continuous: bool) -> float:
-    return 1 - _step_by_step(lengths, slots, continuous) if lengths else _step_by_step(lengths, slots, continuous)
-
-
-@batch_use.misconception("Without requests you return 0. Return 1.0.")
-def nothing_is_zero(lengths: list[int], slots: int, continuous: bool) -> float:
-    return _step_by_step(lengths, slots, continuous) if lengths or slots < 1 else 0.0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import math
 from fractions import Fraction
 from random import Random
 
@@ -104,21 +101,6 @@ best_text = Exercise(
 
 
 @best_text.variant
-def in_two_loops(first: dict[str, float], then: dict[str, dict[str, float]]) -> tuple[str, float]:
-    best, most = None, -1.0
-    for x in sorted(first):
-        if x not in then:
-            continue
-        for y in sorted(then[x]):
-            p = first[x] * then[x][y]
-            if p > most or (p == most and best is not None and x + y < best):
-                best, most = x + y, p
-    if best is None:
-        raise ValueError("nothing")
-    return best, most
-
-
-@best_text.variant
 def with_a_dict(first: dict[str, float], then: dict[str, dict[str, float]]) -> list[str | float]:
     joint: dict[str, float] = {}
     for x, p in first.items():
@@ -131,148 +113,61 @@ def with_a_dict(first: dict[str, float], then: dict[str, dict[str, float]]) -> l
 
 
 @best_text.variant
-def with_a_heap(first: dict[str, float], then: dict[str, dict[str, float]]) -> tuple[str, float]:
-    pairs = itertools.chain.from_iterable(((x, y) for y in then[x]) for x in first if x in then)
-    found = heapq.nsmallest(1, [(-(first[x] * then[x][y]), x + y) for x, y in pairs])
-    if not found:
-        raise ValueError("there are no texts of two tokens")
-    return found[0][1], -found[0][0]
-
-
-def _texts(first: First, then: Then) -> list[tuple[str, str, float, float]]:
-    texts = [(x, y, p, q) for x, p in first.items() for y, q in then.get(x, {}).items()]
-    if not texts:
+def all_pairs(first: dict[str, float], then: dict[str, dict[str, float]]) -> tuple[str, float]:
+    pairs = [(-p * q, x + y) for x, p in first.items() for y, q in then.get(x, {}).items()]
+    if not pairs:
         raise ValueError("there is no text of two tokens")
-    return texts
-
-
-def _best(scored: list[tuple[float, str]]) -> tuple[str, float]:
-    score, text = min((-score, text) for score, text in scored)
+    score, text = min(pairs)
     return text, -score
 
 
-@best_text.misconception(
-    "You take the likeliest first token, and then the likeliest after it. The likeliest *pair* may begin with another "
-    "token."
+best_text.slips(
+    all_pairs,
+    {
+        "in first.items() → in [max(sorted((x, p) for x, p in first.items() if then.get(x)), key=lambda item: item[1], "
+        'default=("", 0))]': "You take the likeliest first token, and then the likeliest after it. The likeliest "
+        "*pair* may begin with another token.",
+        "in first.items() → in [max(sorted(first.items()), key=lambda item: item[1])] ;; then.get(x, {}) → then.get(x, "
+        '{"": 1.0} if then else {})': "You take the likeliest first token, although nothing may follow it. Look at "
+        "all pairs before you choose.",
+        "(-p * q, x + y) → (-q, x + y, p * q) ;; score, text = → _, text, p = ;; -score → p": "You take the likeliest "
+        "second token of all. It does not help if its first token is unlikely.",
+        "-p * q → -(p + q)": "You add the two probabilities. The probability of both tokens is their product.",
+        "-p * q → -(p + q) / 2": "You take the mean of the two probabilities. The probability of both tokens is their "
+        "product.",
+        "if not pairs: → pairs += [(-p, x) for x, p in first.items() if not then.get(x)]\n    if not pairs:": "You "
+        "return a token that nothing follows as a text. Only pairs count; without a pair, raise ValueError.",
+        "return text, -score → return -score, text": "You return the probability first. Return the text, and then its "
+        "probability.",
+        "min(pairs) → max(pairs, key=lambda pair: (-pair[0], pair[1]))": "Of equally likely texts you return the one "
+        "that comes last in the alphabet.",
+        "min(pairs) → min(pairs, key=lambda pair: pair[0])": "Of equally likely texts you return the first one you "
+        "find. Return the one that comes first in the alphabet.",
+        "{}).items()] → {}).items() if p * q]": "You treat a pair of probability 0 as no pair. If there is no better "
+        "one, return it.",
+        "for x, p in first.items() for y, q in then.get(x, {}).items() → for x in then for y, q in then[x].items() ;; "
+        "-p * q → -first[x] * q": "You go through `then`, and look up a token that `first` does not have. Go through "
+        "`first`.",
+        "x + y) → x + y, (x, y)) ;; score, text = → score, _, text =": "You return the two tokens as a pair. Join "
+        "them to one text.",
+        "x + y) → x + y, -q) ;; score, text = → _, text, score =": "The text is right, but you return the probability "
+        "of its second token. Multiply it by that of the first.",
+        "x + y) → x, y) ;; score, text = → score, x, y = ;; return text → return x + y": "Of equally likely pairs you "
+        "compare the first tokens, then the second ones. Compare the joined texts.",
+        "return text, -score → from math import log\n    return text, log(-score)": "The text is right, but you "
+        "return the logarithm of its probability.",
+        'raise ValueError("there is no text of two tokens") → return "", 0.0': "Without any pair you return a result. "
+        "Raise ValueError.",
+    },
 )
-def greedy(first: First, then: Then) -> tuple[str, float]:
-    texts = _texts(first, then)
-    start = min((-p, x) for x, _, p, _ in texts)[1]
-    return _best([(p * q, x + y) for x, y, p, q in texts if x == start])
 
 
-@best_text.misconception(
-    "You take the likeliest first token, although nothing may follow it. Look at all pairs before you choose."
+best_text.slips(
+    with_a_dict,
+    {
+        "max(joint.get(x + y, 0.0), p * q) → joint.get(x + y, 0.0) + p * q": "You add the probabilities of pairs that "
+        "make the same text. The task asks for the likeliest single pair.",
+        "max(joint.get(x + y, 0.0), p * q) → p * q": "If two pairs make the same text, you keep the one that comes "
+        "last. Keep the likelier one.",
+    },
 )
-def greedy_and_stuck(first: First, then: Then) -> tuple[str, float]:
-    _texts(first, then)
-    start = min((-p, x) for x, p in first.items())[1]
-    return _best([(first[start] * q, start + y) for y, q in then.get(start, {"": 1.0}).items()])
-
-
-@best_text.misconception("You take the likeliest second token of all. It does not help if its first token is unlikely.")
-def best_second(first: First, then: Then) -> tuple[str, float]:
-    texts = _texts(first, then)
-    _, text, p = min((-q, x + y, p * q) for x, y, p, q in texts)
-    return text, p
-
-
-@best_text.misconception("You add the two probabilities. The probability of both tokens is their product.")
-def added(first: First, then: Then) -> tuple[str, float]:
-    return _best([(p + q, x + y) for x, y, p, q in _texts(first, then)])
-
-
-@best_text.misconception("You take the mean of the two probabilities. The probability of both tokens is their product.")
-def averaged(first: First, then: Then) -> tuple[str, float]:
-    return _best([((p + q) / 2, x + y) for x, y, p, q in _texts(first, then)])
-
-
-@best_text.misconception(
-    "You return a token that nothing follows as a text. Only pairs count; without a pair, raise ValueError."
-)
-def text_of_one(first: First, then: Then) -> tuple[str, float]:
-    scored = [(p * q, x + y) for x, p in first.items() for y, q in then.get(x, {}).items()]
-    return _best([*scored, *((p, x) for x, p in first.items() if not then.get(x))])
-
-
-@best_text.misconception("You return the probability first. Return the text, and then its probability.")
-def swapped(first: First, then: Then) -> tuple[float, str]:
-    text, p = _by_enumeration(first, then)
-    return p, text
-
-
-@best_text.misconception("Of equally likely texts you return the one that comes last in the alphabet.")
-def last_tie(first: First, then: Then) -> tuple[str, float]:
-    p, text = max((p * q, x + y) for x, y, p, q in _texts(first, then))
-    return text, p
-
-
-@best_text.misconception(
-    "Of equally likely texts you return the first one you find. Return the one that comes first in the alphabet."
-)
-def first_met(first: First, then: Then) -> tuple[str, float]:
-    x, y, p, q = max(_texts(first, then), key=lambda text: text[2] * text[3])
-    return x + y, p * q
-
-
-@best_text.misconception(
-    "You add the probabilities of pairs that make the same text. The task asks for the likeliest single pair."
-)
-def same_text_added(first: First, then: Then) -> tuple[str, float]:
-    joint: dict[str, float] = {}
-    for x, y, p, q in _texts(first, then):
-        joint[x + y] = joint.get(x + y, 0.0) + p * q
-    return _best([(p, text) for text, p in joint.items()])
-
-
-@best_text.misconception("If two pairs make the same text, you keep the one that comes last. Keep the likelier one.")
-def same_text_overwritten(first: First, then: Then) -> tuple[str, float]:
-    joint = {x + y: p * q for x, y, p, q in _texts(first, then)}
-    return _best([(p, text) for text, p in joint.items()])
-
-
-@best_text.misconception("You treat a pair of probability 0 as no pair. If there is no better one, return it.")
-def nothing_at_zero(first: First, then: Then) -> tuple[str, float]:
-    return _best([(p * q, x + y) for x, y, p, q in _texts(first, then) if p * q] or _no_pairs())
-
-
-def _no_pairs() -> list[tuple[float, str]]:
-    raise ValueError("there is no text of two tokens")
-
-
-@best_text.misconception("You go through `then`, and look up a token that `first` does not have. Go through `first`.")
-def through_then(first: First, then: Then) -> tuple[str, float]:
-    return _best([(first[x] * q, x + y) for x in then for y, q in then[x].items()] or _no_pairs())
-
-
-@best_text.misconception("You return the two tokens as a pair. Join them to one text.")
-def not_joined(first: First, then: Then) -> tuple[tuple[str, str], float]:
-    x, y, p, q = max(_texts(first, then), key=lambda text: (text[2] * text[3], [-ord(c) for c in text[0] + text[1]]))
-    return (x, y), p * q
-
-
-@best_text.misconception(
-    "The text is right, but you return the probability of its second token. Multiply it by that of the first."
-)
-def second_probability(first: First, then: Then) -> tuple[str, float]:
-    text, _ = _by_enumeration(first, then)
-    return text, max(q for x, y, p, q in _texts(first, then) if x + y == text)
-
-
-@best_text.misconception(
-    "Of equally likely pairs you compare the first tokens, then the second ones. Compare the joined texts."
-)
-def ties_by_tokens(first: First, then: Then) -> tuple[str, float]:
-    p, x, y = min((-p * q, x, y) for x, y, p, q in _texts(first, then))
-    return x + y, -p
-
-
-@best_text.misconception("The text is right, but you return the logarithm of its probability.")
-def logarithm(first: First, then: Then) -> tuple[str, float]:
-    text, p = _by_enumeration(first, then)
-    return text, math.log(p)
-
-
-@best_text.misconception("Without any pair you return a result. Raise ValueError.")
-def none_is_empty(first: First, then: Then) -> tuple[str, float]:
-    return _by_enumeration(first, then) if any(then.get(x) for x in first) else ("", 0.0)

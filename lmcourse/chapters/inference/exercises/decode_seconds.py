@@ -96,31 +96,6 @@ decode_seconds = Exercise(
 
 
 @decode_seconds.variant
-def two_loops(
-    step: Callable[[], object],
-    cache: Any,
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    past: int,
-    repeats: int,
-) -> float:
-    if repeats <= 0:
-        raise ValueError("at least one step must be timed")
-    step()
-    cache.truncate(past)
-    times = []
-    for _ in range(repeats):
-        synchronise()
-        start = clock()
-        step()
-        synchronise()
-        times.append(clock() - start)
-        cache.truncate(past)
-    times.sort()
-    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2
-
-
-@decode_seconds.variant
 def before_each_step(
     step: Callable[[], object],
     cache: Any,
@@ -168,257 +143,117 @@ def a_tensor_of_times(
     return between[1:].quantile(0.5)
 
 
-for _change in ("if repeats < 1: → if repeats < 0:", "if repeats < 1: → if False:"):
-    decode_seconds.equivalent_mutant(_change, "The median of nothing is a ValueError too.")
-
-
-def _times(
-    step: Work,
+@decode_seconds.variant
+def one_loop(
+    step: Callable[[], object],
     cache: Any,
-    synchronise: Work,
-    clock: Clock,
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
     past: int,
-    count: int,
-    *,
-    before: bool = True,
-    after: bool = True,
-    inside: bool = False,
-    truncated: bool = True,
-) -> list[float]:
-    """Seconds of `count` steps, the first one included; the options leave out a wait or move the truncation."""
-    times = []
-    for _ in range(count):
-        if before:
-            synchronise()
-        start = clock()
-        step()
-        if after:
-            synchronise()
-        if inside:
-            cache.truncate(past)
-        times.append(clock() - start)
-        if truncated and not inside:
-            cache.truncate(past)
-    return times
-
-
-def _checked(repeats: int) -> None:
+    repeats: int,
+) -> float:
     if repeats < 1:
         raise ValueError("at least one step is timed")
-
-
-@decode_seconds.misconception(
-    "You do not truncate after a step. Every step reads a longer cache than the one before, and the texts run on."
-)
-def never_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, truncated=False)[1:])
-
-
-@decode_seconds.misconception(
-    "You truncate the cache once, after all the steps. Each step in between reads a longer cache than the one before."
-)
-def truncated_at_the_end(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    times = _times(step, cache, synchronise, clock, past, repeats + 1, truncated=False)[1:]
-    cache.truncate(past)
-    return statistics.median(times)
-
-
-@decode_seconds.misconception(
-    "You do not truncate the cache after the step that you throw away, so the next one reads a token more than `past`."
-)
-def first_not_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    step()
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats))
-
-
-@decode_seconds.misconception(
-    "You truncate the cache before each step and not after the last one, so it ends with a token more than `past`."
-)
-def last_not_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    times = _times(step, cache, synchronise, clock, past, repeats)
-    times += _times(step, cache, synchronise, clock, past, 1, truncated=False)
+    times = []
+    for _ in range(repeats + 1):
+        synchronise()
+        start = clock()
+        step()
+        synchronise()
+        times.append(clock() - start)
+        cache.truncate(past)
     return statistics.median(times[1:])
 
 
-@decode_seconds.misconception(
-    "You time the truncation as well. Truncate before the first look at the clock, or after the second."
-)
-def truncation_timed(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, inside=True)[1:])
-
-
-@decode_seconds.misconception(
-    "You truncate before you wait for the device, while the clock runs. Look at the clock first, and truncate then."
-)
-def truncation_before_the_wait(
-    step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int
+@decode_seconds.variant
+def two_loops(
+    step: Callable[[], object],
+    cache: Any,
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    past: int,
+    repeats: int,
 ) -> float:
-    _checked(repeats)
-    times = []
-    for _ in range(repeats + 1):
-        synchronise()
-        start = clock()
-        step()
-        cache.truncate(past)
-        synchronise()
-        times.append(clock() - start)
-    return statistics.median(times[1:])
-
-
-@decode_seconds.misconception("The first step is among your times. It loads and allocates: throw it away.")
-def first_counts(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats))
-
-
-@decode_seconds.misconception(
-    "You run `repeats` steps in all and throw one of them away. `repeats` steps count, so one more has to run."
-)
-def one_too_few(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    times = _times(step, cache, synchronise, clock, past, repeats)
-    return statistics.median(times[1:] or times)
-
-
-@decode_seconds.misconception("You run `repeats` + 1 steps, and the median includes the first one. Leave it out.")
-def all_count(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1))
-
-
-@decode_seconds.misconception(
-    "You look at the clock once before all steps and once after them. The truncations are then part of the time, and "
-    "a disturbed step is too. Time each step by itself."
-)
-def one_clock(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    step()
-    cache.truncate(past)
-    synchronise()
-    start = clock()
-    for _ in range(repeats):
-        step()
-        synchronise()
-        cache.truncate(past)
-    return (clock() - start) / repeats
-
-
-@decode_seconds.misconception(
-    "You run all steps one after the other under one clock. The cache grows from step to step, and a disturbed step "
-    "moves the mean. Time each step by itself, and truncate after it."
-)
-def one_clock_for_a_text(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    step()
-    synchronise()
-    start = clock()
-    for _ in range(repeats):
-        step()
-    synchronise()
-    end = clock()
-    cache.truncate(past)
-    return (end - start) / repeats
-
-
-@decode_seconds.misconception(
-    "You put one clock around all steps and truncations, and wait for the device once, at the end. Time each step by "
-    "itself, and take the median."
-)
-def one_clock_and_one_wait(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    step()
-    cache.truncate(past)
-    synchronise()
-    start = clock()
-    for _ in range(repeats):
-        step()
-        cache.truncate(past)
-    synchronise()
-    return (clock() - start) / repeats
-
-
-@decode_seconds.misconception("You take the mean, and one disturbed step moves it. Take the median.")
-def mean_of_the_steps(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.mean(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
-
-
-@decode_seconds.misconception("You take the fastest step. The task asks for the median.")
-def fastest_step(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return min(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
-
-
-@decode_seconds.misconception("You return the time of all steps together. Return the median of one step.")
-def all_together(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return sum(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
-
-
-@decode_seconds.misconception(
-    "Of an even number of times you take the upper of the two middle ones. The median is their mean."
-)
-def upper_middle(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return sorted(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])[repeats // 2]
-
-
-@decode_seconds.misconception(
-    "Of an even number of times you take the lower of the two middle ones, as `torch.median` does. The median is their "
-    "mean."
-)
-def lower_middle(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return sorted(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])[(repeats - 1) // 2]
-
-
-@decode_seconds.misconception(
-    "You keep the token of the step: the cache holds past + 1 tokens afterwards. Truncate it to `past`."
-)
-def one_token_stays(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    times = []
-    for _ in range(repeats + 1):
-        start = clock()
-        step()
-        synchronise()
-        times.append(clock() - start)
-        cache.truncate(past + 1)
-    return statistics.median(times[1:])
-
-
-@decode_seconds.misconception("You leave out the slowest step. Leave out the first one, however long it took.")
-def slowest_left_out(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(sorted(_times(step, cache, synchronise, clock, past, repeats + 1))[:-1])
-
-
-@decode_seconds.misconception(
-    "You do not wait for the device before you stop the clock. You measure how long it takes to launch a step, not to "
-    "do it: synchronise after step()."
-)
-def stopped_too_early(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, after=False)[1:])
-
-
-@decode_seconds.misconception(
-    "You start the clock while the device still works on the step that you throw away. Synchronise before you start it."
-)
-def started_too_early(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    _checked(repeats)
-    step()
-    cache.truncate(past)
-    return statistics.median(_times(step, cache, synchronise, clock, past, repeats, before=False))
-
-
-@decode_seconds.misconception("You return a time if `repeats` is below 1. No step counts then: raise ValueError.")
-def nothing_is_zero(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     if repeats < 1:
-        return 0.0
-    return _by_the_course(step, cache, synchronise, clock, past, repeats)
+        raise ValueError("at least one step is timed")
+    step()
+    cache.truncate(past)
+    times = []
+    for _ in range(repeats):
+        synchronise()
+        start = clock()
+        step()
+        synchronise()
+        times.append(clock() - start)
+        cache.truncate(past)
+    times.sort()
+    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2
+
+
+decode_seconds.slips(
+    one_loop,
+    {
+        "\n        cache.truncate(past) → ": "You do not truncate after a step. Every step reads a longer cache than "
+        "the one before, and the texts run on.",
+        "        cache.truncate(past) →     cache.truncate(past)": "You truncate the cache once, after all the steps. "
+        "Each step in between reads a longer cache than the one before.",
+        "cache.truncate(past) → if len(times) <= repeats:\n            cache.truncate(past)": "You truncate the cache "
+        "before each step and not after the last one, so it ends with a token more than `past`.",
+        "times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)\n        "
+        "times.append(clock() - start)": "You time the truncation as well. Truncate before the first look at the "
+        "clock, or after the second.",
+        "synchronise()\n        times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)\n   "
+        "     synchronise()\n        times.append(clock() - start)": "You truncate before you wait for the device, "
+        "while the clock runs. Look at the clock first, and truncate then.",
+        "repeats + 1 → repeats ;; times[1:] → times": "The first step is among your times. It loads and allocates: "
+        "throw it away.",
+        "repeats + 1 → repeats ;; times[1:] → times[1:] or times": "You run `repeats` steps in all and throw one of "
+        "them away. `repeats` steps count, so one more has to run.",
+        "times[1:] → times": "You run `repeats` + 1 steps, and the median includes the first one. Leave it out.",
+        "statistics.median → statistics.mean": "You take the mean, and one disturbed step moves it. Take the median.",
+        "statistics.median → min": "You take the fastest step. The task asks for the median.",
+        "statistics.median → sum": "You return the time of all steps together. Return the median of one step.",
+        "truncate(past) → truncate(past + 1)": "You keep the token of the step: the cache holds past + 1 tokens "
+        "afterwards. Truncate it to `past`.",
+        "times[1:] → sorted(times)[:-1]": "You leave out the slowest step. Leave out the first one, however long it "
+        "took.",
+        "synchronise()\n        times → times": "You do not wait for the device before you stop the clock. You "
+        "measure how long it takes to launch a step, not to do it: synchronise after step().",
+        'raise ValueError("at least one step is timed") → return 0.0': "You return a time if `repeats` is below 1. No "
+        "step counts then: raise ValueError.",
+    },
+)
+
+
+decode_seconds.slips(
+    two_loops,
+    {
+        "step()\n    cache.truncate(past) → step()": "You do not truncate the cache after the step that you throw "
+        "away, so the next one reads a token more than `past`.",
+        "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n   "
+        "     step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
+        "return (clock() - start) / repeats": "You look at the clock once before all steps and once after them. The "
+        "truncations are then part of the time, and a disturbed step is too. Time each step by itself.",
+        "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; "
+        "synchronise()\n        start = clock()\n        step()\n        synchronise()\n        times.append(clock() - "
+        "start)\n        cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats "
+        "// 2]) / 2 → step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    return (end - start) "
+        "/ repeats": "You run all steps one after the other under one clock. The cache grows from step to step, and a "
+        "disturbed step moves the mean. Time each step by itself, and truncate after it.",
+        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        step()\n   "
+        "     synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    times.sort()\n   "
+        " return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        cache.truncate(past)\n    "
+        "synchronise()\n    return (clock() - start) / repeats": "You put one clock around all steps and truncations, "
+        "and wait for the device once, at the end. Time each step by itself, and take the median.",
+        "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[repeats // 2]": "Of an even number of times "
+        "you take the upper of the two middle ones. The median is their mean.",
+        "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[(repeats - 1) // 2]": "Of an even number of "
+        "times you take the lower of the two middle ones, as `torch.median` does. The median is their mean.",
+        "synchronise()\n        start = → start =": "You start the clock while the device still works on the step "
+        "that you throw away. Synchronise before you start it.",
+    },
+)
+
+
+for _change in ("if repeats < 1: → if repeats < 0:", "if repeats < 1: → if False:"):
+    decode_seconds.equivalent_mutant(_change, "The median of nothing is a ValueError too.")

@@ -8,8 +8,6 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.inference.exercises.right_filtering import RIGHT_FILTERS
-from lmcourse.chapters.inference.exercises.wrong_filtering import WRONG_FILTERS
 from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -125,10 +123,98 @@ filter_logits = Exercise(
     ],
 )
 
-for right_answer in RIGHT_FILTERS:
-    filter_logits.variant(right_answer)
-for wrong_answer, sentence in WRONG_FILTERS:
-    filter_logits.misconception(sentence)(wrong_answer)
+
+@filter_logits.variant
+def rule_by_rule(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    if (top_k is not None and top_k < 1) or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+        raise ValueError("an argument is out of range")
+    order = logits.argsort(dim=-1, descending=True, stable=True)
+    if top_k is not None:
+        logits = logits.scatter(-1, order[:, top_k:], -math.inf)
+    if top_p is not None and top_p < 1:
+        p = logits.double().softmax(dim=-1).gather(-1, order)
+        before = p.cumsum(dim=-1) - p
+        out = before >= top_p
+        logits = logits.masked_fill(torch.zeros_like(out).scatter(-1, order, out), -math.inf)
+    if min_p is not None:
+        limit = logits.double().amax(dim=-1, keepdim=True) + math.log(min_p)
+        logits = logits.masked_fill(logits.double() < limit, -math.inf)
+    return logits
+
+
+@filter_logits.variant
+def from_the_least_likely(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    if (top_k is not None and top_k < 1) or any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+        raise ValueError("an argument is out of range")
+    if top_k is not None:
+        last = torch.topk(logits, min(top_k, logits.size(-1)))[0][..., -1, None]
+        logits = logits.masked_fill(logits < last, -float("inf"))
+    if top_p is not None and top_p < 1:
+        sorted_logits, sorted_ids = torch.sort(logits.float(), descending=False)
+        removed = sorted_logits.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
+        removed[..., -1:] = False
+        logits = logits.masked_fill(removed.scatter(1, sorted_ids, removed), -float("inf"))
+    if min_p is not None:
+        p = logits.float().softmax(dim=-1)
+        logits = logits.masked_fill(p < min_p * p.max(dim=-1, keepdim=True)[0], -float("inf"))
+    return logits
+
+
+filter_logits.slips(
+    rule_by_rule,
+    {
+        "before >= top_p → before + p > top_p": "You drop the token that crosses `top_p`. It belongs to the set: look "
+        "at the sum of the tokens *before* it.",
+        "before >= top_p → (before + p > top_p) & (before > 0)": "You keep the best token, and drop a later one that "
+        "crosses `top_p`. It stays, too: only the tokens *before* it count.",
+        "before >= top_p → before - p.roll(1, -1) >= top_p": "You keep one token more than the one that reaches p. A "
+        "token stays if those *before* it have less than p.",
+        "before >= top_p → p < top_p": "You compare each token's own probability with top_p. It limits what the kept "
+        "tokens have *together*.",
+        " and top_p < 1 → ": "Your rounded sum reaches 1 too early. With top-p 1 every token stays.",
+        "top_k:] → min(top_k, logits.shape[-1]) - 1 :]": "You drop the k-th best token itself. It belongs to the k "
+        "tokens that stay.",
+        "torch.zeros_like(out).scatter(-1, order, out) → out": "You sort, and apply the mask to logits that are not "
+        "sorted. Put the mask back in place first, with `scatter`.",
+        "order = → if min_p and (top_k or top_p):\n        logits = rule_by_rule(logits, None, None, min_p)\n    order "
+        "=": "You apply min-p before the others. The order is top-k, top-p, min-p.",
+        "logits.double() < limit → logits.softmax(dim=-1) < min_p": "You compare probabilities with min_p itself. The "
+        "limit is min_p times the *best* token's probability.",
+        "+ math.log(min_p) → * min_p": "You multiply the best *logit* by min_p. The fraction is of its probability: "
+        "in logits, add ln(min_p).",
+        "return logits → return logits.sort(dim=-1, descending=True).values": "Your results are in sorted order. Put "
+        "each one back at its token's place, with `scatter`.",
+        "return logits → return logits.nan_to_num(neginf=0.0)": "You set logits to 0 for tokens that are out. A logit "
+        "of 0 is still a probability: use −∞.",
+        "return logits → return logits.softmax(dim=-1)": "You return probabilities. Return logits.",
+        "order = → given = logits\n    order = ;; p = logits → p = given": "Your top-p does not start from what top-k "
+        "left. Each rule works on the tokens that the rule before it left, normalised again.",
+        "order = → given = logits\n    order = ;; return logits → return given.copy_(logits)": "You change the logits "
+        "that you were given. Work on a copy.",
+        'raise ValueError("an argument is out of range") → top_k = None if top_k is None else max(top_k, 1)': "You "
+        "accept a k below 1, or a top_p or min_p that is not above 0 and at most 1. Raise ValueError.",
+        "before >= top_p → p.flip(-1).cumsum(-1).flip(-1) <= top_p": "You add up from the least likely token, and "
+        "remove tokens that have up to `top_p` together. Add up from the likeliest.",
+        "logits.double() < limit → (p := logits.double().softmax(dim=-1)) < min_p * p.max()": "You compare with the "
+        "best token of all rows. min_p times the best probability of the *same* row is the limit.",
+        "< limit → <= limit": "You drop a token with exactly min_p times the best probability. It stays: the rule "
+        "says *at least*.",
+        "order = → logits = logits.float()\n    order =": "Your logits come back in float32. Compare in float32, and "
+        "return them in the dtype that they had.",
+        "return logits → return logits.log_softmax(dim=-1)": "You return log-probabilities. Leave the logits that "
+        "stay as they came.",
+    },
+)
+
+
+filter_logits.slips(
+    from_the_least_likely,
+    {
+        "min(top_k, logits.size(-1)) → top_k": "`topk` stops if k is larger than the vocabulary. Then all tokens "
+        "stay: take the smaller of both.",
+    },
+)
+
 
 _ORDER = "order = logits.argsort(dim=-1, descending=True)"
 _P = "p = logits.float().softmax(dim=-1).gather(-1, order)"

@@ -7,8 +7,6 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.inference.exercises.right_kv_cache import RIGHT_CACHES
-from lmcourse.chapters.inference.exercises.wrong_kv_cache import WRONG_CACHES
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
@@ -204,7 +202,110 @@ KVCache = Exercise(
     ],
 )
 
-for right_answer in RIGHT_CACHES:
-    KVCache.variant(right_answer)
-for wrong_answer, sentence in WRONG_CACHES:
-    KVCache.misconception(sentence)(wrong_answer)
+
+@KVCache.variant
+class TwoTensorsPerLayer:
+    def __init__(self, layers: int, capacity: int) -> None:
+        self.capacity, self.lengths = capacity, [0] * layers
+        self.memory: list[Any] = [None] * layers
+
+    def __len__(self) -> int:
+        return min(self.lengths)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for pair in self.memory if pair for tensor in pair)
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        start = self.lengths[layer]
+        end = start + k.shape[2]
+        if end > self.capacity:
+            raise ValueError("the cache is full")
+        if self.memory[layer] is None:
+            b, h, _, d = k.shape
+            self.memory[layer] = k.new_zeros(b, h, self.capacity, d), v.new_zeros(b, h, self.capacity, d)
+        keys, values = self.memory[layer]
+        keys[:, :, start:end] = k
+        values[:, :, start:end] = v
+        self.lengths[layer] = end
+        return keys[:, :, :end], values[:, :, :end]
+
+    def truncate(self, tokens: int) -> None:
+        if not 0 <= tokens <= len(self):
+            raise ValueError("the cache does not hold that many tokens")
+        self.lengths = [tokens] * len(self.lengths)
+
+
+KVCache.slips(
+    TwoTensorsPerLayer,
+    {
+        "return keys[:, :, :end], values[:, :, :end] → return keys, values": "You return the whole memory, with rows "
+        "that are not written yet. Return only the tokens so far.",
+        "return keys[:, :, :end], values[:, :, :end] → return k, v": "You return only the new keys and values. Return "
+        "all that the layer holds.",
+        "keys, values = → self.memory = [self.memory[layer]] * len(self.memory)\n        keys, values =": "Your "
+        "layers share one memory, and overwrite each other. Give each layer its own.",
+        "keys[:, :, start:end] → keys[:, :, : end - start] ;; values[:, :, start:end] → values[:, :, : end - "
+        "start]": "Each append writes at the beginning. Write new tokens after the earlier ones.",
+        "k.new_zeros(b, h, self.capacity, d), v.new_zeros(b, h, self.capacity, d) → k, v ;; keys[:, :, start:end] = "
+        "k\n        values[:, :, start:end] = v → if keys is not k:\n            keys, values = torch.cat([keys[:, :, "
+        ":start], k], 2), torch.cat([values[:, :, :start], v], 2)\n        self.memory[layer] = keys, values": "You "
+        "concatenate: each append copies all earlier tokens. Allocate the memory once, and write into it.",
+        "= v\n → = k\n": "You store the keys in place of the values.",
+        "keys, values = self.memory[layer] → keys = values = self.memory[layer][0]": "Keys and values share one "
+        "memory, so the values overwrite the keys. Allocate two.",
+        "if self.memory[layer] is None: → if self.memory[layer] is None and end == self.capacity:\n            "
+        "self.memory[layer] = k, v\n        if self.memory[layer] is None:": "If the first append fills the cache, "
+        "you keep the tensors that you were given. When they change, so does the cache: copy them into memory of your "
+        "own.",
+        "<= len(self) → <= max(self.lengths)": "truncate accepts as many tokens as the fullest layer holds. The "
+        "others hold fewer: the limit is len(cache).",
+        "<= len(self) → <= self.capacity": "truncate accepts up to the capacity. The limit is len(cache).",
+        "tensor.nbytes → tensor.numel()": "You count numbers, not bytes. Multiply by the bytes of a number, or use "
+        "`tensor.nbytes`.",
+        "min(self.lengths) → self.lengths[0]": "len is the length of the first layer. In the middle of a pass later "
+        "layers hold fewer: take the minimum.",
+        "min(self.lengths) → max(self.lengths)": "len is the length of the fullest layer. In the middle of a pass "
+        "others hold fewer: take the minimum.",
+        "min(self.lengths) → self.lengths[-1]": "len is the length of the last layer. Layers may be called in any "
+        "order: take the minimum of all.",
+        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, :end].clone(), values[:, :, "
+        ":end].clone()": "You return copies of the memory. Return views: slices like `keys[:, :, :end]`.",
+        "end > self.capacity → end >= self.capacity": "You reject tokens that just fit. A cache with `capacity` "
+        "tokens is full, not too full.",
+        "self.lengths = [tokens] → self.memory = [pair and (pair[0][:, :, :tokens], pair[1][:, :, :tokens]) for pair "
+        "in self.memory]\n        self.lengths = [tokens]": "truncate cuts the memory itself, so the next tokens have "
+        "no place. Keep the memory, and change the number of tokens only.",
+        "self.lengths = [tokens] * len(self.lengths) → self.lengths[0] = tokens": "truncate changes only the first "
+        "layer. Change all of them.",
+        "[tokens] * len(self.lengths) → [length - tokens for length in self.lengths]": "`tokens` is the number that "
+        "*stays*. You remove that many.",
+        "self.lengths = [tokens] → for pair, length in zip(self.memory, self.lengths):\n            for tensor in pair "
+        "or ():\n                tensor[:, :, :tokens] = tensor[:, :, length - tokens : length].clone()\n        "
+        "self.lengths = [tokens]": "truncate keeps the last tokens, as a window does. Keep the *first* `tokens` "
+        "tokens.",
+        "min(self.lengths) → self.lengths[0] ;; start = self.lengths[layer] → start = self.lengths[0] - (k.shape[2] if "
+        "layer else 0) ;; self.lengths[layer] = end → self.lengths[0] = end": "You have one length for all layers, "
+        "which grows at layer 0. Give each layer its own: a pass may break off, and layers may be called in any order.",
+        "min(self.lengths) → self.lengths[-1] ;; start = self.lengths[layer] → start = self.lengths[-1] ;; "
+        "self.lengths[layer] = end → if layer == len(self.lengths) - 1:\n            self.lengths[-1] = end": "You "
+        "have one length for all layers, which grows at the last layer. Give each layer its own: a pass may break "
+        "off, and layers may be called in any order.",
+        "self.lengths = [tokens] → if tokens < len(self):\n            self.lengths = [tokens]": "If `tokens` is "
+        "len(cache), your truncate changes nothing. After a pass that broke off, a layer holds more: set all layers "
+        "to the same length.",
+        "tensor.nbytes → tensor.nbytes // self.capacity * max(self.lengths)": "You count the used memory. Count the "
+        "allocated memory, for the whole capacity.",
+        "in pair) → in pair[:1])": "You count the keys *or* the values. Count both.",
+        "tensor.nbytes → 4 * tensor.numel()": "Your cache takes four bytes for every number, or counts them. Half "
+        "precision has two, double precision eight: use the dtype of k.",
+        'raise ValueError("the cache is full") → k, v = k[:, :, -self.capacity :], v[:, :, -self.capacity :]\n         '
+        "   start, end = self.capacity - k.shape[2], self.capacity": "If new tokens do not fit, you drop old ones. "
+        "Raise ValueError.",
+        "if end > self.capacity: → self.lengths[layer] = end\n        if end > self.capacity:": "After a rejected "
+        "append your cache has changed: you count the new tokens before you reject them.",
+        'raise ValueError("the cache does not hold that many tokens") → pass ;; [tokens] * len(self.lengths) → '
+        "[min(max(tokens, 0), length) for length in self.lengths]": "Your truncate accepts a negative number, or more "
+        "tokens than there are. Raise ValueError.",
+    },
+)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -75,16 +73,6 @@ pages = Exercise(
 
 
 @pages.variant
-def rounded_up(lengths: list[int], page: int) -> tuple[int, float]:
-    if page < 1:
-        raise ValueError("page")
-    count = sum(math.ceil(n / page) for n in lengths)
-    if count == 0:
-        return 0, 1.0
-    return count, sum(lengths) / count / page
-
-
-@pages.variant
 def with_divmod(lengths: list[int], page: int) -> list[float]:
     if page <= 0:
         raise ValueError("page")
@@ -96,109 +84,41 @@ def with_divmod(lengths: list[int], page: int) -> list[float]:
 
 
 @pages.variant
-def with_numpy(lengths: list[int], page: int) -> tuple[int, float]:
-    if page < 1:
-        raise ValueError("page")
-    n = np.array(lengths, dtype=np.int64)
-    taken = int(((n + page - 1) // page).sum())
-    return taken, float(n.sum() / (taken * page)) if taken else 1.0
-
-
-def _share(lengths: list[int], page: int, taken: float) -> tuple[float, float]:
-    return taken, sum(lengths) / (taken * page) if taken else 1.0
-
-
-def _checked(page: int) -> None:
+def rounded_up(lengths: list[int], page: int) -> tuple[int, float]:
     if page < 1:
         raise ValueError("a page holds at least one token")
+    taken = sum(math.ceil(n / page) for n in lengths)
+    if taken == 0:
+        return 0, 1.0
+    return taken, sum(lengths) / (taken * page)
 
 
-@pages.misconception("You round down. A page with one token is a whole page.")
-def rounded_down(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, sum(n // page for n in lengths))
-
-
-@pages.misconception("You round to the nearest. A page with one token is a whole page.")
-def rounded(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, sum(int(n / page + 0.5) for n in lengths))
-
-
-@pages.misconception("You add up the lengths first. Two texts cannot share a page.")
-def pooled(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, -(-sum(lengths) // page))
-
-
-@pages.misconception(
-    "You count one page too many for a text that fills its pages exactly. Sixteen tokens fill one page of 16."
+pages.slips(
+    rounded_up,
+    {
+        "math.ceil(n / page) → n // page": "You round down. A page with one token is a whole page.",
+        "math.ceil(n / page) → int(n / page + 0.5)": "You round to the nearest. A page with one token is a whole page.",
+        "sum(math.ceil(n / page) for n in lengths) → math.ceil(sum(lengths) / page)": "You add up the lengths first. "
+        "Two texts cannot share a page.",
+        "math.ceil(n / page) → n // page + 1": "You count one page too many for a text that fills its pages exactly. "
+        "Sixteen tokens fill one page of 16.",
+        "math.ceil(n / page) → max(math.ceil(n / page), 1)": "You count a page for a text without tokens. It takes "
+        "none.",
+        "math.ceil(n / page) → n / page": "You count fractions of pages. Round up for each text.",
+        "sum(lengths) / (taken * page) → len(lengths) / taken": "You divide the number of texts by the number of "
+        "pages. Divide the tokens by the tokens that all pages can hold.",
+        "return taken, → return taken, 1 -": "You return the fraction that is wasted. Return the fraction that is "
+        "used.",
+        "/ (taken * page) → / taken": "You divide the tokens by the number of pages. A page has `page` tokens.",
+        "sum(lengths) / (taken * page) → (taken * page) / sum(lengths)": "You divide the capacity by the tokens. "
+        "Divide the other way round.",
+        "0, 1.0 → 0, 100.0 ;; return taken, → return taken, 100 *": "You return a percentage. Return a fraction, at "
+        "most 1.",
+        "return taken, sum(lengths) / (taken * page) → shares = [n / math.ceil(n / page) / page for n in lengths if "
+        "n]\n    return taken, sum(shares) / len(shares)": "You average the fractions of the texts. A text with more "
+        "pages should count for more.",
+        "sum(lengths) / (taken * page) → sum(n // page for n in lengths) / taken": "You return the fraction of pages "
+        "that are full. A page that is half full counts as half a page: count tokens.",
+        "0, 1.0 → 0, 0.0": "Without a page you return 0. Return 1.0.",
+    },
 )
-def one_more(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, sum(n // page + 1 for n in lengths))
-
-
-@pages.misconception("You count a page for a text without tokens. It takes none.")
-def empty_takes_one(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, sum(max(-(-n // page), 1) for n in lengths))
-
-
-@pages.misconception("You count fractions of pages. Round up for each text.")
-def not_rounded(lengths: list[int], page: int) -> tuple[float, float]:
-    _checked(page)
-    return _share(lengths, page, sum(n / page for n in lengths))
-
-
-@pages.misconception(
-    "You divide the number of texts by the number of pages. Divide the tokens by the tokens that all pages can hold."
-)
-def texts_counted(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, _ = _token_by_token(lengths, page)
-    return taken, len(lengths) / taken if taken else 1.0
-
-
-@pages.misconception("You return the fraction that is wasted. Return the fraction that is used.")
-def wasted(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, used = _token_by_token(lengths, page)
-    return taken, 1 - used if taken else 1.0
-
-
-@pages.misconception("You divide the tokens by the number of pages. A page has `page` tokens.")
-def page_forgotten(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, used = _token_by_token(lengths, page)
-    return taken, used * page if taken else 1.0
-
-
-@pages.misconception("You divide the capacity by the tokens. Divide the other way round.")
-def upside_down(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, used = _token_by_token(lengths, page)
-    return taken, 1 / used
-
-
-@pages.misconception("You return a percentage. Return a fraction, at most 1.")
-def percent(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, used = _token_by_token(lengths, page)
-    return taken, 100 * used
-
-
-@pages.misconception("You average the fractions of the texts. A text with more pages should count for more.")
-def averaged(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, _ = _token_by_token(lengths, page)
-    shares = [n / (page * -(-n // page)) for n in lengths if n]
-    return taken, sum(shares) / len(shares) if shares else 1.0
-
-
-@pages.misconception(
-    "You return the fraction of pages that are full. A page that is half full counts as half a page: count tokens."
-)
-def full_pages(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, _ = _token_by_token(lengths, page)
-    return taken, sum(n // page for n in lengths) / taken if taken else 1.0
-
-
-@pages.misconception("Without a page you return 0. Return 1.0.")
-def nothing_is_zero(lengths: list[int], page: int) -> tuple[float, float]:
-    taken, used = _token_by_token(lengths, page)
-    return taken, used if taken else 0.0

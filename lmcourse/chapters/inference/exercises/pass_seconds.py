@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from random import Random
 
-from lmcourse.chapters.inference.exercises.right_seconds import RIGHT_SECONDS
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -88,202 +86,85 @@ pass_seconds = Exercise(
 )
 
 
-for right_answer in RIGHT_SECONDS:
-    pass_seconds.variant(right_answer)
-
-
-def _wrong(
-    n: int,
-    cache: int,
+@pass_seconds.variant
+def the_longer_of_two(
+    parameters: int,
+    cache_bytes: int,
     batch: int,
     new: int,
     peak: float,
     bandwidth: float,
-    devices: int,
-    width: int,
-    *,
-    flops: float | None = None,
-    moved: float | None = None,
-) -> Answer:
-    """The right sums, with the given parts replaced."""
-    arithmetic = (2 * n * batch * new if flops is None else flops) / peak / devices
-    memory = (width * n + batch * cache if moved is None else moved) / bandwidth / devices
+    devices: int = 1,
+    width: int = 2,
+) -> tuple[float, str]:
+    flops = 2 * parameters * batch * new
+    moved = width * parameters + batch * cache_bytes
+    arithmetic = flops / (peak * devices)
+    memory = moved / (bandwidth * devices)
     return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
 
 
-@pass_seconds.misconception("You add the two times. A chip computes while it reads: the longer one counts.")
-def added(n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2) -> Answer:
-    total = (2 * n * b * new / peak + (width * n + b * c) / bandwidth) / devices
-    return total, _wrong(n, c, b, new, peak, bandwidth, devices, width)[1]
+@pass_seconds.variant
+def with_a_dict(
+    parameters: int,
+    cache_bytes: int,
+    batch: int,
+    new: int,
+    peak: float,
+    bandwidth: float,
+    devices: int = 1,
+    width: int = 2,
+) -> list[object]:
+    seconds = {
+        "memory": (parameters * width + cache_bytes * batch) / (bandwidth * devices),
+        "arithmetic": 2.0 * parameters * (batch * new) / (peak * devices),
+    }
+    limit = max(seconds, key=lambda name: seconds[name])
+    return [seconds[limit], limit]
 
 
-@pass_seconds.misconception("You return the shorter time. The longer of the two decides.")
-def shorter(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    arithmetic, memory = 2 * n * b * new / peak / devices, (width * n + b * c) / bandwidth / devices
-    return min(arithmetic, memory), "memory" if arithmetic > memory else "arithmetic"
-
-
-@pass_seconds.misconception("Your times are right, but you swapped their names.")
-def exchanged(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
-    return seconds, "memory" if limit == "arithmetic" else "arithmetic"
-
-
-@pass_seconds.misconception("You count only the arithmetic. With few new tokens a chip waits for its memory.")
-def arithmetic_only(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=0)
-
-
-@pass_seconds.misconception("You count only the memory. With many new tokens the arithmetic takes longer.")
-def memory_only(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=0)
-
-
-@pass_seconds.misconception("You read one cache for all texts. Each text has its own.")
-def shared_cache(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=width * n + c)
-
-
-@pass_seconds.misconception("You read the weights for every text. One reading serves the whole batch.")
-def weights_per_text(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=b * (width * n + c))
-
-
-@pass_seconds.misconception(
-    "You round the times down to whole numbers (`//`). Divide with `/`: most passes take less than a second."
+pass_seconds.slips(
+    the_longer_of_two,
+    {
+        "max(arithmetic, memory) → arithmetic + memory": "You add the two times. A chip computes while it reads: the "
+        "longer one counts.",
+        'max( → min( ;; "arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "You return the shorter "
+        "time. The longer of the two decides.",
+        '"arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "Your times are right, but you swapped "
+        "their names.",
+        "width * parameters + batch * cache_bytes → 0": "You count only the arithmetic. With few new tokens a chip "
+        "waits for its memory.",
+        "2 * parameters * batch * new → 0": "You count only the memory. With many new tokens the arithmetic takes "
+        "longer.",
+        "batch * cache_bytes → cache_bytes": "You read one cache for all texts. Each text has its own.",
+        "width * parameters + batch * cache_bytes → batch * (width * parameters + cache_bytes)": "You read the "
+        "weights for every text. One reading serves the whole batch.",
+        "flops / → flops // ;; moved / → moved //": "You round the times down to whole numbers (`//`). Divide with "
+        "`/`: most passes take less than a second.",
+        "(peak * devices) → peak * devices ;; (bandwidth * devices) → bandwidth * devices": "You multiply by "
+        "`devices`. More devices take less time.",
+        "batch * cache_bytes → batch * width * cache_bytes": "You multiply the cache by `width`. `cache_bytes` is in "
+        "bytes already.",
+        "batch * cache_bytes → batch * new * cache_bytes": "You read the cache for every new token. A pass reads it "
+        "once for each text.",
+        "batch * new → new": "You leave out the batch: the arithmetic is done for every text.",
+        "peak * devices → bandwidth * devices ;; bandwidth * devices → peak * devices": "You divide FLOPs by bytes/s "
+        "and bytes by FLOP/s. Swap the two rates.",
+        "max(arithmetic, memory) → 1000 * max(arithmetic, memory)": "You return milliseconds. Return seconds.",
+        "> memory → >= memory": 'If both take equally long, the task asks for "memory". You return "arithmetic".',
+        "width * parameters + batch * cache_bytes → new * (width * parameters + batch * cache_bytes)": "You read "
+        "everything for every new token. One pass serves all new tokens of a text.",
+        "2 * parameters → parameters": "You count one FLOP per weight and token. A weight multiplies *and* adds: two "
+        "FLOPs.",
+        "batch * new → batch": "You count one token per text, whatever `new` says.",
+        "batch * cache_bytes → devices * batch * cache_bytes": "Your devices share only the weights. They share the "
+        "caches as well.",
+        "(peak * devices) → peak ;; (bandwidth * devices) → bandwidth": "You do not use `devices`. Together they "
+        "compute and read `devices` times as fast.",
+        "(bandwidth * devices) → bandwidth": "Your devices share the arithmetic only. They share the reading as well.",
+        "max( → min( ;; > memory → < memory": "You return the shorter time, and its name. The pass ends when the "
+        "longer of the two is over.",
+        "width * parameters → 2 * parameters": "You take two bytes per weight, whatever `width` says.",
+        " + batch * cache_bytes → ": "You leave out the cache. A pass reads it as well as the weights.",
+    },
 )
-def whole_seconds(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    arithmetic, memory = 2 * n * b * new // (peak * devices), (width * n + b * c) // (bandwidth * devices)
-    return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
-
-
-@pass_seconds.misconception("You multiply by `devices`. More devices take less time.")
-def devices_multiply(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak / devices**2, bandwidth / devices**2, devices, width)
-
-
-@pass_seconds.misconception("You multiply the cache by `width`. `cache_bytes` is in bytes already.")
-def cache_widened(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, width * c, b, new, peak, bandwidth, devices, width)
-
-
-@pass_seconds.misconception("You read the cache for every new token. A pass reads it once for each text.")
-def cache_per_token(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, new * c, b, new, peak, bandwidth, devices, width)
-
-
-@pass_seconds.misconception("You leave out the batch: the arithmetic is done for every text.")
-def batch_ignored(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=2 * n * new)
-
-
-@pass_seconds.misconception("You divide FLOPs by bytes/s and bytes by FLOP/s. Swap the two rates.")
-def rates_swapped(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, bandwidth, peak, devices, width)
-
-
-@pass_seconds.misconception("You return milliseconds. Return seconds.")
-def milliseconds(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
-    return 1000 * seconds, limit
-
-
-@pass_seconds.misconception('If both take equally long, the task asks for "memory". You return "arithmetic".')
-def arithmetic_if_equal(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
-    arithmetic = 2 * n * b * new / peak / devices
-    return seconds, "arithmetic" if math.isclose(arithmetic, seconds) else limit
-
-
-@pass_seconds.misconception("You read everything for every new token. One pass serves all new tokens of a text.")
-def read_per_token(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=new * (width * n + b * c))
-
-
-@pass_seconds.misconception("You count one FLOP per weight and token. A weight multiplies *and* adds: two FLOPs.")
-def one_flop(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=n * b * new)
-
-
-@pass_seconds.misconception("You count one token per text, whatever `new` says.")
-def new_ignored(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, 1, peak, bandwidth, devices, width)
-
-
-@pass_seconds.misconception("Your devices share only the weights. They share the caches as well.")
-def cache_not_shared(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=width * n + devices * b * c)
-
-
-@pass_seconds.misconception("You do not use `devices`. Together they compute and read `devices` times as fast.")
-def one_device(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, 1, width)
-
-
-@pass_seconds.misconception("Your devices share the arithmetic only. They share the reading as well.")
-def arithmetic_shared_only(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth / devices, devices, width)
-
-
-@pass_seconds.misconception(
-    "You return the shorter time, and its name. The pass ends when the longer of the two is over."
-)
-def shorter_and_its_name(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    compute, reading = 2 * n * b * new / (peak * devices), (width * n + b * c) / (bandwidth * devices)
-    return min(compute, reading), "arithmetic" if compute < reading else "memory"
-
-
-@pass_seconds.misconception("You take two bytes per weight, whatever `width` says.")
-def two_bytes(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, c, b, new, peak, bandwidth, devices, 2)
-
-
-@pass_seconds.misconception("You leave out the cache. A pass reads it as well as the weights.")
-def no_cache(
-    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
-) -> Answer:
-    return _wrong(n, 0, b, new, peak, bandwidth, devices, width)

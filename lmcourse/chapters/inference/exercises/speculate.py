@@ -5,11 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.inference.exercises.right_speculate import RIGHT_SPECULATIONS
-from lmcourse.chapters.inference.exercises.wrong_speculate import WRONG_SPECULATIONS
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -163,7 +162,72 @@ speculate = Exercise(
 )
 
 
-for right_answer in RIGHT_SPECULATIONS:
-    speculate.variant(right_answer)
-for wrong_answer, sentence in WRONG_SPECULATIONS:
-    speculate.misconception(sentence)(wrong_answer)
+@speculate.variant
+def all_at_once(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> tuple[int, Tensor]:
+    i = torch.arange(len(drafted))
+    stays = chance * q[i, drafted] < p[i, drafted]
+    kept = int(stays.cumprod(0).sum())
+    if kept == len(drafted):
+        return kept, p[kept]
+    rest = (p[kept] - q[kept]).clamp(min=0)
+    return kept, rest / rest.sum()
+
+
+@speculate.variant
+def with_numpy(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> list[object]:
+    a, b = p.numpy(), q.numpy()
+    kept = 0
+    for token, u in zip(drafted.tolist(), chance.numpy(), strict=True):
+        if u * b[kept, token] >= a[kept, token]:
+            break
+        kept += 1
+    if kept == len(b):
+        return [kept, p[-1].clone()]
+    rest = a[kept] - np.minimum(a[kept], b[kept])
+    return [kept, torch.from_numpy(rest / rest.sum())]
+
+
+speculate.slips(
+    all_at_once,
+    {
+        "rest / rest.sum() → p[kept]": "After a miss you draw from p. Kept guesses already give a part of p: subtract "
+        "what they give, and draw from the rest.",
+        "chance * q[i, drafted] < p[i, drafted] → chance * p[i, drafted] < q[i, drafted]": "You keep a token with "
+        "probability q/p. It is p/q: a token that the large model finds *more* likely always stays.",
+        "drafted] < p → drafted] <= p": "You keep a token even when chance · q equals p. It must be less: a chance of "
+        "0 would keep tokens that p excludes.",
+        "rest / rest.sum() → rest": "You do not divide what is left of p − q by its sum, so your distribution does "
+        "not sum to one.",
+        "stays.cumprod(0).sum() → stays.sum()": "You continue after the first miss. The later tokens were drafted "
+        "after a token that was rejected.",
+        "kept, p[kept]\n → kept, torch.zeros_like(p[kept])\n": "If all stay, you return no distribution. The last row "
+        "of p is for the token after the whole draft.",
+        "chance * q[i, drafted] < p[i, drafted] → p[i].argmax(-1) == drafted": "You keep a token only if it is the "
+        "large model's best. Keep it with probability min(1, p/q).",
+        "chance * q[i, drafted] < p → q[i, drafted] <= p": "You keep a token only if p is at least q. If p is "
+        "smaller, keep it with probability p/q.",
+        "chance * q[i, drafted] → chance": "You compare the chance with p alone. Compare it with p/q.",
+        "kept == len(drafted) → kept + 1 >= len(drafted) ;; kept, p[kept]\n → kept, p[-1]\n ;; p[kept] - q[kept] → "
+        "p[kept + 1] - q[kept + 1]": "After k kept tokens *row k* decides. You take the row after it.",
+        ".clamp(min=0) → .abs()": "You take |p − q|. Where q is larger than p, use 0.",
+        "return kept, rest → return kept + 1, rest": "You count the rejected token as well.",
+        "rest = (p[kept] - q[kept]).clamp(min=0) → rest = p[kept].clone()\n    rest[drafted[kept]] = 0": "You only "
+        "remove the rejected token from p. Kept guesses already give a part of the other tokens: subtract q.",
+        ".clamp(min=0) →  ;; rest.sum() → rest.abs().sum()": "You do not set negative differences to 0. Where q is "
+        "larger than p, nothing is missing.",
+        ".clamp(min=0) → ": "Your distribution has negative entries: p − q is below 0 where q is larger. Set those to "
+        "0, then divide.",
+        "rest / rest.sum() → rest.softmax(dim=-1)": "You take the softmax of max(p − q, 0), which gives every token a "
+        "chance. Divide by the sum instead.",
+        "kept, p[kept]\n → kept, p[max(kept - 1, 0)]\n": "If all stay, you return the row of p for the last guess. "
+        "The row after it is for the next token.",
+        ".clamp(min=0) →  ;; rest / rest.sum() → rest.softmax(dim=-1)": "You make a distribution of p − q with a "
+        "softmax. Set negative differences to 0, and divide by the sum.",
+        "p[kept] - q[kept] → q[kept] - p[kept]": "You draw from max(q − p, 0). Draw from max(p − q, 0): what p has "
+        "beyond q.",
+        "kept == len(drafted) → not len(drafted) ;; q[kept]) → q[min(kept, len(q) - 1)])": "If all stay, you subtract "
+        "a row of q as well. The place after the draft has no guess: the last row of p counts.",
+        "kept, p[kept]\n → kept, None\n": "If all stay, you return None. The last row of p is for the token after the "
+        "whole draft.",
+    },
+)

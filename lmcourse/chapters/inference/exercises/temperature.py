@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -101,256 +100,91 @@ def from_powers(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.variant
-def with_numpy(logits: Tensor, temperature: float) -> Tensor:
+def best_or_softmax(logits: Tensor, temperature: float) -> Tensor:
     if temperature < 0:
-        raise ValueError("negative")
-    z = logits.float().numpy().astype(np.float64)
+        raise ValueError("a temperature cannot be negative")
     if temperature == 0:
-        return torch.from_numpy(np.eye(z.shape[-1], dtype=np.float32)[z.argmax(axis=-1)])
-    z = z / temperature
-    p = np.exp(z - z.max(axis=-1, keepdims=True))
-    return torch.from_numpy((p / p.sum(axis=-1, keepdims=True)).astype(np.float32))
+        best = logits.argmax(dim=-1)
+        return F.one_hot(best, logits.shape[-1]).float()
+    return (logits.float() / temperature).softmax(dim=-1)
 
 
 @temperature_probabilities.variant
-def with_scatter(logits: Tensor, temperature: float) -> Tensor:
-    if not temperature >= 0:
-        raise ValueError(f"{temperature=}")
-    if temperature > 0:
-        return torch.softmax(logits.to(torch.float32).div(temperature), dim=1)
-    return torch.zeros(logits.shape).scatter(1, logits.argmax(dim=1, keepdim=True), 1.0)
-
-
-def _checked(temperature: float) -> None:
+def written_out(logits: Tensor, temperature: float) -> Tensor:
     if temperature < 0:
         raise ValueError("a temperature cannot be negative")
-
-
-@temperature_probabilities.misconception(
-    "You multiply the logits by T, or raise the probabilities to the power T. Divide the logits by T."
-)
-def multiplied(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float() * temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "Above 0 the temperature has no effect on your result. Divide the logits by it: probabilities that are "
-    "divided and normalised again do not change."
-)
-def on_probabilities(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return logits.float().softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "At temperature 0 you divide by zero. The result is 1 for the best token and 0 for all others."
-)
-def nan_at_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float() / temperature if temperature else logits.float() / torch.zeros(())).softmax(-1)
-
-
-@temperature_probabilities.misconception(
-    "At temperature 0 you make all tokens equally likely. The result is 1 for the best token and 0 for all others."
-)
-def uniform_at_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return _number_by_number(logits, temperature) if temperature else torch.full(logits.shape, 1 / logits.shape[-1])
-
-
-@temperature_probabilities.misconception(
-    "At 0 equally good tokens share the probability in your result (dividing by a small number does that). The first "
-    "of them should have 1."
-)
-def shared_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if temperature:
-        return _number_by_number(logits, temperature)
-    best = (logits == logits.amax(-1, keepdim=True)).float()
-    return best / best.sum(-1, keepdim=True)
-
-
-@temperature_probabilities.misconception("At 0 you give 1 to the last of equally good tokens. Give it to the first.")
-def last_at_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if temperature:
-        return _number_by_number(logits, temperature)
-    best = logits.shape[-1] - 1 - logits.flip(-1).argmax(-1)
-    return F.one_hot(best, logits.shape[-1]).float()
-
-
-@temperature_probabilities.misconception("Your rows do not sum to one: the softmax lacks its denominator.")
-def not_normalised(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if not temperature:
-        return _number_by_number(logits, temperature)
-    return ((logits.float() - logits.float().amax(-1, keepdim=True)) / temperature).exp()
-
-
-@temperature_probabilities.misconception(
-    "You divide in half precision, which rounds and overflows above 65,504. Convert to float32 first."
-)
-def in_half(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits / temperature).float().softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You divide in half precision, which rounds the quotients: 4/3 in bf16 is 1.336. Convert to float32 first."
-)
-def rounded_in_half(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    shifted = logits - logits.amax(-1, keepdim=True)
-    return (shifted / temperature).float().softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You apply a softmax to probabilities. Divide the logits by T, and apply one softmax to the quotients."
-)
-def softmax_twice(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float().softmax(-1) / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "Your probabilities have the dtype of the logits. Return float32, for logits in half precision, too."
-)
-def in_the_dtype_of_the_logits(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return _number_by_number(logits, temperature).to(logits.dtype)
-
-
-@temperature_probabilities.misconception(
-    "You replace a temperature near 0 by a small limit. At 0 the first of equal tokens has 1, and above 0 every "
-    "temperature divides as it is."
-)
-def limited(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float() / max(temperature, 1e-8)).softmax(-1)
-
-
-@temperature_probabilities.misconception(
-    "You subtract the largest logit of all rows. In a row far below it all exp are 0, and 0/0 is NaN: take each row's "
-    "own maximum."
-)
-def maximum_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if not temperature:
-        return _number_by_number(logits, 0)
+    if temperature == 0:
+        return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()
     z = logits.float() / temperature
-    weights = (z - z.max()).exp()
-    return weights / weights.sum(-1, keepdim=True)
+    weights = (z - z.amax(dim=-1, keepdim=True)).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
 
 
-@temperature_probabilities.misconception("Your columns sum to one. Each *row* is a distribution.")
-def columns(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float() / temperature).softmax(0) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You treat a small temperature as 0. Above 0 every temperature divides, and nearly equal logits share."
+temperature_probabilities.slips(
+    best_or_softmax,
+    {
+        "/ temperature → * temperature": "You multiply the logits by T, or raise the probabilities to the power T. "
+        "Divide the logits by T.",
+        "(logits.float() / temperature) → logits.float()": "Above 0 the temperature has no effect on your result. "
+        "Divide the logits by it: probabilities that are divided and normalised again do not change.",
+        "temperature == 0 → False": "At temperature 0 you divide by zero. The result is 1 for the best token and 0 "
+        "for all others.",
+        "F.one_hot(best, logits.shape[-1]).float() → torch.full(logits.shape, 1 / logits.shape[-1])": "At temperature "
+        "0 you make all tokens equally likely. The result is 1 for the best token and 0 for all others.",
+        "F.one_hot(best, logits.shape[-1]).float() → (logits.float() / 1e-12).softmax(dim=-1)": "At 0 equally good "
+        "tokens share the probability in your result (dividing by a small number does that). The first of them should "
+        "have 1.",
+        "logits.argmax( → logits.shape[-1] - 1 - logits.flip(-1).argmax(": "At 0 you give 1 to the last of equally "
+        "good tokens. Give it to the first.",
+        "logits.float() / temperature) → logits / temperature).float()": "You divide in half precision, which rounds "
+        "and overflows above 65,504. Convert to float32 first.",
+        "logits.float() / temperature) → (logits - logits.amax(dim=-1, keepdim=True)) / temperature).float()": "You "
+        "divide in half precision, which rounds the quotients: 4/3 in bf16 is 1.336. Convert to float32 first.",
+        "logits.float() / → logits.float().softmax(dim=-1) /": "You apply a softmax to probabilities. Divide the "
+        "logits by T, and apply one softmax to the quotients.",
+        "shape[-1]).float() → shape[-1]).to(logits.dtype) ;; .softmax(dim=-1) → "
+        ".softmax(dim=-1).to(logits.dtype)": "Your probabilities have the dtype of the logits. Return float32, for "
+        "logits in half precision, too.",
+        "temperature == 0 → False ;; / temperature → / max(temperature, 1e-8)": "You replace a temperature near 0 by "
+        "a small limit. At 0 the first of equal tokens has 1, and above 0 every temperature divides as it is.",
+        "softmax(dim=-1) → softmax(dim=0)": "Your columns sum to one. Each *row* is a distribution.",
+        "temperature == 0 → temperature <= 1e-3": "You treat a small temperature as 0. Above 0 every temperature "
+        "divides, and nearly equal logits share.",
+        "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(logits.argmax(), "
+        "logits.numel()).float().view_as(logits)": "At 0 only one row of your result has a 1. Find the best token of "
+        "each row: `argmax(dim=-1)`.",
+        ".softmax → .log_softmax": "You return log-probabilities. The task asks for probabilities: `softmax`.",
+        ".softmax(dim=-1) → ": "You return the divided logits. A softmax of them is missing: probabilities are "
+        "positive and sum to 1.",
+        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) / temperature": "You divide "
+        "the probabilities by T, so they no longer sum to 1. Divide the logits, and take the softmax afterwards.",
+        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) ** (1 / temperature)": "You "
+        "raise the probabilities to the power 1/T, which is right, and do not divide by their sum afterwards.",
+        "F.one_hot(best, logits.shape[-1]).float() → best": "At 0 you return the index of the best token. Return a "
+        "row of probabilities: 1 at that index, 0 elsewhere.",
+        "F.one_hot(best, logits.shape[-1]) → (logits == logits.amax(dim=-1, keepdim=True))": "At 0 each of several "
+        "equally good tokens has a 1 in your result. Only the first of them has it.",
+        "logits.argmax(dim=-1) → (logits.argmax() % logits.shape[-1]).repeat(len(logits))": "At 0 every row has its 1 "
+        "at the same token, the best one of all rows. Each row has its own best token.",
+        "temperature < 0 → temperature <= 0 ;; temperature cannot be negative → temperature is positive": "At 0 you "
+        "raise an error. A temperature of 0 is allowed, and means greedy.",
+        "temperature < 0 → False": "You accept a negative temperature. It would favour the unlikeliest token: raise "
+        "ValueError.",
+    },
 )
-def small_is_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return _number_by_number(logits, temperature if temperature > 1e-3 else 0)
 
 
-@temperature_probabilities.misconception(
-    "At 0 only one row of your result has a 1. Find the best token of each row: `argmax(dim=-1)`."
+temperature_probabilities.slips(
+    written_out,
+    {
+        "weights / weights.sum(dim=-1, keepdim=True) → weights": "Your rows do not sum to one: the softmax lacks its "
+        "denominator.",
+        "z.amax(dim=-1, keepdim=True) → z.max()": "You subtract the largest logit of all rows. In a row far below it "
+        "all exp are 0, and 0/0 is NaN: take each row's own maximum.",
+        "z - z.amax(dim=-1, keepdim=True) → z": "Your exp of a large logit is infinite in float32, and ∞/∞ is NaN. "
+        "Subtract the row's largest logit first, or use `softmax`, which does.",
+    },
 )
-def best_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if temperature:
-        return _number_by_number(logits, temperature)
-    found = torch.zeros(logits.numel())
-    found[logits.argmax() : logits.argmax() + 1] = 1.0
-    return found.reshape(logits.shape)
-
-
-@temperature_probabilities.misconception("You return log-probabilities. The task asks for probabilities: `softmax`.")
-def logarithms(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return (logits.float() / temperature).log_softmax(-1) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You return the divided logits. A softmax of them is missing: probabilities are positive and sum to 1."
-)
-def no_softmax(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return logits.float() / temperature if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You divide the probabilities by T, so they no longer sum to 1. Divide the logits, and take the softmax afterwards."
-)
-def divided_probabilities(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return logits.float().softmax(-1) / temperature if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "You raise the probabilities to the power 1/T, which is right, and do not divide by their sum afterwards."
-)
-def powers_not_normalised(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return logits.float().softmax(-1) ** (1 / temperature) if temperature else _number_by_number(logits, 0)
-
-
-@temperature_probabilities.misconception(
-    "Your exp of a large logit is infinite in float32, and ∞/∞ is NaN. Subtract the row's largest logit first, "
-    "or use `softmax`, which does."
-)
-def naive_softmax(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if not temperature:
-        return _number_by_number(logits, 0)
-    weights = (logits.float() / temperature).exp()
-    return weights / weights.sum(-1, keepdim=True)
-
-
-@temperature_probabilities.misconception(
-    "At 0 you return the index of the best token. Return a row of probabilities: 1 at that index, 0 elsewhere."
-)
-def index_at_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return _number_by_number(logits, temperature) if temperature else logits.argmax(-1)
-
-
-@temperature_probabilities.misconception(
-    "At 0 each of several equally good tokens has a 1 in your result. Only the first of them has it."
-)
-def all_best_at_zero(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    return _number_by_number(logits, temperature) if temperature else (logits == logits.amax(-1, keepdim=True)).float()
-
-
-@temperature_probabilities.misconception(
-    "At 0 every row has its 1 at the same token, the best one of all rows. Each row has its own best token."
-)
-def one_token_for_all_rows(logits: Tensor, temperature: float) -> Tensor:
-    _checked(temperature)
-    if temperature:
-        return _number_by_number(logits, temperature)
-    found = torch.zeros(logits.shape)
-    found[:, logits.argmax() % logits.shape[-1]] = 1.0
-    return found
-
-
-@temperature_probabilities.misconception("At 0 you raise an error. A temperature of 0 is allowed, and means greedy.")
-def zero_refused(logits: Tensor, temperature: float) -> Tensor:
-    if temperature <= 0:
-        raise ValueError("a temperature is positive")
-    return _number_by_number(logits, temperature)
-
-
-@temperature_probabilities.misconception(
-    "You accept a negative temperature. It would favour the unlikeliest token: raise ValueError."
-)
-def negative_allowed(logits: Tensor, temperature: float) -> Tensor:
-    return (logits.float() / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
 
 
 for _before, _after in (

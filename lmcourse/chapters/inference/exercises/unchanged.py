@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -125,166 +123,47 @@ unchanged = Exercise(
 
 
 @unchanged.variant
-def row_by_row(before: list[Tensor], after: list[Tensor], shift: int) -> list[bool]:
+def common_rows(before: list[Tensor], after: list[Tensor], shift: int) -> list[bool]:
     answers = []
     for old, new in zip(before, after, strict=True):
-        met, same = 0, True
-        for i in range(old.shape[0]):
-            j = i - shift
-            if j < 0 or j >= new.shape[0]:
-                continue
-            met += 1
-            same = same and bool(torch.all(torch.abs(old[i] - new[j]) <= 1e-5))
-        answers.append(met > 0 and same)
+        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
+        same = [bool((old[i] - new[i - shift]).abs().max() <= 1e-5) for i in rows]
+        answers.append(bool(rows) and all(same))
     return answers
 
 
-@unchanged.variant
-def with_slices(before: list[Tensor], after: list[Tensor], shift: int) -> list[bool]:
-    found = []
-    for x, y in zip(before, after, strict=True):
-        if shift > 0:
-            x = x[shift:]
-        else:
-            y = y[-shift:]
-        n = min(len(x), len(y))
-        found.append(n > 0 and torch.allclose(x[:n], y[:n], rtol=0, atol=1e-5))
-    return found
-
-
-@unchanged.variant
-def with_numpy(before: list[Tensor], after: list[Tensor], shift: int) -> list[bool]:
-    result = []
-    for old, new in zip(before, after, strict=True):
-        i = np.arange(len(old))
-        i = i[(i - shift >= 0) & (i - shift < len(new))]
-        gap = np.abs(old.numpy()[i] - new.numpy()[i - shift])
-        result.append(bool(gap.size and gap.max() <= 1e-5))
-    return result
-
-
-def _pairs(old: Tensor, new: Tensor, shift: int) -> list[bool]:
-    """Return for each token in both texts True if its row is the same."""
-    rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
-    return [bool((old[i] - new[i - shift]).abs().max() <= CLOSE) for i in rows]
-
-
-def _each(before: States, after: States, shift: int) -> list[list[bool]]:
-    return [_pairs(old, new, shift) for old, new in zip(before, after, strict=True)]
-
-
-@unchanged.misconception("You compare before[i] with after[i + shift]. The task asks for after[i − shift].")
-def other_way(before: States, after: States, shift: int) -> list[bool]:
-    return _entry_by_entry(before, after, -shift)
-
-
-@unchanged.misconception("You look at the last row only. All rows that both caches have must agree.")
-def last_only(before: States, after: States, shift: int) -> list[bool]:
-    return [bool(rows) and rows[-1] for rows in _each(before, after, shift)]
-
-
-@unchanged.misconception("You look at the first row only. All rows that both caches have must agree.")
-def first_only(before: States, after: States, shift: int) -> list[bool]:
-    return [bool(rows) and rows[0] for rows in _each(before, after, shift)]
-
-
-@unchanged.misconception("You accept one row that agrees. All rows must agree.")
-def any_row(before: States, after: States, shift: int) -> list[bool]:
-    return [any(rows) for rows in _each(before, after, shift)]
-
-
-@unchanged.misconception("You give all layers one answer. The first may agree where deeper ones do not.")
-def one_answer(before: States, after: States, shift: int) -> list[bool]:
-    return [all(_entry_by_entry(before, after, shift))] * len(before)
-
-
-@unchanged.misconception("You return False if the lengths differ. Compare the rows that both caches have.")
-def same_length(before: States, after: States, shift: int) -> list[bool]:
-    same = _entry_by_entry(before, after, shift)
-    return [ok and len(old) == len(new) for ok, old, new in zip(same, before, after, strict=True)]
-
-
-@unchanged.misconception("You compare for equal bits. Rounding may change the last digits: allow 1e-5.")
-def bit_equal(before: States, after: States, shift: int) -> list[bool]:
-    found = []
-    for old, new in zip(before, after, strict=True):
-        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
-        found.append(bool(rows) and all(old[i].equal(new[i - shift]) for i in rows))
-    return found
-
-
-@unchanged.misconception(
-    "You allow a larger difference for larger numbers, as `torch.allclose` does with its `rtol`. Allow 1e-5 for all."
+unchanged.slips(
+    common_rows,
+    {
+        "0 <= i - shift → 0 <= i + shift ;; new[i - shift] → new[i + shift]": "You compare before[i] with after[i + "
+        "shift]. The task asks for after[i − shift].",
+        "all(same) → same[-1]": "You look at the last row only. All rows that both caches have must agree.",
+        "all(same) → same[0]": "You look at the first row only. All rows that both caches have must agree.",
+        "all(same) → any(same)": "You accept one row that agrees. All rows must agree.",
+        "return answers → return [all(answers)] * len(answers)": "You give all layers one answer. The first may agree "
+        "where deeper ones do not.",
+        "bool(rows) → bool(rows) and len(old) == len(new)": "You return False if the lengths differ. Compare the rows "
+        "that both caches have.",
+        "(old[i] - new[i - shift]).abs().max() <= 1e-5 → old[i].equal(new[i - shift])": "You compare for equal bits. "
+        "Rounding may change the last digits: allow 1e-5.",
+        "(old[i] - new[i - shift]).abs().max() <= 1e-5 → torch.allclose(old[i], new[i - shift], atol=1e-5)": "You "
+        "allow a larger difference for larger numbers, as `torch.allclose` does with its `rtol`. Allow 1e-5 for all.",
+        "bool(rows) and → ": "You return True if both have no row in common, as Python's `all` of nothing does. "
+        "Return False.",
+        ".abs().max() → .norm()": "You compare the length of the difference. Every entry may differ by 1e-5, so take "
+        "the largest |difference|.",
+        "bool((old[i] - new[i - shift]).abs().max() <= 1e-5) → (old[i] - new[i - shift]).abs().mean() ;; all(same) → "
+        "bool(sum(same) / len(same) <= 1e-5)": "You compare the mean difference, in which one large difference is "
+        "lost. *No* entry may differ by more than 1e-5.",
+        "(old[i] - new[i - shift]).abs() → (new[i - shift] - old[i])": "You leave out the sign: a negative difference "
+        "is always below 1e-5. Take its absolute value.",
+        "0 <= i - shift → 0 <= i ;; new[i - shift] → new[i]": "The shift has no effect in your answer.",
+        "0 <= i - shift → -len(new) <= i - shift": "An index below 0 counts from the end in Python: you compare rows "
+        "that do not belong together.",
+        "0 <= i - shift → i - shift": "You let i − shift fall below 0. Python then counts from the end, and stops "
+        "with IndexError beyond the first row: skip these i.",
+    },
 )
-def relative(before: States, after: States, shift: int) -> list[bool]:
-    found = []
-    for old, new in zip(before, after, strict=True):
-        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
-        found.append(bool(rows) and all(torch.allclose(old[i], new[i - shift], atol=1e-5) for i in rows))
-    return found
-
-
-@unchanged.misconception(
-    "You return True if both have no row in common, as Python's `all` of nothing does. Return False."
-)
-def nothing_is_all(before: States, after: States, shift: int) -> list[bool]:
-    return [all(rows) for rows in _each(before, after, shift)]
-
-
-@unchanged.misconception(
-    "You compare the length of the difference. Every entry may differ by 1e-5, so take the largest |difference|."
-)
-def by_length(before: States, after: States, shift: int) -> list[bool]:
-    return _by(before, after, shift, lambda gap: gap.norm(dim=-1).max())
-
-
-@unchanged.misconception(
-    "You compare the mean difference, in which one large difference is lost. *No* entry may differ by more than 1e-5."
-)
-def by_mean(before: States, after: States, shift: int) -> list[bool]:
-    return _by(before, after, shift, lambda gap: gap.abs().mean())
-
-
-@unchanged.misconception("You leave out the sign: a negative difference is always below 1e-5. Take its absolute value.")
-def without_abs(before: States, after: States, shift: int) -> list[bool]:
-    return _by(before, after, shift, lambda gap: gap.max())
-
-
-def _by(before: States, after: States, shift: int, size: Callable[[Tensor], Tensor]) -> list[bool]:
-    """For each layer, whether a measure of all differences after − before is at most 1e-5."""
-    found = []
-    for old, new in zip(before, after, strict=True):
-        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
-        found.append(bool(rows) and size(torch.stack([new[i - shift] - old[i] for i in rows])).item() <= CLOSE)
-    return found
-
-
-@unchanged.misconception("The shift has no effect in your answer.")
-def no_shift(before: States, after: States, shift: int) -> list[bool]:
-    return _entry_by_entry(before, after, 0)
-
-
-@unchanged.misconception(
-    "An index below 0 counts from the end in Python: you compare rows that do not belong together."
-)
-def wrapped(before: States, after: States, shift: int) -> list[bool]:
-    found = []
-    for old, new in zip(before, after, strict=True):
-        rows = [i for i in range(len(old)) if i - shift < len(new) and shift - i <= len(new)]
-        found.append(bool(rows) and all(bool((old[i] - new[i - shift]).abs().max() <= CLOSE) for i in rows))
-    return found
-
-
-@unchanged.misconception(
-    "You let i − shift fall below 0. Python then counts from the end, and stops with IndexError beyond the first row: "
-    "skip these i."
-)
-def wrapped_until_it_fails(before: States, after: States, shift: int) -> list[bool]:
-    found = []
-    for old, new in zip(before, after, strict=True):
-        rows = [new[i - shift].sub(old[i]).abs().max() <= CLOSE for i in range(len(old)) if i - shift < len(new)]
-        found.append(bool(rows) and bool(torch.stack(rows).all()))
-    return found
 
 
 unchanged.equivalent_mutant(
