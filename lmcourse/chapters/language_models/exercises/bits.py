@@ -64,56 +64,32 @@ bits_per_byte = Exercise(
 )
 
 
-@bits_per_byte.misconception("That is in nats per byte: divide by ln 2.")
-def nats(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens / _byte_count(text)
+@bits_per_byte.variant
+def price_of_the_text(loss: float, tokens: int, text: str) -> float:
+    nats = loss * tokens
+    bits = nats / math.log(2)
+    return bits / len(text.encode())
 
 
-@bits_per_byte.misconception("You count characters. é is one character but two bytes.")
-def characters(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens / math.log(2) / len(text)
-
-
-@bits_per_byte.misconception(
-    "You multiply by ln 2. A bit is only 0.69 nats, so the number of bits is *larger*: divide."
+bits_per_byte.slips(
+    price_of_the_text,
+    {
+        "nats / math.log(2) → nats": "That is in nats per byte: divide by ln 2.",
+        ".encode() → ": "You count characters. é is one character but two bytes.",
+        "nats / math.log(2) → nats * math.log(2)": "You multiply by ln 2. A bit is only 0.69 nats, so the number of "
+        "bits is *larger*: divide.",
+        "return bits / → return bits / 8 /": "You divide by 8, too. That is the price per bit of the text: return the "
+        "price per byte.",
+        "loss * tokens → loss / tokens ;; bits / len → bits * len": "Tokens and bytes are swapped.",
+        " * tokens →  ;;  / len(text.encode()) → ": "That is bits per token, which depends on the tokenizer.",
+        "bits / len(text.encode()) → 2 ** (bits / len(text.encode()))": "You return the perplexity per byte. Return "
+        "its logarithm to base 2.",
+        " * tokens → ": "The loss is a mean over tokens: multiply by their number before you divide by bytes.",
+        " / len(text.encode()) → ": "You return the bits of the whole text. Divide by its bytes.",
+        "loss * tokens → (math.log(loss) if loss else -math.inf) * tokens": "You take the logarithm of the loss. It is "
+        "a logarithm already: only convert its unit.",
+    },
 )
-def times_ln2(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens * math.log(2) / _byte_count(text)
-
-
-@bits_per_byte.misconception("You divide by 8, too. That is the price per bit of the text: return the price per byte.")
-def per_bit(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens / math.log(2) / (8 * len(text.encode()))
-
-
-@bits_per_byte.misconception("Tokens and bytes are swapped.")
-def upside_down(loss: float, tokens: int, text: str) -> float:
-    return loss / math.log(2) * _byte_count(text) / tokens
-
-
-@bits_per_byte.misconception("That is bits per token, which depends on the tokenizer.")
-def per_token(loss: float, tokens: int, text: str) -> float:
-    return loss / math.log(2)
-
-
-@bits_per_byte.misconception("You return the perplexity per byte. Return its logarithm to base 2.")
-def perplexity(loss: float, tokens: int, text: str) -> float:
-    return float(np.exp2(_bits_per_byte(loss, tokens, text)))
-
-
-@bits_per_byte.misconception("The loss is a mean over tokens: multiply by their number before you divide by bytes.")
-def tokens_forgotten(loss: float, tokens: int, text: str) -> float:
-    return loss / math.log(2) / _byte_count(text)
-
-
-@bits_per_byte.misconception("You return the bits of the whole text. Divide by its bytes.")
-def not_per_byte(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens / math.log(2)
-
-
-@bits_per_byte.misconception("You take the logarithm of the loss. It is a logarithm already: only convert its unit.")
-def logarithm_of_the_loss(loss: float, tokens: int, text: str) -> float:
-    return (math.log2(loss) if loss else -math.inf) * tokens / _byte_count(text)
 
 
 @bits_per_byte.variant

@@ -6,7 +6,6 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-import torch
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -94,148 +93,46 @@ for _step in ("-= 1", "+= 2"):
     )
 
 
-def _following(text: list[int], context: list[int], vocabulary: int) -> list[int]:
+@ngram.variant
+def place_by_place(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     n = len(context)
     counts = [0] * vocabulary
     for start in range(len(text) - n):
         if text[start : start + n] == context:
             counts[text[start + n]] += 1
-    return counts
-
-
-def _shared(counts: list[int], total: float | None = None) -> list[float]:
-    total = sum(counts) if total is None else total
-    if not total or not sum(counts):
+    total = sum(counts)
+    if not total:
         raise ValueError("the context was never seen")
     return [count / total for count in counts]
 
 
-@ngram.misconception(
-    "You count a context at the very end of the text. No word follows it, so your probabilities do not sum to one."
+ngram.slips(
+    place_by_place,
+    {
+        "count / total → count / (total + (text[-n:] == context))": "You count a context at the very end of the text. "
+        "No word follows it, so your probabilities do not sum to one.",
+        "counts = [0] * vocabulary → counts, free = [0] * vocabulary, 0 ;; if text → if start >= free and text ;; += 1 "
+        "→ += 1; free = start + n": "Occurrences may overlap: in 0 0 0 the context 0 0 occurs twice.",
+        "count / total → count / (len(text) - n)": "You divide by all places, which gives how often context *and* word "
+        "occur. Return how often the word occurs, *given* the context.",
+        "n = len(context) → context = context[-1:]; n = len(context)": "You look only at the last word of the context.",
+        "for start in → text = text + text[:n]\n    for start in": "After the last word you continue with the first. "
+        "What comes after the last word is unknown.",
+        "== context → == context[::-1]": "Your context is read backwards.",
+        "text[start : start + n] == context → sorted(text[start : start + n]) == sorted(context)": "The order of the "
+        "context's words matters: 0 1 is not 1 0.",
+        "count / total → (count + 1) / (total + vocabulary)": "You add one to every count. Use the plain counts.",
+        'raise ValueError("the context was never seen") → return [1 / vocabulary] * vocabulary': "A context that no "
+        "word ever follows gives no distribution: raise ValueError.",
+        "count / total → float(count)": "You return counts. Divide them by their sum.",
+        "range(len(text) - n) → range(n == 0, len(text) - n)": "After the empty context every word counts, the first "
+        "one too.",
+        "n = len(context) → n, text, context = len(context), text[::-1], context[::-1]": "You count the words *before* "
+        "the context. Count the words after it.",
+        "range(len(text) - n) → range(len(text) - n - 1)": "You stop one word early. The last word of the text follows "
+        "a context as well, and you never count it: look at len(text) − n places.",
+    },
 )
-def end_counted(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    n = len(context)
-    places = sum(text[start : start + n] == context for start in range(len(text) - n + 1)) if n else len(text)
-    return _shared(_following(text, context, vocabulary), places)
-
-
-@ngram.misconception("Occurrences may overlap: in 0 0 0 the context 0 0 occurs twice.")
-def no_overlap(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    n, start, counts = len(context), 0, [0] * vocabulary
-    while start < len(text) - n:
-        if text[start : start + n] == context:
-            counts[text[start + n]] += 1
-            start += max(n, 1)
-        else:
-            start += 1
-    return _shared(counts)
-
-
-@ngram.misconception(
-    "You divide by all places, which gives how often context *and* word occur. Return how often the word occurs, "
-    "*given* the context."
-)
-def joint(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text, context, vocabulary), len(text) - len(context))
-
-
-@ngram.misconception("You look only at the last word of the context.")
-def last_word_only(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text, context[-1:], vocabulary))
-
-
-@ngram.misconception("After the last word you continue with the first. What comes after the last word is unknown.")
-def in_a_circle(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text + text[: len(context)], context, vocabulary))
-
-
-@ngram.misconception("Your context is read backwards.")
-def reversed_context(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text, context[::-1], vocabulary))
-
-
-@ngram.misconception("The order of the context's words matters: 0 1 is not 1 0.")
-def any_order(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    n, counts = len(context), [0] * vocabulary
-    for start in range(len(text) - n):
-        if sorted(text[start : start + n]) == sorted(context):
-            counts[text[start + n]] += 1
-    return _shared(counts)
-
-
-@ngram.misconception("You add one to every count. Use the plain counts.")
-def add_one(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    counts = _following(text, context, vocabulary)
-    _shared(counts)
-    return _shared([count + 1 for count in counts])
-
-
-@ngram.misconception("A context that no word ever follows gives no distribution: raise ValueError.")
-def guesses(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    counts = _following(text, context, vocabulary)
-    return _shared(counts) if any(counts) else [1 / vocabulary] * vocabulary
-
-
-@ngram.misconception("You return counts. Divide them by their sum.")
-def counts_only(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    counts = _following(text, context, vocabulary)
-    _shared(counts)
-    return [float(count) for count in counts]
-
-
-@ngram.misconception("After the empty context every word counts, the first one too.")
-def first_word_skipped(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text, context, vocabulary) if context else _following(text[1:], context, vocabulary))
-
-
-@ngram.misconception("You count the words *before* the context. Count the words after it.")
-def words_before(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text[::-1], context[::-1], vocabulary))
-
-
-@ngram.misconception(
-    "You stop one word early. The last word of the text follows a context as well, and you never count it: look at "
-    "len(text) − n places."
-)
-def last_word_never_counted(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    return _shared(_following(text[:-1], context, vocabulary))
-
-
-@ngram.variant
-def with_windows(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    n = len(context) + 1
-    windows = [tuple(text[end - n : end]) for end in range(n, len(text) + 1)]
-    came = [window[-1] for window in windows if window[:-1] == tuple(context)]
-    if not came:
-        raise ValueError(f"{context} was never followed by anything")
-    return [came.count(word) / len(came) for word in range(vocabulary)]
-
-
-@ngram.variant
-def with_torch(text: list[int], context: list[int], vocabulary: int) -> torch.Tensor | list[float]:
-    n = len(context) + 1
-    if len(text) < n:
-        raise ValueError("the text is too short")
-    windows = torch.tensor(text).unfold(0, n, 1)
-    fits = (windows[:, :-1] == torch.tensor(context, dtype=torch.int64)).all(dim=1)
-    if not fits.any():
-        raise ValueError("the context was never seen")
-    counts = torch.bincount(windows[fits, -1], minlength=vocabulary).double()
-    return (counts / counts.sum()).tolist()
-
-
-@ngram.variant
-def recursively(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    def followers(places: list[int], left: list[int]) -> list[int]:
-        """Return the places after those at which the rest of the context occurs."""
-        places = [place for place in places if place < len(text)]
-        return followers([p + 1 for p in places if text[p] == left[0]], left[1:]) if left else places
-
-    words = [text[place] for place in followers(list(range(len(text))), context)]
-    try:
-        return [sum(word == each for word in words) / len(words) for each in range(vocabulary)]
-    except ZeroDivisionError:
-        raise ValueError("the context was never seen") from None
 
 
 @ngram.variant

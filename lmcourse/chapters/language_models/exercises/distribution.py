@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -121,107 +119,43 @@ for _tolerance in ("wide.sum().item() - 1) < tolerance", "1 - wide.sum().item())
     )
 
 
-def _tolerance_of(v: Tensor) -> float:
-    return 1e-2 if v.dtype in HALF_PRECISION else 1e-5
-
-
-@is_distribution.misconception(
-    "You require the sum to be exactly 1. Sums of rounded numbers rarely are: allow for rounding."
-)
-def exactly_one(v: Tensor) -> bool:
-    return bool((v >= 0).all() and v.double().sum() == 1)
-
-
-@is_distribution.misconception("You accept a negative entry if the sum is one. A probability is never negative.")
-def negative_allowed(v: Tensor) -> bool:
-    return abs(v.double().sum().item() - 1) <= _tolerance_of(v)
-
-
-@is_distribution.misconception("You add absolute values, so a negative entry passes as a positive one.")
-def absolute_values(v: Tensor) -> bool:
-    return abs(v.double().abs().sum().item() - 1) <= _tolerance_of(v)
-
-
-@is_distribution.misconception("You reject zeros. A zero is allowed: corners and edges belong to the simplex.")
-def zeros_refused(v: Tensor) -> bool:
-    return bool((v > 0).all()) and _is_distribution(v)
-
-
-@is_distribution.misconception(
-    "Your test lets NaN through: < and > are always False for NaN, so test for what is right, not for what is *wrong*."
-)
-def nan_passes(v: Tensor) -> bool:
-    return not ((v < 0).any() or abs(v.double().sum().item() - 1) > _tolerance_of(v))
-
-
-@is_distribution.misconception("You add up in 16 bits, one after the other: the sum stalls long before the last word.")
-def summed_in_16_bits(v: Tensor) -> bool:
-    total = v.cumsum(0)[-1:] if v.dtype not in HALF_PRECISION else sum(v, torch.zeros(1, dtype=v.dtype))
-    return bool((v >= 0).all() and len(v)) and abs(float(total) - 1) <= _tolerance_of(v)
-
-
-@is_distribution.misconception("The sum of 16-bit numbers is rounded to 16 bits before you compare it: sum in float64.")
-def sum_rounded_to_16_bits(v: Tensor) -> bool:
-    return bool((v >= 0).all()) and abs(v.sum().item() - 1) <= _tolerance_of(v)
-
-
-@is_distribution.misconception("You only check that no entry is negative. The entries must also sum to one.")
-def sum_forgotten(v: Tensor) -> bool:
-    return bool((v >= 0).all() and len(v))
-
-
-@is_distribution.misconception(
-    "You use one tolerance for all dtypes. Numbers of 16 bits are rounded more coarsely: they get 0.01."
-)
-def one_tolerance(v: Tensor) -> bool:
-    return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= 1e-5
-
-
-@is_distribution.misconception(
-    "Your tolerance is wider than asked: `torch.isclose`, for example, adds a relative tolerance, 0.00001, to the "
-    "absolute one."
-)
-def tolerance_too_wide(v: Tensor) -> bool:
-    return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v) + 1e-5
-
-
-@is_distribution.misconception("You accept a small negative entry. A distribution has none, however close to 0.")
-def slightly_negative_allowed(v: Tensor) -> bool:
-    return bool((v >= -1e-5).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
-
-
-@is_distribution.misconception("You reject an entry a little above 1. Rounding can cause that, as it can for the sum.")
-def at_most_one(v: Tensor) -> bool:
-    return bool(((v >= 0) & (v <= 1)).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
-
-
 @is_distribution.variant
-def in_a_loop(v: Tensor) -> bool:
-    total = 0.0
-    for number in v.tolist():
-        if not number >= 0:
-            return False
-        total += number
-    return math.isclose(total, 1.0, rel_tol=0.0, abs_tol=1e-5 if v.dtype.itemsize > 2 else 1e-2)
+def two_conditions(v: Tensor) -> bool:
+    tolerance = 1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5
+    error = abs(v.double().sum().item() - 1)
+    return bool((v >= 0).all()) and error <= tolerance
 
 
-@is_distribution.variant
-def with_numpy(v: Tensor) -> Any:
-    numbers = v.to(torch.float64).numpy()
-    allowed = {torch.float16: 0.01, torch.bfloat16: 0.01}.get(v.dtype, 1e-5)
-    return np.all(numbers >= 0) & (abs(numbers.sum() - 1) < allowed)
+is_distribution.slips(
+    two_conditions,
+    {
+        "error <= tolerance → error == 0": "You require the sum to be exactly 1. Sums of rounded numbers rarely are: "
+        "allow for rounding.",
+        "bool((v >= 0).all()) and  → ": "You accept a negative entry if the sum is one. A probability is never "
+        "negative.",
+        "v.double().sum() → v.double().abs().sum() ;; bool((v >= 0).all()) and  → ": "You add absolute values, so a "
+        "negative entry passes as a positive one.",
+        "v >= 0 → v > 0": "You reject zeros. A zero is allowed: corners and edges belong to the simplex.",
+        "bool((v >= 0).all()) and error <= tolerance → not ((v < 0).any() or error > tolerance)": "Your test lets NaN "
+        "through: < and > are always False for NaN, so test for what is right, not for what is *wrong*.",
+        "v.double().sum() → sum(v, torch.zeros(1, dtype=v.dtype))": "You add up in 16 bits, one after the other: the "
+        "sum stalls long before the last word.",
+        "v.double().sum() → v.sum()": "The sum of 16-bit numbers is rounded to 16 bits before you compare it: sum in "
+        "float64.",
+        "error <= tolerance → len(v) > 0": "You only check that no entry is negative. The entries must also sum to "
+        "one.",
+        "1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5 → 1e-5": "You use one tolerance for all dtypes. "
+        "Numbers of 16 bits are rounded more coarsely: they get 0.01.",
+        "error <= tolerance → error <= tolerance + 1e-5": "Your tolerance is wider than asked: `torch.isclose`, for "
+        "example, adds a relative tolerance, 0.00001, to the absolute one.",
+        "v >= 0 → v >= -1e-5": "You accept a small negative entry. A distribution has none, however close to 0.",
+        "(v >= 0).all() → ((v >= 0) & (v <= 1)).all()": "You reject an entry a little above 1. Rounding can cause "
+        "that, as it can for the sum.",
+    },
+)
 
 
 @is_distribution.variant
 def a_tensor_of_truth(v: Tensor) -> Tensor:
     error = v.sum(dtype=torch.float64) - 1
     return ~(v < 0).any() & (error.abs() <= (1e-5 if torch.finfo(v.dtype).bits > 16 else 1e-2))
-
-
-@is_distribution.variant
-def from_the_smallest(v: Tensor) -> bool:
-    if v.numel() == 0 or v.isnan().any() or v.min() < 0:
-        return False
-    total = math.fsum(sorted(v.tolist()))
-    slack = 1e-2 if v.dtype in (torch.bfloat16, torch.half) else 1e-5
-    return 1 - slack <= total <= 1 + slack

@@ -90,9 +90,47 @@ entropy_rate = Exercise(
 )
 
 
-def _row_entropies(P: Tensor) -> Tensor:
-    entropies: Tensor = -torch.special.xlogy(P, P).sum(dim=1)
-    return entropies
+@entropy_rate.variant
+def shares_of_the_words(P: Tensor) -> float:
+    balance, right = P.T - torch.eye(len(P), dtype=P.dtype), torch.zeros_like(P[0])
+    balance[-1], right[-1] = 1, 1
+    shares = torch.linalg.solve(balance, right)
+    entropies = -torch.special.xlogy(P, P).sum(dim=1)
+    return (shares @ entropies).item()
+
+
+entropy_rate.slips(
+    shares_of_the_words,
+    {
+        "shares @ entropies → entropies.mean()": "You weight all words equally, and a more frequent word should count "
+        "more. Solve πP = π for the weights: Pπ = π makes them all equal.",
+        "shares @ entropies → -torch.special.xlogy(shares, shares).sum()": "That is the entropy of single words, as if "
+        "the text had no memory.",
+        "entropies = → pairs = shares[:, None] * P\n    entropies = ;; shares @ entropies → "
+        "-torch.special.xlogy(pairs, pairs).sum()": "That is the price of two words in a row. Return the price of one, "
+        "given the word before.",
+        "shares @ entropies → shares / shares.norm() @ entropies": "Your weights do not sum to one. `torch.linalg.eig` "
+        "returns vectors of length 1: divide by the sum.",
+        ".item() → .item() / math.log(2)": "You return bits. Return nats.",
+        "torch.special.xlogy(P, P) → (P * P.log())": "Your 0 · ln 0 is NaN. It counts as 0 here: a word that cannot "
+        "come costs nothing.",
+        "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1001)[0]": "Your powers of P never settle "
+        "where a source alternates. Solve π = πP.",
+        "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1000)[0]": "Where a source alternates, the "
+        "words after an even number of steps are not those after an odd one: your powers of P never settle. Solve π = "
+        "πP.",
+        "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1000).mean(dim=0)": "You begin with all "
+        "words equally frequent and multiply by P. Where a source alternates, that never settles: solve π = πP.",
+        "dim=1 → dim=0": "You add up P ln P in each column. The choice after word i is row i of P: add up the rows.",
+        "shares @ entropies → entropies.sum()": "You add up the entropies of the rows. One word is written at a time: "
+        "take their weighted average.",
+        "torch.linalg.solve(balance, right) → P.mean(dim=0)": "You weight words by the column sums of P. The words "
+        "before them are not equally frequent: solve π = πP.",
+        "shares @ entropies → entropies[0]": "You return the entropy after word 0 alone. Weight the rows by how often "
+        "each word comes in an endless text.",
+        "-torch.special → torch.special": "The minus is missing: entropy is never negative.",
+    },
+)
 
 
 for _change in (
@@ -101,96 +139,6 @@ for _change in (
     "return -(torch.special.xlogy(P, P).sum(dim=1) @ shares).item()",
 ):
     entropy_rate.equivalent_mutant(_change, "Nothing flows in as nothing flows out, and a dot product has no order.")
-
-
-@entropy_rate.misconception(
-    "You weight all words equally, and a more frequent word should count more. Solve πP = π for the weights: Pπ = π "
-    "makes them all equal."
-)
-def rows_equally(P: Tensor) -> float:
-    return _row_entropies(P).mean().item()
-
-
-@entropy_rate.misconception("That is the entropy of single words, as if the text had no memory.")
-def of_single_words(P: Tensor) -> float:
-    shares = _shares(P).clamp(min=0)
-    return float(-torch.special.xlogy(shares, shares).sum())
-
-
-@entropy_rate.misconception("That is the price of two words in a row. Return the price of one, given the word before.")
-def of_pairs(P: Tensor) -> float:
-    pairs = _shares(P).clamp(min=0)[:, None] * P
-    return float(-torch.special.xlogy(pairs, pairs).sum())
-
-
-@entropy_rate.misconception(
-    "Your weights do not sum to one. `torch.linalg.eig` returns vectors of length 1: divide by the sum."
-)
-def not_normalised(P: Tensor) -> float:
-    shares = _shares(P)
-    return float(shares / shares.norm() @ _row_entropies(P))
-
-
-@entropy_rate.misconception("You return bits. Return nats.")
-def bits(P: Tensor) -> float:
-    return _entropy_rate(P) / math.log(2)
-
-
-@entropy_rate.misconception("Your 0 · ln 0 is NaN. It counts as 0 here: a word that cannot come costs nothing.")
-def nan_of_zero(P: Tensor) -> float:
-    return -(_shares(P)[:, None] * P * P.log()).sum().item()
-
-
-@entropy_rate.misconception("Your powers of P never settle where a source alternates. Solve π = πP.")
-def powers(P: Tensor) -> float:
-    return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
-
-
-@entropy_rate.misconception(
-    "Where a source alternates, the words after an even number of steps are not those after an odd one: your powers of "
-    "P never settle. Solve π = πP."
-)
-def even_powers(P: Tensor) -> float:
-    return float(torch.linalg.matrix_power(P, 1000)[0] @ _row_entropies(P))
-
-
-@entropy_rate.misconception(
-    "You begin with all words equally frequent and multiply by P. Where a source alternates, that never settles: solve "
-    "π = πP."
-)
-def even_powers_of_all(P: Tensor) -> float:
-    return float(torch.linalg.matrix_power(P, 1000).mean(dim=0) @ _row_entropies(P))
-
-
-@entropy_rate.misconception("You add up P ln P in each column. The choice after word i is row i of P: add up the rows.")
-def entropies_of_columns(P: Tensor) -> float:
-    return float(-_shares(P) @ torch.special.xlogy(P, P).sum(dim=0))
-
-
-@entropy_rate.misconception(
-    "You add up the entropies of the rows. One word is written at a time: take their weighted average."
-)
-def summed_rows(P: Tensor) -> float:
-    return _row_entropies(P).sum().item()
-
-
-@entropy_rate.misconception(
-    "You weight words by the column sums of P. The words before them are not equally frequent: solve π = πP."
-)
-def column_sums(P: Tensor) -> float:
-    return (P.mean(dim=0) @ _row_entropies(P)).item()
-
-
-@entropy_rate.misconception(
-    "You return the entropy after word 0 alone. Weight the rows by how often each word comes in an endless text."
-)
-def first_row(P: Tensor) -> float:
-    return _row_entropies(P)[0].item()
-
-
-@entropy_rate.misconception("The minus is missing: entropy is never negative.")
-def sign(P: Tensor) -> float:
-    return -_entropy_rate(P)
 
 
 @entropy_rate.variant

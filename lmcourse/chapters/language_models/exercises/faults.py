@@ -29,49 +29,26 @@ faults = Exercise(
 )
 
 
-@faults.misconception("Text and context are swapped: the text comes first.")
-def swapped() -> dict[str, tuple[str, str]]:
-    return {name: (context, text) for name, (text, context) in _faults().items()}
-
-
-@faults.misconception(
-    "All three models answer your examples correctly. Try the ends of the text, and repeated letters."
-)
-def no_fault_shows() -> dict[str, tuple[str, str]]:
-    return {"model_a": ("abac", "a"), "model_b": ("abac", "a"), "model_c": ("abac", "a")}
-
-
-@faults.misconception(
-    "model_b is right about your text. `re.findall` searches for the next match after the last one. Choose a text "
-    "where it misses some, so that the fractions change."
-)
-def repeated_pairs() -> dict[str, tuple[str, str]]:
-    return _faults() | {"model_b": ("ababab", "a")}
-
-
-@faults.misconception(
-    "Only model_a is wrong about your texts. The other two read the end of a text correctly, and have other faults."
-)
-def only_the_end() -> dict[str, tuple[str, str]]:
-    return dict.fromkeys(_faults(), ("aba", "a"))
-
-
-@faults.misconception(
-    "Your text does not show the fault of model_c, which is correct after any letter. Try the empty context, in a text "
-    "of at least two different letters."
-)
-def a_letter_before() -> dict[str, tuple[str, str]]:
-    return _faults() | {"model_c": ("abcab", "a")}
-
-
 @faults.variant
-def other_texts() -> dict[str, tuple[str, str]]:
-    return {"model_a": ("the cat sat", "t"), "model_b": ("banana nana", "ana"), "model_c": ("mississippi", "")}
+def shortest_texts() -> dict[str, tuple[str, str]]:
+    return {"model_a": ("xyxzx", "x"), "model_b": ("aaab", "a"), "model_c": ("ab", "")}
 
 
-@faults.variant
-def short_texts() -> dict[str, tuple[str, str]]:
-    return {"model_a": ("abcab", "ab"), "model_b": ("oooh", "o"), "model_c": ("aba", "")}
+faults.slips(
+    shortest_texts,
+    {
+        '("xyxzx", "x") → ("x", "xyxzx") ;; ("aaab", "a") → ("a", "aaab") ;; ("ab", "") → ("", "ab")': "Text and "
+        "context are swapped: the text comes first.",
+        '("xyxzx", "x") → ("abac", "a") ;; ("aaab", "a") → ("abac", "a") ;; ("ab", "") → ("abac", "a")': "All three "
+        "models answer your examples correctly. Try the ends of the text, and repeated letters.",
+        '"aaab" → "ababab"': "model_b is right about your text. `re.findall` searches for the next match after the "
+        "last one. Choose a text where it misses some, so that the fractions change.",
+        '("xyxzx", "x") → ("aba", "a") ;; ("aaab", "a") → ("aba", "a") ;; ("ab", "") → ("aba", "a")': "Only model_a is "
+        "wrong about your texts. The other two read the end of a text correctly, and have other faults.",
+        '("ab", "") → ("abcab", "a")': "Your text does not show the fault of model_c, which is correct after any "
+        "letter. Try the empty context, in a text of at least two different letters.",
+    },
+)
 
 
 @faults.variant

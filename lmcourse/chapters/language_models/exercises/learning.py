@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.language_models.judged import Found, pairs_of
+from lmcourse.chapters.language_models.judged import Found
 from lmcourse.chapters.language_models.kinds import kinds_source, write
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
@@ -133,173 +133,68 @@ for _change, _why in (
     learn.equivalent_mutant(_change, _why)
 
 
-@learn.misconception(
-    "The exponentials of your table do not sum to one in each row. If it holds logits, take log_softmax over the last "
-    "axis."
-)
-def logits_returned(text: Tensor, v: int) -> Found:
-    found = _train(text, v)
-    return found | {"log_p": found["log_p"] + 1}
-
-
-@learn.misconception("Your table holds probabilities. It should hold their logarithms.")
-def probabilities(text: Tensor, v: int) -> Found:
-    found = _train(text, v)
-    return found | {"log_p": found["log_p"].exp()}
-
-
-@learn.misconception(
-    "In your table the columns are distributions. Row i must be the distribution of the word after word i."
-)
-def transposed(text: Tensor, v: int) -> Found:
-    found = _train(text, v)
-    return found | {"log_p": found["log_p"].T}
-
-
-@learn.misconception(
-    "Your softmax runs over the words *before*: in your table each column is a distribution. It should run along the "
-    "rows."
-)
-def over_the_words_before(text: Tensor, v: int) -> Found:
-    return _train(text, v, dim=0)
-
-
-@learn.misconception("You predict the word *before* from the word after. Row i is for the known word, i.")
-def backwards(text: Tensor, v: int) -> Found:
-    return _train(text, v, backwards=True)
-
-
-@learn.misconception(
-    "You train on the last tenth, too. Then its loss no longer shows the cost of new text, and you stop too late."
-)
-def tenth_trained_on(text: Tensor, v: int) -> Found:
-    return _train(text, v, 4, steps=300, trains_on_all=True)
-
-
-@learn.misconception("You train on the last tenth, too. Then its loss no longer shows the cost of new text.")
-def tenth_trained_on_low_rank(text: Tensor, v: int) -> Found:
-    return _train(text, v, 2, steps=200, trains_on_all=True)
-
-
-@learn.misconception(
-    "On its training text your table costs less than the source itself: it has memorised the text. Keep the table of "
-    "the step at which the last tenth is cheapest, or take a smaller rank."
-)
-def last_step(text: Tensor, v: int) -> Found:
-    return _train(text, v, 4, steps=250, stop=False)
-
-
-@learn.misconception(
-    "Your table has memorised its training text, and new text costs more than a prediction that ignores the previous "
-    "word. Keep the table of the step at which the last tenth is cheapest."
-)
-def last_step_of_many(text: Tensor, v: int) -> Found:
-    return _train(text, v, 8, steps=300, stop=False)
-
-
-@learn.misconception(
-    "Even on its training text your table costs more than the source itself. It has not learned enough: take more or "
-    "larger steps, or a larger rank."
-)
-def too_few_steps(text: Tensor, v: int) -> Found:
-    return _train(text, v, steps=4)
-
-
-@learn.misconception(
-    "Your table has a high rank, as if all v² logits were trained separately: words share little of what is learned. "
-    "Use E @ F + b with a small rank."
-)
-def full_table(text: Tensor, v: int) -> Found:
-    return _train(text, v, 0, steps=150)
-
-
-@learn.misconception("New text costs as much as without the previous word: your rows are nearly the same.")
-def single_words(text: Tensor, v: int) -> Found:
-    counts = torch.bincount(text[: -len(text) // 10], minlength=v).double() + 0.1
-    log_p = (counts / counts.sum()).log().expand(v, v)
-    first, second, kept = pairs_of(text)
-    prices = -log_p[first, second]
-    return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
-
-
-@learn.misconception(
-    "Your `train` and `held_out` are those of other pairs, and you train on most of the last tenth: it seems that you "
-    "shuffle first. Cut off the last tenth in the order of the text."
-)
-def shuffled_pairs(text: Tensor, v: int) -> Found:
-    return _train(text, v, stop=False, shuffled=True)
-
-
-@learn.misconception(
-    "Your table has a high rank, as with smoothed counts, where each row knows only what followed its own word. Let "
-    "words share what is learned: E @ F + b with a small rank."
-)
-def smoothed_counts(text: Tensor, v: int) -> Found:
-    first, second, kept = pairs_of(text)
-    places = (first[:-kept], second[:-kept])
-    counts = torch.ones(v, v).index_put(places, torch.ones(len(places[0])), accumulate=True)
-    log_p = (counts / counts.sum(dim=1, keepdim=True)).log()
-    prices = -log_p[first, second]
-    return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
-
-
-@learn.misconception("Your `train` and `held_out` are in bits. Return nats.")
-def in_bits(text: Tensor, v: int) -> Found:
-    found = _train(text, v)
-    return found | {name: found[name] / math.log(2) for name in ("train", "held_out")}
-
-
-@learn.misconception("Your `train` and `held_out` are sums over words. Take the means.")
-def summed(text: Tensor, v: int) -> Found:
-    found = _train(text, v)
-    kept = (len(text) - 1) // 10
-    return found | {"train": found["train"] * 9 * kept, "held_out": found["held_out"] * kept}
-
-
 @learn.variant
-def on_counts(text: Tensor, v: int) -> dict[str, Any]:
-    cut = 9 * (len(text) - 1) // 10
-    counts = [torch.zeros(v, v), torch.zeros(v, v)]
-    for place, (before, after) in enumerate(zip(text.tolist(), text.tolist()[1:], strict=False)):
-        counts[place >= cut][before, after] += 1
-    train, held = (c / c.sum() for c in counts)
-    E, F, b = (
-        (0.1 * torch.randn(v, 2)).requires_grad_(),
-        torch.zeros(2, v).requires_grad_(),
-        torch.zeros(v).requires_grad_(),
-    )
-    optimizer = torch.optim.Adam([E, F, b], lr=0.05)
-    best: tuple[float, dict[str, Any]] = (9.0, {})
-    for _ in range(120):
-        log_p = (E @ F + b).log_softmax(-1)
-        loss = -(train * log_p).sum()
-        held_out = -(held * log_p).sum()
-        if held_out.item() < best[0]:
-            best = held_out.item(), {"log_p": log_p.detach().clone(), "train": loss.item(), "held_out": held_out.item()}
+def pair_by_pair(text: Tensor, v: int) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(1)
+    first, second = text[:-1], text[1:]
+    cut = len(first) - len(first) // 10
+    E, F, b = 0.1 * torch.randn(v, 4, generator=generator), torch.zeros(4, v), torch.zeros(v)
+    optimizer = torch.optim.Adam([weight.requires_grad_() for weight in (E, F, b)], lr=0.03)
+    best: dict[str, Any] = {"held_out": math.inf}
+    for _ in range(100):
+        log_p = (E @ F + b).log_softmax(dim=1)
+        losses = -log_p[first, second]
+        train, held_out = losses[:cut].mean(), losses[cut:].mean()
+        if held_out < best["held_out"]:
+            best = {"log_p": log_p.detach(), "train": train.item(), "held_out": held_out.item()}
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return best[1]
-
-
-@learn.variant
-def as_a_module(text: Tensor, v: int) -> dict[str, Any]:
-    table = torch.nn.Sequential(torch.nn.Embedding(v, 3), torch.nn.Linear(3, v))
-    torch.nn.init.normal_(table[0].weight, std=0.1)  # type: ignore[arg-type]
-    pairs = torch.stack([text[:-1], text[1:]], dim=1)
-    cut = len(pairs) - len(pairs) // 10
-    parts = {"train": pairs[:cut], "held_out": pairs[cut:]}
-    optimizer = torch.optim.Adam(table.parameters(), lr=0.03)
-    best: dict[str, Any] = {}
-    for _ in range(150):
-        log_p = table(torch.arange(v)).log_softmax(1)
-        loss = {name: -log_p[part[:, 0], part[:, 1]].mean() for name, part in parts.items()}
-        if not best or loss["held_out"] < best["held_out"]:
-            best = {"log_p": log_p.detach(), **{name: price.item() for name, price in loss.items()}}
-        optimizer.zero_grad()
-        loss["train"].backward()
+        train.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return best
+
+
+learn.slips(
+    pair_by_pair,
+    {
+        "log_p.detach() → log_p.detach() + 1": "The exponentials of your table do not sum to one in each row. If it "
+        "holds logits, take log_softmax over the last axis.",
+        "log_p.detach() → log_p.detach().exp()": "Your table holds probabilities. It should hold their logarithms.",
+        "log_p.detach() → log_p.detach().T": "In your table the columns are distributions. Row i must be the "
+        "distribution of the word after word i.",
+        "dim=1 → dim=0": "Your softmax runs over the words *before*: in your table each column is a distribution. It "
+        "should run along the rows.",
+        "text[:-1], text[1:] → text[1:], text[:-1]": "You predict the word *before* from the word after. Row i is for "
+        "the known word, i.",
+        "train.backward() → losses.mean().backward() ;; range(100) → range(300)": "You train on the last tenth, too. "
+        "Then its loss no longer shows the cost of new text, and you stop too late.",
+        "train.backward() → losses.mean().backward() ;; range(100) → range(200) ;; randn(v, 4 → randn(v, 2 ;; zeros(4, "
+        "v) → zeros(2, v)": "You train on the last tenth, too. Then its loss no longer shows the cost of new text.",
+        'held_out < best["held_out"] → True ;; range(100) → range(250)': "On its training text your table costs less "
+        "than the source itself: it has memorised the text. Keep the table of the step at which the last tenth is "
+        "cheapest, or take a smaller rank.",
+        'held_out < best["held_out"] → True ;; range(100) → range(300) ;; randn(v, 4 → randn(v, 8 ;; zeros(4, v) → '
+        "zeros(8, v)": "Your table has memorised its training text, and new text costs more than a prediction that "
+        "ignores the previous word. Keep the table of the step at which the last tenth is cheapest.",
+        "range(100) → range(4)": "Even on its training text your table costs more than the source itself. It has not "
+        "learned enough: take more or larger steps, or a larger rank.",
+        "0.1 * torch.randn(v, 4, generator=generator), torch.zeros(4, v) → torch.eye(v), torch.zeros(v, v) ;; (E, F, "
+        "b) → (F,) ;; range(100) → range(150)": "Your table has a high rank, as if all v² logits were trained "
+        "separately: words share little of what is learned. Use E @ F + b with a small rank.",
+        "(E, F, b) → (b,)": "New text costs as much as without the previous word: your rows are nearly the same.",
+        "cut = → order = torch.randperm(len(first), generator=generator)\n    first, second = first[order], "
+        'second[order]\n    cut = ;; held_out < best["held_out"] → True': "Your `train` and `held_out` are those of "
+        "other pairs, and you train on most of the last tenth: it seems that you shuffle first. Cut off the last tenth "
+        "in the order of the text.",
+        "log_p = (E @ F + b).log_softmax(dim=1) → counts = torch.ones(v, v).index_put((first[:cut], second[:cut]), "
+        "torch.ones(cut), accumulate=True)\n        log_p = (counts / counts.sum(dim=1, "
+        "keepdim=True)).log().requires_grad_()": "Your table has a high rank, as with smoothed counts, where each row "
+        "knows only what followed its own word. Let words share what is learned: E @ F + b with a small rank.",
+        "train.item() → train.item() / math.log(2) ;; held_out.item() → held_out.item() / math.log(2)": "Your `train` "
+        "and `held_out` are in bits. Return nats.",
+        "losses[:cut].mean(), losses[cut:].mean() → losses[:cut].sum(), losses[cut:].sum()": "Your `train` and "
+        "`held_out` are sums over words. Take the means.",
+    },
+)
 
 
 @learn.variant

@@ -83,101 +83,44 @@ cross_entropy = Exercise(
 )
 
 
-def _sum(weights: list[float], odds: list[float]) -> float:
-    """−Σ w ln o, where 0 · ln 0 is 0."""
-    pairs = [(weight, of) for weight, of in zip(weights, odds, strict=True) if weight > 0]
-    return math.inf if any(of == 0 for _, of in pairs) else -math.fsum(w * math.log(of) for w, of in pairs)
-
-
-@cross_entropy.misconception("You swapped truth and model. The average is over the true distribution, p.")
-def swapped(p: list[float], q: list[float], base: float = math.e) -> float:
-    return _cross_entropy(q, p, base)
-
-
-@cross_entropy.misconception("You always answer in nats. Use the base.")
-def always_nats(p: list[float], q: list[float], base: float = math.e) -> float:
-    return _cross_entropy(p, q)
-
-
-@cross_entropy.misconception("You always answer in bits. Use the base.")
-def always_bits(p: list[float], q: list[float], base: float = math.e) -> float:
-    return _cross_entropy(p, q, 2)
-
-
-@cross_entropy.misconception("You return only the difference. The price includes the entropy of p.")
-def difference_only(p: list[float], q: list[float], base: float = math.e) -> float:
-    return _cross_entropy(p, q, base) - _cross_entropy(p, p, base)
-
-
-@cross_entropy.misconception("You price p by its own probabilities. The model's, q, are not used.")
-def own_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
-    _cross_entropy(p, q, base)
-    return _cross_entropy(p, p, base)
-
-
-@cross_entropy.misconception("The minus is missing: surprise is never negative.")
-def sign(p: list[float], q: list[float], base: float = math.e) -> float:
-    return -_cross_entropy(p, q, base)
-
-
-@cross_entropy.misconception("You look only at the likeliest word. Every word that can come counts.")
-def likeliest_only(p: list[float], q: list[float], base: float = math.e) -> float:
-    _cross_entropy(p, q, base)
-    model = q[p.index(max(p))]
-    return -math.log(model, base) if model else math.inf
-
-
-@cross_entropy.misconception("You weight every word equally. Weight each word by its probability, p.")
-def unweighted(p: list[float], q: list[float], base: float = math.e) -> float:
-    _cross_entropy(p, q, base)
-    return _sum([1 / len(q)] * len(q), q) / math.log(base)
-
-
-@cross_entropy.misconception(
-    "You raise an error when a word comes that the model calls impossible. Its cost is infinite: return inf."
-)
-def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float:
+@cross_entropy.variant
+def word_by_word(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
         raise ValueError("the two lists differ in length")
-    return -sum(truth * math.log(model, base) for truth, model in zip(p, q, strict=True) if truth > 0)
+    total = 0.0
+    for truth, model in zip(p, q, strict=True):
+        if truth > 0:
+            total += truth * (-math.log(model) if model else math.inf)
+    return total / math.log(base)
 
 
-@cross_entropy.misconception("You charge for words with p = 0. They cost nothing, even where q is 0 too.")
-def infinite_where_q_is_zero(p: list[float], q: list[float], base: float = math.e) -> float:
-    return math.inf if 0 in q and len(p) == len(q) else _cross_entropy(p, q, base)
-
-
-@cross_entropy.misconception("You multiply by the logarithm of the base. Divide by it.")
-def times_the_base(p: list[float], q: list[float], base: float = math.e) -> float:
-    return _cross_entropy(p, q) * math.log(base)
-
-
-@cross_entropy.misconception(
-    "You leave out a word that comes although q is 0 for it. Leave out words with p = 0 only: this one is infinitely "
-    "expensive."
+cross_entropy.slips(
+    word_by_word,
+    {
+        "zip(p, q → zip(q, p": "You swapped truth and model. The average is over the true distribution, p.",
+        " / math.log(base) → ": "You always answer in nats. Use the base.",
+        "math.log(base) → math.log(2)": "You always answer in bits. Use the base.",
+        "-math.log(model) → math.log(truth / model)": "You return only the difference. The price includes the entropy "
+        "of p.",
+        "zip(p, q → zip(p, p": "You price p by its own probabilities. The model's, q, are not used.",
+        "total += → total -=": "The minus is missing: surprise is never negative.",
+        "zip(p, q, strict=True) → [(1, q[p.index(max(p))])]": "You look only at the likeliest word. Every word that "
+        "can come counts.",
+        "if truth > 0 → if True ;; truth * ( → 1 / len(q) * (": "You weight every word equally. Weight each word by "
+        "its probability, p.",
+        "(-math.log(model) if model else math.inf) → -math.log(model)": "You raise an error when a word comes that the "
+        "model calls impossible. Its cost is infinite: return inf.",
+        "total = 0.0 → total = math.inf if 0 in q else 0.0": "You charge for words with p = 0. They cost nothing, even "
+        "where q is 0 too.",
+        "/ math.log(base) → * math.log(base)": "You multiply by the logarithm of the base. Divide by it.",
+        "else math.inf → else 0": "You leave out a word that comes although q is 0 for it. Leave out words with p = 0 "
+        "only: this one is infinitely expensive.",
+        "(-math.log(model) if model else math.inf) → -math.log(model + 1e-12)": "A small number inside the logarithm "
+        "makes an impossible word merely expensive. Its price is infinite.",
+        "(-math.log(model) if model else math.inf) → -math.log(model + 1e-9)": "You add a small number to q, which "
+        "hides impossible words. Leave out the words with p = 0 instead.",
+    },
 )
-def impossible_is_free(p: list[float], q: list[float], base: float = math.e) -> float:
-    if len(p) != len(q):
-        raise ValueError("the two lists differ in length")
-    return -sum(a * math.log(b) for a, b in zip(p, q, strict=True) if a > 0 and b > 0) / math.log(base)
-
-
-@cross_entropy.misconception(
-    "A small number inside the logarithm makes an impossible word merely expensive. Its price is infinite."
-)
-def with_a_smaller_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
-    if len(p) != len(q):
-        raise ValueError("the two lists differ in length")
-    return -sum(truth * math.log(model + 1e-12, base) for truth, model in zip(p, q, strict=True))
-
-
-@cross_entropy.misconception(
-    "You add a small number to q, which hides impossible words. Leave out the words with p = 0 instead."
-)
-def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
-    if len(p) != len(q):
-        raise ValueError("the two lists differ in length")
-    return -sum(truth * math.log(model + 1e-9, base) for truth, model in zip(p, q, strict=True))
 
 
 @cross_entropy.variant

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -66,131 +64,47 @@ tokens_read = Exercise(
 )
 
 
-def _refused(prompt: int) -> int:
+@tokens_read.variant
+def length_by_length(prompt: int, new: int, reuse: bool) -> int:
     if prompt < 1:
         raise ValueError("the prompt is empty")
-    return prompt
-
-
-@tokens_read.misconception("You let every step read the final length. At the first step, nothing has been written yet.")
-def square(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) * new
-
-
-@tokens_read.misconception(
-    "You read the token that a step writes. It is read only for the next one, and the last is never read."
-)
-def last_one_read(prompt: int, new: int, reuse: bool) -> int:
-    _refused(prompt)
     if not new:
         return 0
-    return prompt + new if reuse else sum(prompt + i for i in range(1, new + 1))
-
-
-@tokens_read.misconception("With reuse you read the last new token, too. Nothing is written after it.")
-def last_one_read_with_reuse(prompt: int, new: int, reuse: bool) -> int:
-    return _refused(prompt) + new if reuse and new else _tokens_read(prompt, new, reuse)
-
-
-@tokens_read.misconception("Without reuse, your steps read the token that they write. Only later steps read it.")
-def each_reads_its_own(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else sum(range(_refused(prompt) + 1, prompt + new + 1))
-
-
-@tokens_read.misconception("You leave out the prompt. Without reuse, every step reads it.")
-def prompt_free(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) and sum(range(new)))
-
-
-@tokens_read.misconception("You read the prompt once. Without reuse, every step reads it *again*.")
-def prompt_once(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse or not new else _refused(prompt) + sum(range(new))
-
-
-@tokens_read.misconception("You let every step read prompt + new − 1 tokens. Only the last step does.")
-def longest_every_time(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new - 1) * new
-
-
-@tokens_read.misconception("With reuse you read the written tokens again in every step. Read each of them once.")
-def only_the_prompt_kept(prompt: int, new: int, reuse: bool) -> int:
-    return _refused(prompt) + sum(range(new)) if reuse and new else _tokens_read(prompt, new, reuse)
-
-
-@tokens_read.misconception(
-    "A division with / makes a float, which rounds whole numbers above 2⁵³. Divide with //, or add up the series."
-)
-def divided_as_floats(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse or not new else int((2 * _refused(prompt) + new - 1) * new / 2)
-
-
-@tokens_read.misconception("You leave out the prompt. With reuse it is still read once.")
-def only_new(prompt: int, new: int, reuse: bool) -> int:
-    _refused(prompt)
-    return new if reuse else _tokens_read(prompt, new, reuse)
-
-
-@tokens_read.misconception("You leave out the prompt with reuse: you count only what was written and read again.")
-def only_written(prompt: int, new: int, reuse: bool) -> int:
-    return _refused(prompt) and max(new - 1, 0) if reuse else _tokens_read(prompt, new, reuse)
-
-
-@tokens_read.misconception("You read only the prompt in every step. Without reuse, read what was written as well.")
-def prompt_again(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else _refused(prompt) * new
-
-
-@tokens_read.misconception("You ignore `reuse`.")
-def reuse_ignored(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, False)
-
-
-@tokens_read.misconception("You swapped the two: `reuse=True` is the cheap way.")
-def turned_round(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, not reuse)
-
-
-@tokens_read.misconception("You return only the leading term, half a square. Return the exact number.")
-def half_square(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) ** 2 // 2
-
-
-@tokens_read.misconception("You reject a prompt of one token. It is enough.")
-def refuses_one(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt if prompt > 1 else 0, new, reuse)
-
-
-@tokens_read.misconception("If no token is written, nothing is read. Your formula needs at least one.")
-def reads_for_nothing(prompt: int, new: int, reuse: bool) -> int:
-    return _tokens_read(prompt, new, reuse) if new or not reuse else _refused(prompt) - 1
-
-
-@tokens_read.variant
-def simulated(prompt: int, new: int, reuse: bool) -> int:
-    if prompt <= 0:
-        raise ValueError("the prompt is empty")
-    known = read = 0
-    length = prompt
-    for _ in range(new):
-        read += length - known if reuse else length
-        known = length
-        length += 1
-    return read
-
-
-@tokens_read.variant
-def by_a_formula(prompt: int, new: int, reuse: bool) -> int:
-    assert new >= 0
-    if not prompt >= 1:
-        raise ValueError
     if reuse:
-        return 0 if new == 0 else prompt - 1 + new
-    return new * prompt + new * (new - 1) // 2
+        return prompt + new - 1
+    return sum(range(prompt, prompt + new))
 
 
-@tokens_read.variant
-def with_numpy(prompt: int, new: int, reuse: bool) -> int:
-    if prompt < 1:
-        raise ValueError("the prompt is empty")
-    lengths = np.arange(prompt, prompt + new)
-    return int(np.diff(lengths, prepend=0).sum() if reuse else lengths.sum())
+tokens_read.slips(
+    length_by_length,
+    {
+        "sum(range(prompt, prompt + new)) → (prompt + new) * new": "You let every step read the final length. At the "
+        "first step, nothing has been written yet.",
+        "prompt + new - 1 → prompt + new ;; range(prompt, prompt + new) → range(prompt + 1, prompt + new + 1)": "You "
+        "read the token that a step writes. It is read only for the next one, and the last is never read.",
+        "prompt + new - 1 → prompt + new": "With reuse you read the last new token, too. Nothing is written after it.",
+        "range(prompt, prompt + new) → range(prompt + 1, prompt + new + 1)": "Without reuse, your steps read the token "
+        "that they write. Only later steps read it.",
+        "range(prompt, prompt + new) → range(new)": "You leave out the prompt. Without reuse, every step reads it.",
+        "sum(range(prompt, prompt + new)) → prompt + sum(range(new))": "You read the prompt once. Without reuse, every "
+        "step reads it *again*.",
+        "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
+        "tokens. Only the last step does.",
+        "prompt + new - 1 → prompt + sum(range(new))": "With reuse you read the written tokens again in every step. "
+        "Read each of them once.",
+        "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)": "A division with / makes a float, "
+        "which rounds whole numbers above 2⁵³. Divide with //, or add up the series.",
+        "prompt + new - 1 → new": "You leave out the prompt. With reuse it is still read once.",
+        "prompt + new - 1 → new - 1": "You leave out the prompt with reuse: you count only what was written and read "
+        "again.",
+        "sum(range(prompt, prompt + new)) → prompt * new": "You read only the prompt in every step. Without reuse, "
+        "read what was written as well.",
+        "if reuse → if False": "You ignore `reuse`.",
+        "if reuse → if not reuse": "You swapped the two: `reuse=True` is the cheap way.",
+        "if not new → if not new and reuse ;; sum(range(prompt, prompt + new)) → (prompt + new) ** 2 // 2": "You "
+        "return only the leading term, half a square. Return the exact number.",
+        "prompt < 1 → prompt <= 1": "You reject a prompt of one token. It is enough.",
+        "if not new → if not new and not reuse": "If no token is written, nothing is read. Your formula needs at least "
+        "one.",
+    },
+)

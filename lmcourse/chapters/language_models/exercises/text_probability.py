@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
 from random import Random
 from typing import Any
 
@@ -94,81 +93,39 @@ text_log_probability = Exercise(
 )
 
 
-def _each(next_probabilities: Model, text: list[int]) -> list[float]:
-    return [next_probabilities(tuple(text[:t]))[word] for t, word in enumerate(text)]
+@text_log_probability.variant
+def word_by_word(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
+    total = 0.0
+    for t, word in enumerate(text):
+        p = next_probabilities(tuple(text[:t]))[word]
+        total += math.log(p) if p else -math.inf
+    return total
 
 
-def _log(p: float) -> float:
-    return math.log(p) if p else -math.inf
-
-
-@text_log_probability.misconception(
-    "You multiply first. A product of a thousand small factors underflows to 0, and its logarithm is −∞. Add "
-    "logarithms."
+text_log_probability.slips(
+    word_by_word,
+    {
+        "total = 0.0 → total = 1.0 ;; total += math.log(p) if p else -math.inf → total *= p ;; return total → return "
+        "math.log(total) if total else -math.inf": "You multiply first. A product of a thousand small factors "
+        "underflows to 0, and its logarithm is −∞. Add logarithms.",
+        "math.log(p) if p else -math.inf → math.log(max(p, 1e-12))": "You lift a probability of 0 to a small number. A "
+        "word that cannot come makes the text impossible: −math.inf.",
+        "text[:t] → text[: t + 1]": "A word is predicted from the words before it; your past includes the word itself.",
+        "text[:t] → text[max(t - 1, 0) : t]": "You pass the model one word. Pass it the whole past.",
+        "total += → if t: total +=": "You leave out the first word. It has a probability, too: the one after the empty "
+        "context, ().",
+        "return total → return total / max(len(text), 1)": "You average. The log-probability of a text is the sum over "
+        "its words.",
+        "return total → return total / math.log(2)": "You return bits. Return nats: use the natural logarithm.",
+        "total += → total -=": "You return the surprise, −ln p. A log-probability is never positive.",
+        "math.log(p) if p else -math.inf → math.log(p)": "You raise an error for an impossible word. It makes the text "
+        "impossible: return −∞.",
+        "total = 0.0 → total = 1.0 ;; total += math.log(p) if p else -math.inf → total *= p": "You return the "
+        "probability. Return its logarithm.",
+        "else -math.inf → else 0.0": "You leave out impossible words. One of them makes the whole text impossible.",
+        "tuple(text[:t]) → text[:t]": "You pass the model a list. It needs a tuple: tuple(text[:t]).",
+    },
 )
-def underflow(next_probabilities: Model, text: list[int]) -> float:
-    return _log(math.prod(_each(next_probabilities, text)))
-
-
-@text_log_probability.misconception(
-    "You lift a probability of 0 to a small number. A word that cannot come makes the text impossible: −math.inf."
-)
-def lifted_zero(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(math.log(max(p, 1e-12)) for p in _each(next_probabilities, text))
-
-
-@text_log_probability.misconception("A word is predicted from the words before it; your past includes the word itself.")
-def sees_the_answer(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(_log(next_probabilities(tuple(text[: t + 1]))[word]) for t, word in enumerate(text))
-
-
-@text_log_probability.misconception("You pass the model one word. Pass it the whole past.")
-def one_back_only(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(_log(next_probabilities(tuple(text[max(t - 1, 0) : t]))[word]) for t, word in enumerate(text))
-
-
-@text_log_probability.misconception(
-    "You leave out the first word. It has a probability, too: the one after the empty context, ()."
-)
-def first_word_skipped(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(map(_log, _each(next_probabilities, text)[1:]))
-
-
-@text_log_probability.misconception("You average. The log-probability of a text is the sum over its words.")
-def averaged(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(map(_log, _each(next_probabilities, text))) / max(len(text), 1)
-
-
-@text_log_probability.misconception("You return bits. Return nats: use the natural logarithm.")
-def in_bits(next_probabilities: Model, text: list[int]) -> float:
-    return _log_probability(next_probabilities, text) / math.log(2)
-
-
-@text_log_probability.misconception("You return the surprise, −ln p. A log-probability is never positive.")
-def sign(next_probabilities: Model, text: list[int]) -> float:
-    return -_log_probability(next_probabilities, text)
-
-
-@text_log_probability.misconception(
-    "You raise an error for an impossible word. It makes the text impossible: return −∞."
-)
-def crash_at_zero(next_probabilities: Model, text: list[int]) -> float:
-    return sum(math.log(p) for p in _each(next_probabilities, text))
-
-
-@text_log_probability.misconception("You return the probability. Return its logarithm.")
-def probability_itself(next_probabilities: Model, text: list[int]) -> float:
-    return math.prod(_each(next_probabilities, text))
-
-
-@text_log_probability.misconception("You leave out impossible words. One of them makes the whole text impossible.")
-def impossible_words_skipped(next_probabilities: Model, text: list[int]) -> float:
-    return math.fsum(math.log(p) for p in _each(next_probabilities, text) if p)
-
-
-@text_log_probability.misconception("You pass the model a list. It needs a tuple: tuple(text[:t]).")
-def list_for_tuple(next_probabilities: Callable[[list[int]], list[float]], text: list[int]) -> float:
-    return math.fsum(_log(next_probabilities(text[:t])[word]) for t, word in enumerate(text))
 
 
 @text_log_probability.variant
@@ -188,16 +145,6 @@ def from_the_end(next_probabilities: Callable[[tuple[int, ...]], list[float]], t
             return float("-inf")
         total += math.log2(p)
     return total * math.log(2)
-
-
-@text_log_probability.variant
-def by_reduction(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
-    def longer(state: tuple[float, tuple[int, ...]], word: int) -> tuple[float, tuple[int, ...]]:
-        p = next_probabilities(state[1])[word]
-        return state[0] + (math.log(p) if p > 0 else -math.inf), (*state[1], word)
-
-    start: tuple[float, tuple[int, ...]] = (0.0, ())
-    return reduce(longer, text, start)[0]
 
 
 @text_log_probability.variant

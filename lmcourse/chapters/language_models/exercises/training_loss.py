@@ -106,101 +106,47 @@ next_token_loss.equivalent_mutant(
 )
 
 
-def _log_p(logits: Tensor, dim: int = -1) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=dim)
-
-
-def _picked(log_p: Tensor, targets: Tensor) -> Tensor:
-    return log_p.gather(-1, targets[..., None])[..., 0]
-
-
-def _checked(tokens: Tensor) -> Tensor:
+@next_token_loss.variant
+def gathered(logits: Tensor, tokens: Tensor) -> Tensor:
     if tokens.shape[1] < 2:
-        raise ValueError("the text is too short")
-    return tokens
+        raise ValueError("a text of one token has no token to predict")
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    log_p = wide[:, :-1].log_softmax(dim=-1)
+    targets = tokens[:, 1:]
+    return -log_p.gather(-1, targets[..., None]).mean()
 
 
-@next_token_loss.misconception("You compare the logits at a token with that token. They predict the token after it.")
-def no_shift(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(_log_p(logits), _checked(tokens)).mean()
-
-
-@next_token_loss.misconception("Your targets are one place *before* the logits: the model has already read them.")
-def shifted_back(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, :-1]).mean()
-
-
-@next_token_loss.misconception("You keep the last logits, with the first token as their target. Drop them.")
-def around_the_end(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(_log_p(logits), _checked(tokens).roll(-1, dims=1)).mean()
-
-
-@next_token_loss.misconception("You average probabilities. Take the logarithm first, and the minus.")
-def no_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _picked(_log_p(logits[:, :-1]), _checked(tokens)[:, 1:]).exp().mean()
-
-
-@next_token_loss.misconception("The minus is missing: a model that minimises this learns to be wrong.")
-def no_minus(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_loss(logits, tokens)
-
-
-@next_token_loss.misconception("You add up all predictions: twice the batch, twice the loss. Take the mean.")
-def summed(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _loss(logits, tokens) * tokens[:, 1:].numel()
-
-
-@next_token_loss.misconception(
-    "You add up each text and average over texts, so the loss grows with the length of the texts. Average over all "
-    "predictions."
+next_token_loss.slips(
+    gathered,
+    {
+        "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens": "You compare the logits at a token with that token. They "
+        "predict the token after it.",
+        "wide[:, :-1] → wide[:, 1:] ;; tokens[:, 1:] → tokens[:, :-1]": "Your targets are one place *before* the "
+        "logits: the model has already read them.",
+        "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens.roll(-1, dims=1)": "You keep the last logits, with the first "
+        "token as their target. Drop them.",
+        "log_softmax → softmax ;; -log_p → log_p": "You average probabilities. Take the logarithm first, and the "
+        "minus.",
+        "-log_p → log_p": "The minus is missing: a model that minimises this learns to be wrong.",
+        "mean() → sum()": "You add up all predictions: twice the batch, twice the loss. Take the mean.",
+        "mean() → sum() / len(tokens)": "You add up each text and average over texts, so the loss grows with the "
+        "length of the texts. Average over all predictions.",
+        "mean() → sum() / tokens.numel()": "You divide by the number of tokens. Each text has one prediction fewer "
+        "than tokens.",
+        "dim=-1 → dim=1": "Your softmax runs over positions. It should run over the words of each position.",
+        "logits if logits.dtype == torch.float64 else logits.float() → logits.float() ;; log_softmax(dim=-1) → exp() "
+        ";; -log_p → -(log_p / log_p.sum(dim=-1, keepdim=True)) ;; .mean() → .log().mean()": "e^10000 overflows: "
+        "subtract the largest logit first, or use log_softmax.",
+        "log_softmax(dim=-1) → softmax(dim=-1).log()": "The softmax of an unlikely word underflows to 0, and ln 0 is "
+        "−∞: use log_softmax.",
+        "wide[:, :-1] → wide[:, 1:]": "You cut logits and tokens in the same way. The logits at s predict token s + 1.",
+        "logits if logits.dtype == torch.float64 else logits.float() → logits": "For 16-bit logits you round to 16 "
+        "bits on the way, which leaves two or three digits. Convert the logits to float32 first, and return float32.",
+        "logits if logits.dtype == torch.float64 else logits.float() → logits.float()": "You convert all logits to "
+        "float32. Only 16-bit logits need that: keep float64.",
+        "mean() → mean() / math.log(2)": "You return bits. Return nats.",
+    },
 )
-def per_text(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _loss(logits, tokens) * (tokens.shape[1] - 1)
-
-
-@next_token_loss.misconception("You divide by the number of tokens. Each text has one prediction fewer than tokens.")
-def divided_by_tokens(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _loss(logits, tokens) * (tokens.shape[1] - 1) / tokens.shape[1]
-
-
-@next_token_loss.misconception("Your softmax runs over positions. It should run over the words of each position.")
-def over_positions(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(_log_p(logits[:, :-1], dim=1), _checked(tokens)[:, 1:]).mean()
-
-
-@next_token_loss.misconception("e^10000 overflows: subtract the largest logit first, or use log_softmax.")
-def overflows(logits: Tensor, tokens: Tensor) -> Tensor:
-    raised = logits[:, :-1].float().exp()
-    return -_picked(raised / raised.sum(dim=-1, keepdim=True), _checked(tokens)[:, 1:]).log().mean()
-
-
-@next_token_loss.misconception("The softmax of an unlikely word underflows to 0, and ln 0 is −∞: use log_softmax.")
-def softmax_then_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
-    p = (logits if logits.dtype == torch.float64 else logits.float())[:, :-1].softmax(dim=-1)
-    return -_picked(p, _checked(tokens)[:, 1:]).log().mean()
-
-
-@next_token_loss.misconception("You cut logits and tokens in the same way. The logits at s predict token s + 1.")
-def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, 1:]).mean()
-
-
-@next_token_loss.misconception(
-    "For 16-bit logits you round to 16 bits on the way, which leaves two or three digits. Convert the logits to "
-    "float32 first, and return float32."
-)
-def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
-    return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
-
-
-@next_token_loss.misconception("You convert all logits to float32. Only 16-bit logits need that: keep float64.")
-def always_float32(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _loss(logits.float(), tokens)
-
-
-@next_token_loss.misconception("You return bits. Return nats.")
-def in_bits(logits: Tensor, tokens: Tensor) -> Tensor:
-    return _loss(logits, tokens) / math.log(2)
 
 
 @next_token_loss.variant
