@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
@@ -109,187 +108,67 @@ flash_backward = Exercise(
 )
 
 
-def _blocks(
-    *args: Any,
-    d_sum: str = "out",
-    mask: str = "causal",
-    weights: str = "log_sum",
-    score_scale: float = -0.5,
-    gradient_scale: float = -0.5,
-    softmax: bool = True,
-    collect: bool = True,
-    swapped: bool = False,
-    values_from: str = "d_out",
-    sign: float = -1.0,
-    key_scale: float = 0.0,
-) -> Gradients:
-    """The backward pass with one mistake switched on."""
-    q, k, v, out, log_sum, d_out, block = args
-    d = q.shape[-1]
-    rows, dq = torch.arange(len(q))[:, None], torch.zeros_like(q)
-    top = torch.full_like(log_sum, -torch.inf)
-    dks, dvs = [], []
-    for keys in torch.split(torch.arange(len(k)), block):
-        scores = q @ k[keys].T * d**score_scale
-        if mask != "none":
-            scores = scores.masked_fill((keys if mask == "causal" else keys - keys[0]) > rows, -torch.inf)
-        top = top.maximum(scores.amax(dim=-1, keepdim=True))
-        p = {
-            "log_sum": (scores - log_sum).exp(),
-            "top": (scores - top).exp(),
-            "softmax": scores.softmax(dim=-1),
-            "softmax of what is seen": scores.softmax(dim=-1).nan_to_num(),
-            "quotient": scores.exp() / log_sum.exp(),
-        }[weights]
+@flash_backward.variant
+def one_block_of_keys_at_a_time(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    scale = q.shape[-1] ** -0.5
+    shared = (d_out * out).sum(dim=-1, keepdim=True)
+    rows = torch.arange(len(q))[:, None]
+    for keys in torch.arange(len(k)).split(block):
+        scores = (q @ k[keys].T * scale).masked_fill(keys > rows, -torch.inf)
+        p = (scores - log_sum).exp()
         dp = d_out @ v[keys].T
-        share = {
-            "all": (d_out * out).sum(),
-            "out": (d_out * out).sum(-1, keepdim=True),
-            "block": (p * dp).sum(-1, keepdim=True),
-            "result": (out * out).sum(-1, keepdim=True),
-            "none": 0.0,
-        }[d_sum]
-        ds = (p if softmax else 1.0) * (dp + sign * share) * d**gradient_scale
-        own = ds @ (q if swapped else k)[keys]
-        dq = dq + own if collect else own
-        dks.append(ds.T @ (k if swapped else q) * d**key_scale)
-        dvs.append({"d_out": p.T @ d_out, "out": p.T @ out, "scores": ds.T @ d_out}[values_from])
-    return dq, torch.cat(dks), torch.cat(dvs)
+        ds = p * (dp - shared) * scale
+        dq += ds @ k[keys]
+        dk[keys] = ds.T @ q
+        dv[keys] = p.T @ d_out
+    return dq, dk, dv
 
 
-@flash_backward.misconception(
-    "You leave out what all weights of a row share: they sum to one, so if one grows the others shrink. dS is "
-    "P · (dP − D), with one number D per row."
+flash_backward.slips(
+    one_block_of_keys_at_a_time,
+    {
+        "dp - shared → dp": "You leave out what all weights of a row share: they sum to one, so if one grows the "
+        "others shrink. dS is P · (dP − D), with one number D per row.",
+        "dp - shared → dp - (p * dp).sum(dim=-1, keepdim=True)": "Your row sum of P · dP covers the keys of one block "
+        "only. It is a sum over the whole row, which `out` and `d_out` together give.",
+        "(dp - shared) * scale → (dp - shared)": "The scores were divided by √d, and so is the gradient that goes back "
+        "through them.",
+        "(dp - shared) * scale → (dp - shared) * scale**2": "You divide the gradient by d. The scores were divided by "
+        "√d, once.",
+        ".T * scale → .T": "The scores that you recompute are not divided by √d, as they were in the forward pass.",
+        "rows = → top = torch.full_like(log_sum, -torch.inf)\n    rows = ;; scores - log_sum → scores - (top := "
+        "top.maximum(scores.amax(dim=-1, keepdim=True)))": "You subtract the largest score so far, so your weights do "
+        "not sum to one. Subtract log_sum: it holds the maximum and the denominator of the whole row.",
+        "(scores - log_sum).exp() → scores.softmax(dim=-1)": "Your weights are a softmax over the block alone. log_sum "
+        "is there to make them weights of the whole row.",
+        "(scores - log_sum).exp() → scores.softmax(dim=-1).nan_to_num()": "Your weights of a block sum to one within "
+        "the block. Take (scores − log_sum).exp(), which sum to one over the whole row.",
+        "(d_out * out) → (out * out)": "Your D is out · out. It is d_out · out, the row's sum of P · dP.",
+        "(scores - log_sum).exp() → scores.exp() / log_sum.exp()": "e^score overflows for large scores, and so does "
+        "e^log_sum: subtract first, then exp.",
+        ".masked_fill(keys > rows, -torch.inf) → ": "Your scores are not masked. The backward pass computes the scores "
+        "again, so hide the future again.",
+        "keys > rows → keys - keys[0] > rows": "In the second block your mask starts at 0 again: compare the keys' "
+        "positions in the text with those of the queries.",
+        "p * (dp - shared) → (dp - shared)": "The gradient at the scores is P · (dP − D); the factor P is missing.",
+        ".sum(dim=-1, keepdim=True) → .sum()": "Your D is one number for all queries. Each row of weights sums to one "
+        "on its own.",
+        "dp - shared → dp + shared": "D is subtracted, not added: if one weight of a row grows, the others shrink.",
+        "p.T @ d_out → ds.T @ d_out": "dv comes from the weights P, not from the gradient at the scores.",
+        "p.T @ d_out → p.T @ out": "dv carries the gradient that arrives, `d_out`, back to the values; you took `out`.",
+        "ds.T @ q → ds.T @ q / scale": "dq is right, but dk lacks the 1/√d: the scores were divided by √d, so both "
+        "gradients are.",
+        "dq += ds → dq = ds": "Each block replaces dq. A query has seen keys of several blocks: add the parts up.",
+        "ds @ k[keys] → ds @ q[keys] ;; ds.T @ q → ds.T @ k": "Queries and keys are swapped at the end: dq comes from "
+        "k, and dk from q.",
+        "return dq, dk, dv → return dv, dk, dq": "The gradients are right, but in the wrong order. Return dq, dk, dv.",
+        "split(block) → split(len(k))": "The gradients are right, but all scores are in memory at once. Take `block` "
+        "keys at a time.",
+    },
 )
-def nothing_shared(*args: Any) -> Gradients:
-    return _blocks(*args, d_sum="none")
-
-
-@flash_backward.misconception(
-    "Your row sum of P · dP covers the keys of one block only. It is a sum over the whole row, which `out` and `d_out` "
-    "together give."
-)
-def shared_within_the_block(*args: Any) -> Gradients:
-    return _blocks(*args, d_sum="block")
-
-
-@flash_backward.misconception("The scores were divided by √d, and so is the gradient that goes back through them.")
-def gradient_not_scaled(*args: Any) -> Gradients:
-    return _blocks(*args, gradient_scale=0.0)
-
-
-@flash_backward.misconception("You divide the gradient by d. The scores were divided by √d, once.")
-def gradient_scaled_twice(*args: Any) -> Gradients:
-    return _blocks(*args, gradient_scale=-1.0)
-
-
-@flash_backward.misconception("The scores that you recompute are not divided by √d, as they were in the forward pass.")
-def scores_not_scaled(*args: Any) -> Gradients:
-    return _blocks(*args, score_scale=0.0)
-
-
-@flash_backward.misconception(
-    "You subtract the largest score so far, so your weights do not sum to one. Subtract log_sum: it holds the maximum "
-    "and the denominator of the whole row."
-)
-def running_maximum(*args: Any) -> Gradients:
-    return _blocks(*args, weights="top")
-
-
-@flash_backward.misconception(
-    "Your weights are a softmax over the block alone. log_sum is there to make them weights of the whole row."
-)
-def softmax_of_the_block(*args: Any) -> Gradients:
-    return _blocks(*args, weights="softmax")
-
-
-@flash_backward.misconception(
-    "Your weights of a block sum to one within the block. Take (scores − log_sum).exp(), which sum to one over the "
-    "whole row."
-)
-def softmax_of_what_is_seen(*args: Any) -> Gradients:
-    """A softmax of the block, and zeros where the block is hidden."""
-    return _blocks(*args, weights="softmax of what is seen")
-
-
-@flash_backward.misconception("Your D is out · out. It is d_out · out, the row's sum of P · dP.")
-def result_times_itself(*args: Any) -> Gradients:
-    return _blocks(*args, d_sum="result")
-
-
-@flash_backward.misconception("e^score overflows for large scores, and so does e^log_sum: subtract first, then exp.")
-def quotient_of_powers(*args: Any) -> Gradients:
-    return _blocks(*args, weights="quotient")
-
-
-@flash_backward.misconception(
-    "Your scores are not masked. The backward pass computes the scores again, so hide the future again."
-)
-def mask_forgotten(*args: Any) -> Gradients:
-    return _blocks(*args, mask="none")
-
-
-@flash_backward.misconception(
-    "In the second block your mask starts at 0 again: compare the keys' positions in the text with those of the "
-    "queries."
-)
-def mask_of_the_first_block(*args: Any) -> Gradients:
-    return _blocks(*args, mask="local")
-
-
-@flash_backward.misconception("The gradient at the scores is P · (dP − D); the factor P is missing.")
-def softmax_skipped(*args: Any) -> Gradients:
-    return _blocks(*args, softmax=False)
-
-
-@flash_backward.misconception("Your D is one number for all queries. Each row of weights sums to one on its own.")
-def shared_by_all_rows(*args: Any) -> Gradients:
-    return _blocks(*args, d_sum="all")
-
-
-@flash_backward.misconception("D is subtracted, not added: if one weight of a row grows, the others shrink.")
-def shared_with_the_wrong_sign(*args: Any) -> Gradients:
-    return _blocks(*args, sign=1.0)
-
-
-@flash_backward.misconception("dv comes from the weights P, not from the gradient at the scores.")
-def values_from_the_scores(*args: Any) -> Gradients:
-    return _blocks(*args, values_from="scores")
-
-
-@flash_backward.misconception("dv carries the gradient that arrives, `d_out`, back to the values; you took `out`.")
-def values_from_the_result(*args: Any) -> Gradients:
-    return _blocks(*args, values_from="out")
-
-
-@flash_backward.misconception(
-    "dq is right, but dk lacks the 1/√d: the scores were divided by √d, so both gradients are."
-)
-def keys_not_scaled(*args: Any) -> Gradients:
-    return _blocks(*args, key_scale=0.5)
-
-
-@flash_backward.misconception("Each block replaces dq. A query has seen keys of several blocks: add the parts up.")
-def only_the_last_block(*args: Any) -> Gradients:
-    return _blocks(*args, collect=False)
-
-
-@flash_backward.misconception("Queries and keys are swapped at the end: dq comes from k, and dk from q.")
-def queries_for_keys(*args: Any) -> Gradients:
-    return _blocks(*args, swapped=True)
-
-
-@flash_backward.misconception("The gradients are right, but in the wrong order. Return dq, dk, dv.")
-def order_reversed(*args: Any) -> Gradients:
-    dq, dk, dv = _blocks(*args)
-    return dv, dk, dq
-
-
-@flash_backward.misconception(
-    "The gradients are right, but all scores are in memory at once. Take `block` keys at a time."
-)
-def all_at_once(*args: Any) -> Gradients:
-    return _blocks(*args[:6], len(args[0]))
 
 
 @flash_backward.variant

@@ -103,157 +103,58 @@ block_update = Exercise(
 )
 
 
-def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor, **slip: Tensor) -> State:
-    """The right update, with one part replaced by a mistake."""
-    new_top = _highest(top, scores)
-    base = slip.get("base", new_top)
-    base = base.masked_fill(base == -math.inf, 0.0)
-    raised = (scores - base).exp()
-    shrink = (top - base).exp()
-    grown = total * slip.get("total_shrink", shrink) + raised.sum(dim=-1, keepdim=True)
-    return slip.get("new_top", new_top), grown, numerator * slip.get("numerator_shrink", shrink) + raised @ v
-
-
-def _highest(top: Tensor, scores: Tensor) -> Tensor:
-    return torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-
-
-@block_update.misconception(
-    "The old sums are not shrunk. They were taken with the old m; a larger one makes them smaller."
-)
-def nothing_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    one = torch.ones_like(top)
-    return _update(top, total, numerator, scores, v, total_shrink=one, numerator_shrink=one)
-
-
-@block_update.misconception("Only the denominator is shrunk. The sum of the values was taken with the old m as well.")
-def only_the_total_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    return _update(top, total, numerator, scores, v, numerator_shrink=torch.ones_like(top))
-
-
-@block_update.misconception("Only the sum of the values is shrunk. The denominator was taken with the old m as well.")
-def only_the_numerator_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    return _update(top, total, numerator, scores, v, total_shrink=torch.ones_like(top))
-
-
-@block_update.misconception("Your factor is upside down: with a larger m the old sums must shrink, not grow.")
-def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    grow = (_highest(top, scores) - top).exp()
-    return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
-
-
-@block_update.misconception("Your m is the largest score of this block. It must be the largest of all scores so far.")
-def the_largest_of_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    block = scores.amax(dim=-1, keepdim=True)
-    return _update(top, total, numerator, scores, v, base=block, new_top=block)
-
-
-@block_update.misconception(
-    "You subtract this block's own largest score from its scores. Both sums need the same m, the largest of all so far."
-)
-def own_maximum_for_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    own = scores.amax(dim=-1, keepdim=True)
-    grow = (_highest(top, scores) - own).exp().nan_to_num()
-    _, new, added = _update(top, torch.zeros_like(total), torch.zeros_like(numerator), scores, v)
-    shrink = (top - _highest(top, scores)).exp().nan_to_num()
-    return _highest(top, scores), total * shrink + new * grow, numerator * shrink + added * grow
-
-
-@block_update.misconception(
-    "You subtract the old m from the new scores. Subtract the new m, as for the old sums: the old m is −∞ in the first "
-    "block, and later it may be too small."
-)
-def the_old_maximum_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    shrink, raised = (top - _highest(top, scores)).exp(), (scores - top).exp()
-    return (
-        _highest(top, scores),
-        total * shrink + raised.sum(dim=-1, keepdim=True),
-        numerator * shrink + raised @ v,
-    )
-
-
-@block_update.misconception(
-    "You divide by the denominator in each block. Keep both sums undivided until the last block is done."
-)
-def divided_in_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    new_top, new_total, new_numerator = _update(top, total, numerator, scores, v)
-    return new_top, new_total, new_numerator / new_total
-
-
-@block_update.misconception("You use one m for all queries. Each row has its own largest score.")
-def one_maximum_for_all(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    highest = torch.maximum(top, scores).amax() * torch.ones_like(top)
-    return _update(top, total, numerator, scores, v, base=highest, new_top=highest)
-
-
-@block_update.misconception(
-    "Where a query has seen no key, you subtract −∞ from −∞, which is NaN. The query's three numbers should "
-    "stay as they are."
-)
-def nan_where_all_is_hidden(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    new_top = _highest(top, scores)
-    raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
-    return new_top, total * shrink + raised.sum(dim=-1, keepdim=True), numerator * shrink + raised @ v
-
-
-@block_update.misconception(
-    "The weights are made without subtracting m: e^100 is infinite in float32. Subtract m from each score first."
-)
-def nothing_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    raised = scores.exp()
-    return _highest(top, scores), total + raised.sum(dim=-1, keepdim=True), numerator + raised @ v
-
-
-@block_update.misconception(
-    "You take a separate softmax of each block, so each block counts as 1, however well its keys match."
-)
-def a_softmax_for_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    new_top = _highest(top, scores)
-    shrink, weights = (top - new_top).exp(), scores.softmax(dim=-1)
-    return new_top, total * shrink + 1, numerator * shrink + weights @ v
-
-
-@block_update.misconception(
-    "Your largest scores have lost an axis, so a column of s meets a row of s and becomes s × s: keepdim=True."
-)
-def axis_lost(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    new_top = torch.maximum(top, scores.amax(dim=1))
-    raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
-    return new_top, total * shrink + raised.sum(dim=1), numerator * shrink + raised @ v
-
-
-@block_update.misconception(
-    "Your m stays what it was. A larger score in a later block must raise it; both sums then shrink to fit."
-)
-def maximum_not_raised(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    base = torch.where(top == -math.inf, scores.amax(dim=-1, keepdim=True), top)
-    return _update(top, total, numerator, scores, v, base=base, new_top=base)
-
-
-@block_update.misconception(
-    "The sums are right, but you return the old m. Return the largest score so far, since the next block needs it."
-)
-def old_maximum_returned(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    return top, *_update(top, total, numerator, scores, v)[1:]
-
-
-@block_update.misconception(
-    "The second and the third result are swapped: the denominator, of one column, comes before the sum of the values."
-)
-def sums_swapped(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    new_top, new_total, new_numerator = _update(top, total, numerator, scores, v)
-    return new_top, new_numerator, new_total
-
-
 @block_update.variant
-def the_past_as_one_more_key(
+def the_old_sums_shrink(
     top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    everything = torch.cat([top, scores], dim=1)
-    new_top = everything.max(dim=1, keepdim=True).values
-    weights = torch.where(everything == -math.inf, 0.0, torch.exp(everything - new_top))
-    past, new = weights[:, :1], weights[:, 1:]
-    return new_top, past * total + new.sum(1, keepdim=True), past * numerator + new @ v
+    new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+    base = new_top.masked_fill(new_top == -torch.inf, 0.0)
+    shrink = (top - base).exp()
+    weights = (scores - base).exp()
+    new_total = total * shrink + weights.sum(dim=-1, keepdim=True)
+    new_numerator = numerator * shrink + weights @ v
+    return new_top, new_total, new_numerator
+
+
+block_update.slips(
+    the_old_sums_shrink,
+    {
+        "(top - base).exp() → 1.0": "The old sums are not shrunk. They were taken with the old m; a larger one makes "
+        "them smaller.",
+        "numerator * shrink → numerator": "Only the denominator is shrunk. The sum of the values was taken with the "
+        "old m as well.",
+        "total * shrink → total": "Only the sum of the values is shrunk. The denominator was taken with the old m as "
+        "well.",
+        "(top - base) → (new_top - top)": "Your factor is upside down: with a larger m the old sums must shrink, not "
+        "grow.",
+        "torch.maximum(top, scores.amax(dim=-1, keepdim=True)) → scores.amax(dim=-1, keepdim=True)": "Your m is the "
+        "largest score of this block. It must be the largest of all scores so far.",
+        "(scores - base).exp() → (scores - scores.amax(dim=-1, keepdim=True)).exp().nan_to_num()": "You subtract this "
+        "block's own largest score from its scores. Both sums need the same m, the largest of all so far.",
+        "(scores - base) → (scores - top)": "You subtract the old m from the new scores. Subtract the new m, as for "
+        "the old sums: the old m is −∞ in the first block, and later it may be too small.",
+        "new_total, new_numerator → new_total, new_numerator / new_total": "You divide by the denominator in each "
+        "block. Keep both sums undivided until the last block is done.",
+        "scores.amax(dim=-1, keepdim=True)) → scores).amax().expand_as(top)": "You use one m for all queries. Each row "
+        "has its own largest score.",
+        "new_top.masked_fill(new_top == -torch.inf, 0.0) → new_top": "Where a query has seen no key, you subtract −∞ "
+        "from −∞, which is NaN. The query's three numbers should stay as they are.",
+        "(top - base).exp() → 1.0 ;; (scores - base) → scores": "The weights are made without subtracting m: e^100 is "
+        "infinite in float32. Subtract m from each score first.",
+        "(scores - base).exp() → scores.softmax(dim=-1)": "You take a separate softmax of each block, so each block "
+        "counts as 1, however well its keys match.",
+        "(top, scores.amax(dim=-1, keepdim=True)) → (top, scores.amax(dim=-1)) ;; new_top.masked_fill(new_top == "
+        "-torch.inf, 0.0) → new_top ;; weights.sum(dim=-1, keepdim=True) → weights.sum(dim=-1)": "Your largest scores "
+        "have lost an axis, so a column of s meets a row of s and becomes s × s: keepdim=True.",
+        "torch.maximum(top, scores.amax(dim=-1, keepdim=True)) → torch.where(top == -torch.inf, scores.amax(dim=-1, "
+        "keepdim=True), top)": "Your m stays what it was. A larger score in a later block must raise it; both sums "
+        "then shrink to fit.",
+        "return new_top → return top": "The sums are right, but you return the old m. Return the largest score so far, "
+        "since the next block needs it.",
+        "new_total, new_numerator → new_numerator, new_total": "The second and the third result are swapped: the "
+        "denominator, of one column, comes before the sum of the values.",
+    },
+)
 
 
 @block_update.variant

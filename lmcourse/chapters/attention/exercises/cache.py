@@ -97,118 +97,50 @@ attend_with_cache = Exercise(
 )
 
 
-def _grown(k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
+@attend_with_cache.variant
+def the_cache_grows_first(
+    q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    keys, values = torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
+    s, t = q.shape[2], keys.shape[2]
+    visible = torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    scores = (q @ keys.mT / q.shape[-1] ** 0.5).masked_fill(~visible, -torch.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ values, keys, values
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, shift: int | None = None) -> Tensor:
-    """Causal attention whose first query is at position `shift`; by default the queries are the last tokens."""
-    s, t = q.shape[2], k.shape[2]
-    visible = torch.ones(s, t, dtype=torch.bool).tril(t - s if shift is None else shift)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-
-
-@attend_with_cache.misconception("The cache is carried along but not read: your new tokens see only each other.")
-def cache_not_read(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    return _attend(q, k, v), *_grown(k, v, past_k, past_v)
-
-
-@attend_with_cache.misconception(
-    "Your mask forgets how many tokens the cache holds: the first new token is at position m, not 0. "
-    "`is_causal=True` makes this mistake, too."
+attend_with_cache.slips(
+    the_cache_grows_first,
+    {
+        "t = q.shape[2], keys.shape[2] → t = q.shape[2], q.shape[2] ;; q @ keys.mT → q @ k.mT ;; weights @ values → "
+        "weights @ v": "The cache is carried along but not read: your new tokens see only each other.",
+        ".tril(t - s) → .tril()": "Your mask forgets how many tokens the cache holds: the first new token is at "
+        "position m, not 0. `is_causal=True` makes this mistake, too.",
+        "scores.softmax(dim=-1) → torch.cat([part.softmax(dim=-1) for part in scores.split([t - s, s], dim=-1)], "
+        "dim=-1)": "You take one softmax over the cache and another over the new tokens. One softmax over all keys "
+        "divides a query's attention among them.",
+        "scores.softmax(dim=-1) → torch.cat([part.softmax(dim=-1) for part in scores.split([t - s, s], dim=-1)], "
+        "dim=-1) / (1 + (t > s))": "You take one softmax over the cache and another over the new tokens, and average. "
+        "One softmax over all keys divides a query's attention among them.",
+        ".tril(t - s) → .tril(t - s)\n    visible[:, t - s :] = torch.eye(s)": "A new token sees the cache and itself, "
+        "but not the new tokens before it. It should see those, too.",
+        ".masked_fill(~visible, -torch.inf) → ": "Your new tokens see all tokens after them, as without a mask. For a "
+        "single new token this makes no difference.",
+        ".tril(t - s) → .tril(t - s - 1)": "Your new tokens do not see themselves. Check the diagonal of your mask, or "
+        "add their keys and values to the cache before they look.",
+        "[past_k, k] → [k, past_k] ;; [past_v, v] → [v, past_v]": "The new keys are put in front of the old ones. The "
+        "cache keeps the order of the text.",
+        "values, keys, values → values, k, v": "The output is right, but you return only the new keys and values: the "
+        "next step needs all of them.",
+        "values, keys, values → values, past_k, past_v": "The output is right, but you return the old cache: the new "
+        "keys and values are not in it.",
+        " / q.shape[-1] ** 0.5 → ": "The scores are not divided by √d, as they are in the full pass.",
+        "q @ keys.mT → q @ past_k.mT ;; .masked_fill(~visible, -torch.inf) →  ;; weights @ values → "
+        "weights @ past_v": "Your new tokens look at the old ones only. They look at the cache, at themselves, and at "
+        "new tokens before them.",
+        "values, keys, values → values, values, keys": "Keys and values are swapped where you return them.",
+    },
 )
-def offset_ignored(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    return _attend(q, keys, values, shift=0), keys, values
-
-
-@attend_with_cache.misconception(
-    "You take one softmax over the cache and another over the new tokens. One softmax over all keys divides a query's "
-    "attention among them."
-)
-def a_softmax_for_each_part(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    old = F.scaled_dot_product_attention(q, past_k, past_v) if past_k.shape[2] else 0.0
-    return _attend(q, k, v) + old, *_grown(k, v, past_k, past_v)
-
-
-@attend_with_cache.misconception(
-    "You take one softmax over the cache and another over the new tokens, and average. One softmax over all keys "
-    "divides a query's attention among them."
-)
-def two_softmaxes_averaged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    new = _attend(q, k, v)
-    if past_k.shape[2]:
-        new = (new + F.scaled_dot_product_attention(q, past_k, past_v)) / 2
-    return new, *_grown(k, v, past_k, past_v)
-
-
-@attend_with_cache.misconception(
-    "A new token sees the cache and itself, but not the new tokens before it. It should see those, too."
-)
-def new_tokens_before_hidden(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    s, m = k.shape[2], past_k.shape[2]
-    mask = torch.cat([torch.ones(s, m, dtype=torch.bool), torch.eye(s, dtype=torch.bool)], dim=1)
-    return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask), keys, values
-
-
-@attend_with_cache.misconception(
-    "Your new tokens see all tokens after them, as without a mask. For a single new token this makes no difference."
-)
-def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    return F.scaled_dot_product_attention(q, keys, values), keys, values
-
-
-@attend_with_cache.misconception(
-    "Your new tokens do not see themselves. Check the diagonal of your mask, or add their keys and values to the cache "
-    "before they look."
-)
-def itself_not_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    return _attend(q, keys, values, shift=past_k.shape[2] - 1), keys, values
-
-
-@attend_with_cache.misconception(
-    "The new keys are put in front of the old ones. The cache keeps the order of the text."
-)
-def new_keys_in_front(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(past_k, past_v, k, v)
-    return _attend(q, keys, values), keys, values
-
-
-@attend_with_cache.misconception(
-    "The output is right, but you return only the new keys and values: the next step needs all of them."
-)
-def cache_not_grown(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    return _attend(q, *_grown(k, v, past_k, past_v)), k, v
-
-
-@attend_with_cache.misconception(
-    "The output is right, but you return the old cache: the new keys and values are not in it."
-)
-def old_cache_returned(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    return _attend(q, *_grown(k, v, past_k, past_v)), past_k, past_v
-
-
-@attend_with_cache.misconception("The scores are not divided by √d, as they are in the full pass.")
-def not_scaled(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    scaled: float = q.shape[-1] ** 0.5
-    return _attend(q * scaled, keys, values), keys, values
-
-
-@attend_with_cache.misconception(
-    "Your new tokens look at the old ones only. They look at the cache, at themselves, and at new tokens before them."
-)
-def only_the_cache_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    return F.scaled_dot_product_attention(q, past_k, past_v), *_grown(k, v, past_k, past_v)
-
-
-@attend_with_cache.misconception("Keys and values are swapped where you return them.")
-def keys_and_values_swapped(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    keys, values = _grown(k, v, past_k, past_v)
-    return _attend(q, keys, values), values, keys
 
 
 @attend_with_cache.variant

@@ -78,125 +78,50 @@ causal_attention = Exercise(
 )
 
 
-def _visible(q: Tensor, k: Tensor, shift: int = 0) -> Tensor:
+@causal_attention.variant
+def scores_hidden_weights(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     s, t = q.shape[-2], k.shape[-2]
-    return torch.ones(s, t, dtype=torch.bool).tril(t - s + shift)
+    visible = torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    hidden = scores.masked_fill(~visible, -torch.inf)
+    weights = hidden.softmax(dim=-1)
+    return weights @ v
 
 
-def _scores(q: Tensor, k: Tensor, power: float = -0.5) -> Tensor:
-    scale: float = q.shape[-1] ** power
-    return scale * q @ k.mT
-
-
-def _attend(scores: Tensor, v: Tensor, visible: Tensor, dim: int = -1) -> Tensor:
-    return scores.masked_fill(~visible, -torch.inf).softmax(dim) @ v
-
-
-@causal_attention.misconception(
-    "You mask after the softmax: the future has already taken its part of the weights, so rows sum to less than one."
+causal_attention.slips(
+    scores_hidden_weights,
+    {
+        "weights = hidden.softmax(dim=-1) → weights = scores.softmax(dim=-1) * visible": "You mask after the softmax: "
+        "the future has already taken its part of the weights, so rows sum to less than one.",
+        "-torch.inf → 0.0": "You set hidden scores to 0, and e^0 is 1: the future still gets weight. Only −∞ becomes "
+        "0.",
+        "~visible, → (scores * visible) == 0,": "You hide every score that is 0. A score of a visible key may be 0, "
+        "too: fill where the mask is False.",
+        "scores.masked_fill(~visible, -torch.inf) → scores + (~visible).to(q.dtype) * -torch.inf": "You multiply a "
+        "mask of zeros and ones by −∞, and 0 · ∞ is NaN. Fill, do not multiply.",
+        "hidden.softmax → scores.softmax": "Nothing is hidden: every token averages over its future as well.",
+        ".tril(t - s) → .tril(t - s + 1)": "Your mask is off by one: each token also sees the next, the one it is "
+        "asked to predict.",
+        ".tril(t - s) → .tril(t - s - 1)": "A token does not see itself in your mask. The first token then sees "
+        "nothing, and a softmax over nothing is NaN.",
+        ".tril(t - s) → .triu(t - s)": "Your mask is upside down: tokens see the future and not the past.",
+        ".tril(t - s) → .tril()": "With fewer queries than keys your mask starts at position 0; the queries are the "
+        "last tokens, not the first.",
+        "ones(s, t, → ones(s, s, ;; .tril(t - s) → .tril()": "Your mask is s × s. The scores are s × t: a row per "
+        "query, a column per key.",
+        " / q.shape[-1] ** 0.5 → ": "The scores are not divided by √d.",
+        "** 0.5 → ** 1.0": "You divide by d. The scores' spread is √d.",
+        "q.shape[-1] ** 0.5 → v.shape[-1] ** 0.5": "You divide by the root of the values' width. A score is a sum over "
+        "the features of q and k.",
+        "~visible → visible": "You hide what may be seen and show the rest: your mask is True where a query may look, "
+        "so fill where it is False.",
+        "-torch.inf → -1e4": "You hide with a large negative number, but scores can be lower still, and then the "
+        "future is seen. Use −∞.",
+        "softmax(dim=-1) → softmax(dim=-2)": "Your softmax runs over queries: the columns sum to one, not the rows.",
+        "weights @ v → weights.sum(dim=-1, keepdim=True) * v[..., t - s :, :]": "You average each token's own value: "
+        "Σ_j α_ij v_i. The weights sum to one, so it comes back unchanged.",
+    },
 )
-def masked_after_the_softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return (_scores(q, k).softmax(dim=-1) * _visible(q, k)) @ v
-
-
-@causal_attention.misconception(
-    "You set hidden scores to 0, and e^0 is 1: the future still gets weight. Only −∞ becomes 0."
-)
-def hidden_scores_of_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return (_scores(q, k) * _visible(q, k)).softmax(dim=-1) @ v
-
-
-@causal_attention.misconception(
-    "You hide every score that is 0. A score of a visible key may be 0, too: fill where the mask is False."
-)
-def zeros_hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = _scores(q, k) * _visible(q, k)
-    return scores.masked_fill(scores == 0, -torch.inf).softmax(dim=-1) @ v
-
-
-@causal_attention.misconception("You multiply a mask of zeros and ones by −∞, and 0 · ∞ is NaN. Fill, do not multiply.")
-def zero_times_infinity(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return (_scores(q, k) + (~_visible(q, k)).to(q.dtype) * -torch.inf).softmax(dim=-1) @ v
-
-
-@causal_attention.misconception("Nothing is hidden: every token averages over its future as well.")
-def no_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _scores(q, k).softmax(dim=-1) @ v
-
-
-@causal_attention.misconception(
-    "Your mask is off by one: each token also sees the next, the one it is asked to predict."
-)
-def next_token_seen_too(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, _visible(q, k, 1))
-
-
-@causal_attention.misconception(
-    "A token does not see itself in your mask. The first token then sees nothing, and a softmax over nothing is NaN."
-)
-def without_itself(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, _visible(q, k, -1))
-
-
-@causal_attention.misconception("Your mask is upside down: tokens see the future and not the past.")
-def only_the_future(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], k.shape[-2]).triu(k.shape[-2] - q.shape[-2]).bool())
-
-
-@causal_attention.misconception(
-    "With fewer queries than keys your mask starts at position 0; the queries are the last tokens, not the first."
-)
-def first_query_at_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], k.shape[-2]).tril().bool())
-
-
-@causal_attention.misconception("Your mask is s × s. The scores are s × t: a row per query, a column per key.")
-def square_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], q.shape[-2]).tril().bool())
-
-
-@causal_attention.misconception("The scores are not divided by √d.")
-def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k, 0.0), v, _visible(q, k))
-
-
-@causal_attention.misconception("You divide by d. The scores' spread is √d.")
-def divided_by_the_width(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k, -1.0), v, _visible(q, k))
-
-
-@causal_attention.misconception(
-    "You divide by the root of the values' width. A score is a sum over the features of q and k."
-)
-def scaled_by_the_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scale: float = v.shape[-1] ** -0.5
-    return _attend(scale * q @ k.mT, v, _visible(q, k))
-
-
-@causal_attention.misconception(
-    "You hide what may be seen and show the rest: your mask is True where a query may look, so fill where it is False."
-)
-def mask_inverted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, ~_visible(q, k))
-
-
-@causal_attention.misconception(
-    "You hide with a large negative number, but scores can be lower still, and then the future is seen. Use −∞."
-)
-def hidden_by_minus_ten_thousand(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _scores(q, k).masked_fill(~_visible(q, k), -1e4).softmax(dim=-1) @ v
-
-
-@causal_attention.misconception("Your softmax runs over queries: the columns sum to one, not the rows.")
-def columns_sum_to_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _attend(_scores(q, k), v, _visible(q, k), dim=-2)
-
-
-@causal_attention.misconception(
-    "You average each token's own value: Σ_j α_ij v_i. The weights sum to one, so it comes back unchanged."
-)
-def own_value(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return v[..., k.shape[-2] - q.shape[-2] :, :]
 
 
 @causal_attention.variant

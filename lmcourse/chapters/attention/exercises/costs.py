@@ -88,220 +88,71 @@ attention_flops_bytes = Exercise(
 )
 
 
-def _wrong(
-    *args: int,
-    fused: bool,
-    per_product: int = 2,
-    number: int = 2,
-    projected_heads: int | None = None,
-    scored_heads: int | None = None,
-    cached_heads: int | None = None,
-    cached_tokens: int | None = None,
-    weight_reads: int = 1,
-    outputs: int = 1,
-    score_moves: int = 2,
-    stored_score_heads: int | None = None,
-    key_tokens: int | None = None,
-    scored_pairs: int | None = None,
-    stored_pairs: int | None = None,
-    score_products: int = 2,
-    written_tokens: int | None = None,
-    projected_tokens: int | None = None,
-    inputs_and_outputs: int = 2,
-    keys_and_values: int = 2,
+@attention_flops_bytes.variant
+def weights_and_pairs(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
 ) -> tuple[int, int]:
-    """Count FLOPs and bytes with one mistake switched on."""
-    batch, new, context, d_model, heads, kv_heads = args
     width = d_model // heads
-    shared = kv_heads if projected_heads is None else projected_heads
-    weights = (1 + outputs) * d_model**2 + 2 * d_model * shared * width
+    weights = 2 * d_model**2 + 2 * d_model * kv_heads * width
     pairs = batch * new * context
-    old = 0 if key_tokens is None else batch * (key_tokens - new) * 2 * d_model * shared * width
-    projected = batch * (new if projected_tokens is None else projected_tokens)
-    products = (
-        projected * weights
-        + old
-        + score_products * (scored_pairs or pairs) * width * (heads if scored_heads is None else scored_heads)
-    )
-    cached = batch * context if cached_tokens is None else cached_tokens
-    moved = weight_reads * weights + inputs_and_outputs * batch * (written_tokens or new) * d_model
-    moved += keys_and_values * cached * width * (kv_heads if cached_heads is None else cached_heads)
+    flops = 2 * (batch * new * weights + 2 * pairs * heads * width)
+    numbers = weights + 2 * batch * new * d_model + 2 * batch * context * kv_heads * width
     if not fused:
-        moved += score_moves * (stored_pairs or pairs) * (heads if stored_score_heads is None else stored_score_heads)
-    return per_product * products, number * moved
+        numbers += 2 * pairs * heads
+    return flops, 2 * numbers
 
 
-@attention_flops_bytes.misconception("You count a multiplication and the addition that goes with it as one FLOP.")
-def multiply_adds(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, per_product=1)
-
-
-@attention_flops_bytes.misconception("You count numbers, not bytes: each takes two in bf16.")
-def numbers_for_bytes(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, number=1)
-
-
-@attention_flops_bytes.misconception("Your numbers take four bytes each. In bf16 they take two.")
-def four_bytes_each(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, number=4)
-
-
-@attention_flops_bytes.misconception(
-    "Your keys and values are kept for every query head. Only kv_heads of them are stored: that is the whole point."
+attention_flops_bytes.slips(
+    weights_and_pairs,
+    {
+        "flops = 2 * → flops = 1 *": "You count a multiplication and the addition that goes with it as one FLOP.",
+        "flops, 2 * numbers → flops, numbers": "You count numbers, not bytes: each takes two in bf16.",
+        "2 * numbers → 4 * numbers": "Your numbers take four bytes each. In bf16 they take two.",
+        "context * kv_heads → context * heads": "Your keys and values are kept for every query head. Only kv_heads of "
+        "them are stored: that is the whole point.",
+        "d_model * kv_heads → d_model * heads": "The projections to keys and values are only kv_heads · width wide; "
+        "yours are as wide as the model.",
+        "pairs * heads * width → pairs * kv_heads * width": "Sharing keys does not make the scores cheaper: every "
+        "query head still multiplies its own queries with every key.",
+        "pairs * heads * width → pairs * kv_heads * width ;; += 2 * pairs * heads → += 2 * pairs * "
+        "kv_heads": "You count scores for the key heads only. Every query head has its own scores, in the FLOPs and in "
+        "the score matrix.",
+        "pairs * heads * width → batch * (new * context - new * (new - 1) // 2) * heads * width": "You count only the "
+        "pairs that a causal mask shows. Count all pairs: the products compute the hidden ones as well.",
+        "2 * pairs * heads * width → pairs * heads * width": "You count the scores, but not the product of the weights "
+        "and the values.",
+        "pairs * heads * width → pairs * heads * d_model": "You give every head the full width d. A head is d / heads "
+        "wide: all heads together cost what one wide head costs.",
+        "+= 2 * pairs * heads → += 2 * pairs": "You store one score matrix for all heads. Every query head has its "
+        "own.",
+        "+= 2 * pairs → += 2 * batch * context**2": "Your score matrix has a row for each token of the context. Only "
+        "the new tokens have queries: new × context.",
+        "2 * batch * new * d_model → 2 * batch * context * d_model": "You move the input and output of the whole "
+        "context. The layer reads and writes the new tokens only.",
+        "2 * batch * context → 2 * batch * batch": "Your cache holds batch · batch numbers per feature. It holds batch "
+        "· context.",
+        "2 * batch * context → 2 * batch * new": "You read the keys and values of the new tokens only. A step reads "
+        "the keys and values of the whole context.",
+        "numbers = weights → numbers = batch * weights": "The weights are read once for the whole batch, not once for "
+        "every text.",
+        "weights = 2 * d_model**2 → weights = d_model**2": "The output projection is missing, in the FLOPs and in the "
+        "weights.",
+        "+= 2 * pairs → += pairs": "You count half of what the score matrix moves. One kernel writes it and the next "
+        "reads it, for every query head.",
+        "batch * new * weights → batch * context * weights": "You project the whole context. Keys and values of old "
+        "tokens are in the cache; only the new tokens are projected.",
+        "batch * new * weights → batch * (new * 2 * d_model**2 + context * 2 * d_model * kv_heads * width)": "You make "
+        "the keys and values of the whole context again. Those of old tokens are in the cache: project the new tokens "
+        "only.",
+        " + 2 * batch * new * d_model → ": "The layer's input and its output move as well: two vectors for each new "
+        "token.",
+        "2 * batch * new * d_model → batch * new * d_model": "The input of the layer moves, and its output, too: you "
+        "count one of them.",
+        "2 * batch * context → batch * context": "A token has a key and a value in the cache. You count one of the "
+        "two.",
+        "if not fused → if True": "You count the score matrix even for a fused kernel, which never writes it.",
+    },
 )
-def cache_for_every_query_head(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, cached_heads=args[4])
-
-
-@attention_flops_bytes.misconception(
-    "The projections to keys and values are only kv_heads · width wide; yours are as wide as the model."
-)
-def wide_key_projections(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, projected_heads=args[4])
-
-
-@attention_flops_bytes.misconception(
-    "Sharing keys does not make the scores cheaper: every query head still multiplies its own queries with every key."
-)
-def scores_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, scored_heads=args[5])
-
-
-@attention_flops_bytes.misconception(
-    "You count scores for the key heads only. Every query head has its own scores, in the FLOPs and in the score "
-    "matrix."
-)
-def score_matrix_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, scored_heads=args[5], stored_score_heads=args[5])
-
-
-@attention_flops_bytes.misconception(
-    "You count only the pairs that a causal mask shows. Count all pairs: the products compute the hidden ones as well."
-)
-def visible_pairs_only(*args: int, fused: bool = True) -> tuple[int, int]:
-    batch, new, context = args[:3]
-    return _wrong(*args, fused=fused, scored_pairs=batch * (new * context - new * (new - 1) // 2))
-
-
-@attention_flops_bytes.misconception("You count the scores, but not the product of the weights and the values.")
-def scores_alone(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, score_products=1)
-
-
-@attention_flops_bytes.misconception(
-    "You give every head the full width d. A head is d / heads wide: all heads together cost what one wide head costs."
-)
-def heads_of_full_width(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, scored_heads=args[4] ** 2)
-
-
-@attention_flops_bytes.misconception("You store one score matrix for all heads. Every query head has its own.")
-def one_score_matrix(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, stored_score_heads=1)
-
-
-@attention_flops_bytes.misconception(
-    "Your score matrix has a row for each token of the context. Only the new tokens have queries: new × context."
-)
-def square_score_matrix(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, stored_pairs=args[0] * args[2] ** 2)
-
-
-@attention_flops_bytes.misconception(
-    "You move the input and output of the whole context. The layer reads and writes the new tokens only."
-)
-def whole_context_written(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, written_tokens=args[2])
-
-
-@attention_flops_bytes.misconception("Your cache holds batch · batch numbers per feature. It holds batch · context.")
-def batch_squared(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, cached_tokens=args[0] ** 2)
-
-
-@attention_flops_bytes.misconception(
-    "You read the keys and values of the new tokens only. A step reads the keys and values of the whole context."
-)
-def new_keys_only(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, cached_tokens=args[0] * args[1])
-
-
-@attention_flops_bytes.misconception("The weights are read once for the whole batch, not once for every text.")
-def weights_for_every_text(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, weight_reads=args[0])
-
-
-@attention_flops_bytes.misconception("The output projection is missing, in the FLOPs and in the weights.")
-def no_output_projection(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, outputs=0)
-
-
-@attention_flops_bytes.misconception(
-    "You count half of what the score matrix moves. One kernel writes it and the next reads it, for every query head."
-)
-def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, score_moves=1)
-
-
-@attention_flops_bytes.misconception(
-    "You project the whole context. Keys and values of old tokens are in the cache; only the new tokens are projected."
-)
-def whole_context_projected(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, projected_tokens=args[2])
-
-
-@attention_flops_bytes.misconception(
-    "You make the keys and values of the whole context again. Those of old tokens are in the cache: project the new "
-    "tokens only."
-)
-def keys_of_the_context_projected(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, key_tokens=args[2])
-
-
-@attention_flops_bytes.misconception("The layer's input and its output move as well: two vectors for each new token.")
-def input_and_output_missing(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, inputs_and_outputs=0)
-
-
-@attention_flops_bytes.misconception("The input of the layer moves, and its output, too: you count one of them.")
-def output_missing(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, inputs_and_outputs=1)
-
-
-@attention_flops_bytes.misconception("A token has a key and a value in the cache. You count one of the two.")
-def keys_alone(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=fused, keys_and_values=1)
-
-
-@attention_flops_bytes.misconception("You count the score matrix even for a fused kernel, which never writes it.")
-def scores_always_written(*args: int, fused: bool = True) -> tuple[int, int]:
-    return _wrong(*args, fused=False)
-
-
-@attention_flops_bytes.variant
-def product_by_product(
-    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
-) -> tuple[int, int]:
-    width = d_model // heads
-    shapes = [(batch * new, d_model, columns * width) for columns in (heads, kv_heads, kv_heads)]
-    shapes.append((batch * new, d_model, d_model))
-    shapes += [(new, width, context), (new, context, width)] * (batch * heads)
-    flops = sum(2 * m * k * n for m, k, n in shapes)
-    numbers = sum(k * n for _, k, n in shapes[:4]) + 2 * batch * new * d_model
-    numbers += 2 * batch * context * kv_heads * width
-    if not fused:
-        numbers += 2 * batch * heads * new * context
-    return flops, numbers * 2
-
-
-@attention_flops_bytes.variant
-def closed_form_with_a_quotient(
-    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
-) -> tuple[int, int]:
-    share = kv_heads / heads
-    flops = 4 * batch * new * d_model * (d_model * (1 + share) + context)
-    moved = 4 * d_model**2 * (1 + share) + 4 * batch * d_model * (new + context * share)
-    return round(flops), round(moved) + (not fused) * 4 * batch * heads * new * context
 
 
 @attention_flops_bytes.variant

@@ -7,7 +7,6 @@ from random import Random
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange, reduce, repeat
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
@@ -89,115 +88,45 @@ grouped_query_attention = Exercise(
 )
 
 
-def _checked(q: Tensor, k: Tensor) -> int:
-    """Check the shapes; return how many query heads share a key head."""
+@grouped_query_attention.variant
+def a_key_head_for_each_query_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.shape[1] % k.shape[1]:
         raise ValueError("the number of key heads must divide the number of query heads")
-    return q.shape[1] // k.shape[1]
+    group = q.shape[1] // k.shape[1]
+    shared = torch.arange(q.shape[1]) // group
+    scores = q @ k[:, shared].mT / q.shape[-1] ** 0.5
+    s, t = scores.shape[-2:]
+    visible = torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    return scores.masked_fill(~visible, -torch.inf).softmax(dim=-1) @ v[:, shared]
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k))
-
-
-TILED = "b g t d -> b (group g) t d"
-REPEATED = "b g t d -> b (g group) t d"
-
-
-@grouped_query_attention.misconception(
-    "Your key heads take turns, 0 1 0 1 …: that is what `Tensor.repeat` does. Neighbouring query heads share one: 0 0 "
-    "1 1, and so on."
+grouped_query_attention.slips(
+    a_key_head_for_each_query_head,
+    {
+        "// group → % k.shape[1]": "Your key heads take turns, 0 1 0 1 …: that is what `Tensor.repeat` does. "
+        "Neighbouring query heads share one: 0 0 1 1, and so on.",
+        "q @ k → q.unflatten(1, (group, -1)).transpose(1, 2).flatten(1, 2) @ k": "You split the query heads into "
+        "(group, g), so that neighbours get different key heads. The key head comes first: (g, group).",
+        "v[:, shared] → v[:, torch.arange(q.shape[1]) % k.shape[1]]": "Keys and values disagree: a query head reads "
+        "the keys of one group and the values of another.",
+        "// group → * 0": "Every query head uses the first key head. That is MQA, but k has more heads than one.",
+        "k[:, shared] → k.mean(dim=1, keepdim=True) ;; v[:, shared] → v.mean(dim=1, keepdim=True)": "You average the "
+        "key heads into one. Each group of queries keeps its own.",
+        "q @ k → q.unflatten(1, (-1, group)).mean(dim=2)[:, shared] @ k": "You average the queries of a group. They "
+        "share keys and values, but each asks its own question.",
+        "q @ k[:, shared] → q[:, ::group] @ k ;; v[:, shared] → v": "You return only as many heads as there are key "
+        "heads; the other query heads are lost.",
+        "torch.arange(q.shape[1]) // group → (torch.arange(1, q.shape[1] + 1) // "
+        "group).clamp(max=k.shape[1] - 1)": "Your groups are shifted by one head at their borders. Count heads from 0: "
+        "the first group is 0 to h / g − 1.",
+        " / q.shape[-1] ** 0.5 → ": "Your scores are not divided by √d. Sharing keys does not change their spread.",
+        "tril(t - s) → tril()": "With fewer queries than keys your mask begins at position 0. The queries are the last "
+        "s of the t tokens.",
+        ".masked_fill(~visible, -torch.inf) → ": "The future is not hidden: the same causal mask holds for all heads.",
+        "if q.shape[1] % k.shape[1] → if False ;; // group → * k.shape[1] // q.shape[1]": "If the query heads do not "
+        "divide evenly among the key heads, you drop or repeat some of them silently. Raise a ValueError.",
+    },
 )
-def groups_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    return _attend(q, repeat(k, TILED, group=group), repeat(v, TILED, group=group))
-
-
-@grouped_query_attention.misconception(
-    "You split the query heads into (group, g), so that neighbours get different key heads. The key head comes first: "
-    "(g, group)."
-)
-def queries_split_the_other_way(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    turned = rearrange(q, "b (group g) s d -> b (g group) s d", group=group)
-    return _attend(turned, repeat(k, REPEATED, group=group), repeat(v, REPEATED, group=group))
-
-
-@grouped_query_attention.misconception(
-    "Keys and values disagree: a query head reads the keys of one group and the values of another."
-)
-def values_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    return _attend(q, repeat(k, REPEATED, group=group), repeat(v, TILED, group=group))
-
-
-@grouped_query_attention.misconception(
-    "Every query head uses the first key head. That is MQA, but k has more heads than one."
-)
-def first_key_head_for_all(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _checked(q, k)
-    return _attend(q, *(x[:, :1].expand(-1, q.shape[1], -1, -1) for x in (k, v)))
-
-
-@grouped_query_attention.misconception("You average the key heads into one. Each group of queries keeps its own.")
-def key_heads_averaged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _checked(q, k)
-    return _attend(q, *(x.mean(dim=1, keepdim=True).expand(-1, q.shape[1], -1, -1) for x in (k, v)))
-
-
-@grouped_query_attention.misconception(
-    "You average the queries of a group. They share keys and values, but each asks its own question."
-)
-def queries_averaged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    mixed = _attend(reduce(q, "b (g group) s d -> b g s d", "mean", group=group), k, v)
-    return repeat(mixed, REPEATED, group=group)
-
-
-@grouped_query_attention.misconception(
-    "You return only as many heads as there are key heads; the other query heads are lost."
-)
-def query_heads_dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    return _attend(q[:, ::group], k, v)
-
-
-@grouped_query_attention.misconception(
-    "Your groups are shifted by one head at their borders. Count heads from 0: the first group is 0 to h / g − 1."
-)
-def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    group = _checked(q, k)
-    mine = ((torch.arange(q.shape[1]) + 1) // group).clamp(max=k.shape[1] - 1)
-    return _attend(q, k[:, mine], v[:, mine])
-
-
-@grouped_query_attention.misconception("Your scores are not divided by √d. Sharing keys does not change their spread.")
-def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _checked(q, k)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k), enable_gqa=True, scale=1.0)
-
-
-@grouped_query_attention.misconception(
-    "With fewer queries than keys your mask begins at position 0. The queries are the last s of the t tokens."
-)
-def queries_at_the_start(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _checked(q, k)
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-
-
-@grouped_query_attention.misconception("The future is not hidden: the same causal mask holds for all heads.")
-def not_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _checked(q, k)
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-
-
-@grouped_query_attention.misconception(
-    "If the query heads do not divide evenly among the key heads, you drop or repeat some of them silently. Raise a "
-    "ValueError."
-)
-def uneven_groups_accepted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    mine = torch.arange(q.shape[1]) * k.shape[1] // q.shape[1]
-    return _attend(q, k[:, mine], v[:, mine])
 
 
 @grouped_query_attention.variant

@@ -153,210 +153,86 @@ multi_head = Exercise(
 )
 
 
-def _projected(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of all heads side by side."""
-    x, source, w_q, w_k, w_v = args[:5]
-    return x @ w_q.T, source @ w_k.T, source @ w_v.T
-
-
-def _wrong(
-    *args: Any,
-    visible: Tensor | None = None,
-    turn: Turn | None = None,
-    cut: str = "b s (h d) -> b h s d",
-    join: str = "b h s d -> b s (h d)",
-    scale: float | None = None,
-    turned: str = "qk",
-) -> Tensor:
-    """Multi-head attention with one mistake switched on."""
-    w_out, heads = args[5:7]
-    q, k, v = (rearrange(y, cut, h=heads) for y in _projected(*args))
-    return _finished(q, k, v, w_out, visible, turn, join, scale, turned)
-
-
-def _finished(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    w_out: Tensor,
-    visible: Tensor | None,
-    turn: Turn | None,
-    join: str = "b h s d -> b s (h d)",
-    scale: float | None = None,
-    turned: str = "qk",
-) -> Tensor:
-    """Compute the output from the queries, keys and values of all heads."""
-    if turn is not None:
-        q, k, v = (turn(y) if name in turned else y for name, y in zip("qkv", (q, k, v), strict=True))
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    width = w_out.shape[-1]
-    joined = mixed.reshape(len(mixed), -1, width) if join == "as it lies" else rearrange(mixed, join)
-    return joined @ w_out.T
-
-
-def _cut_as_it_lies(*args: Any) -> list[Tensor]:
-    """Reshape (b, s, d) to (b, h, s, d / h) without moving a number in memory."""
-    return [y.reshape(len(y), args[6], y.shape[1], -1) for y in _projected(*args)]
-
-
-@multi_head.misconception(
-    "You reshape (b, s, d) straight to (b, h, s, d/h). That cuts the *tokens* into heads: split the last axis, then "
-    "swap two axes."
-)
-def reshaped_without_a_transpose(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    q, k, v = _cut_as_it_lies(*args)
-    return _finished(q, k, v, args[5], visible, turn)
-
-
-@multi_head.misconception(
-    "You reshape (b, s, d) straight to heads and straight back: a head gets the features of a few tokens, not a few "
-    "features of all tokens. Split the last axis and swap two axes; at the end, swap them back first."
-)
-def reshaped_at_both_ends(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    q, k, v = _cut_as_it_lies(*args)
-    return _finished(q, k, v, args[5], visible, turn, "as it lies")
-
-
-@multi_head.misconception(
-    "Your heads take every h-th feature. In these weights a head is a block of consecutive features: (h d), not (d h)."
-)
-def features_interleaved(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, cut="b s (d h) -> b h s d", join="b h s d -> b s (d h)")
-
-
-@multi_head.misconception(
-    "You flatten heads and tokens in the order of memory. First move the token axis back in front of the heads."
-)
-def joined_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, join="as it lies")
-
-
-@multi_head.misconception("You scale by the model's width; each head has its own, d / heads.")
-def scaled_by_the_model_width(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, scale=args[0].shape[-1] ** -0.5)
-
-
-@multi_head.misconception("That is one head as wide as the model: `heads` is not used.")
-def one_wide_head(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args[:6], 1, **kwargs)
-
-
-@multi_head.misconception("The output projection is missing: the heads lie side by side, but nothing mixes them.")
-def without_the_output_projection(*args: Any, **kwargs: Any) -> Tensor:
-    unit = torch.eye(args[0].shape[-1], dtype=args[0].dtype)
-    return _wrong(*args[:5], unit, args[6], **kwargs)
-
-
-@multi_head.misconception("You multiply by w, but these weights are (out, in) as in nn.Linear: x @ w.T.")
-def weights_not_transposed(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args[:2], *(w.T for w in args[2:6]), args[6], **kwargs)
-
-
-@multi_head.misconception("Keys and values come from `source`; yours come from x, so this is self-attention only.")
-def source_ignored(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(args[0], args[0], *args[2:], **kwargs)
-
-
-@multi_head.misconception("Keys come from `source`, and so do values: yours are made from x.")
-def values_from_the_queries(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    x, w_v, w_out, heads = args[0], *args[4:7]
-    q, k, _ = _projected(*args)
-    q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, x @ w_v.T))
-    return _finished(q, k, v, w_out, visible, turn)
-
-
-@multi_head.misconception("You compute the values with w_k. They have their own matrix, w_v.")
-def values_by_w_k(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args[:4], args[3], *args[5:], **kwargs)
-
-
-@multi_head.misconception("Queries look where `visible` does not let them: in a decoder they would see the future.")
-def mask_ignored(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    return _wrong(*args, turn=turn)
-
-
-@multi_head.misconception("Your attention is always causal. It should hide only what `visible` hides.")
-def always_causal(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    s, t = args[0].shape[1], args[1].shape[1]
-    return _wrong(*args, visible=torch.ones(s, t, dtype=torch.bool).tril(t - s), turn=turn)
-
-
-@multi_head.misconception(
-    "You read `visible` the wrong way round: True means 'may look' here (and 'hidden' in nn.MultiheadAttention)."
-)
-def mask_inverted(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    return _wrong(*args, visible=None if visible is None else ~visible, turn=turn)
-
-
-@multi_head.misconception(
-    "You fill scores where `visible` is True, and so hide what a query may look at. Fill those where it is False."
-)
-def filled_where_visible(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    """In a causal mask the last query then sees nothing: NaN."""
-    if visible is None:
-        return _wrong(*args, turn=turn)
-    bias = torch.zeros(visible.shape, dtype=args[0].dtype).masked_fill(visible, -torch.inf)
-    hidden = (visible.all(dim=-1))[:, None].expand(-1, args[0].shape[-1])
-    return _wrong(*args, visible=bias, turn=turn).masked_fill(hidden, torch.nan)
-
-
-@multi_head.misconception(
-    "You always pass `is_causal=True`, so that a query sees only the first keys. What is hidden depends on `visible` "
-    "alone."
-)
-def is_causal_always(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    s, t = args[0].shape[1], args[1].shape[1]
-    return _wrong(*args, visible=torch.ones(s, t, dtype=torch.bool).tril(), turn=turn)
-
-
-@multi_head.misconception("`turn` is not used: where it is given, apply it to queries and keys.")
-def not_turned(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    return _wrong(*args, visible=visible)
-
-
-@multi_head.misconception(
-    "You call `turn` before you split the heads. It needs queries and keys of shape (b, heads, tokens, d / heads)."
-)
-def turned_before_the_cut(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    w_out, heads = args[5:7]
-    q, k, v = _projected(*args)
-    if turn is not None:
-        q, k = turn(q), turn(k)
+@multi_head.variant
+def cut_attend_join(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    q, k, v = x @ w_q.T, source @ w_k.T, source @ w_v.T
     q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, v))
-    return _finished(q, k, v, w_out, visible, None)
-
-
-@multi_head.misconception(
-    "You call `turn` while the tokens still come before the heads. It needs the shape (b, heads, tokens, d / heads)."
-)
-def turned_with_tokens_first(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
-    w_out, heads = args[5:7]
-    q, k, v = (rearrange(y, "b s (h d) -> b s h d", h=heads) for y in _projected(*args))
     if turn is not None:
         q, k = turn(q), turn(k)
-    return _finished(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), w_out, visible, None)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    return rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
 
 
-@multi_head.misconception("The last product is with w_out. These weights are (out, in): w_out.T.")
-def w_out_not_transposed(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args[:5], args[5].T, args[6], **kwargs)
-
-
-@multi_head.misconception(
-    "You split the heads in one order and join them in another. Each head's features go back side by side: (h d)."
+multi_head.slips(
+    cut_attend_join,
+    {
+        'rearrange(y, "b s (h d) -> b h s d", h=heads) → y.reshape(len(y), heads, y.shape[1], -1)': "You reshape (b, "
+        "s, d) straight to (b, h, s, d/h). That cuts the *tokens* into heads: split the last axis, then swap two axes.",
+        'rearrange(y, "b s (h d) -> b h s d", h=heads) → y.reshape(len(y), heads, y.shape[1], -1) ;; rearrange(mixed, '
+        '"b h s d -> b s (h d)") → mixed.reshape(x.shape)': "You reshape (b, s, d) straight to heads and straight "
+        "back: a head gets the features of a few tokens, not a few features of all tokens. Split the last axis and "
+        "swap two axes; at the end, swap them back first.",
+        '"b s (h d) → "b s (d h) ;; b s (h d)" → b s (d h)"': "Your heads take every h-th feature. In these weights a "
+        "head is a block of consecutive features: (h d), not (d h).",
+        'rearrange(mixed, "b h s d -> b s (h d)") → mixed.reshape(x.shape)': "You flatten heads and tokens in the "
+        "order of memory. First move the token axis back in front of the heads.",
+        "attn_mask=visible → attn_mask=visible, scale=x.shape[-1] ** -0.5": "You scale by the model's width; each head "
+        "has its own, d / heads.",
+        "h=heads → h=1": "That is one head as wide as the model: `heads` is not used.",
+        " @ w_out.T → ": "The output projection is missing: the heads lie side by side, but nothing mixes them.",
+        "w_q.T → w_q ;; w_k.T → w_k ;; w_v.T → w_v ;; w_out.T → w_out": "You multiply by w, but these weights are "
+        "(out, in) as in nn.Linear: x @ w.T.",
+        "w_out.T → w_out": "The last product is with w_out. These weights are (out, in): w_out.T.",
+        'b s (h d)") → b s (d h)")': "You split the heads in one order and join them in another. Each head's features "
+        "go back side by side: (h d).",
+        "source @ w_k.T, source @ w_v.T → x @ w_k.T, x @ w_v.T": "Keys and values come from `source`; yours come from "
+        "x, so this is self-attention only.",
+        "source @ w_v.T → x @ w_v.T": "Keys come from `source`, and so do values: yours are made from x.",
+        "w_v.T → w_k.T": "You compute the values with w_k. They have their own matrix, w_v.",
+        ", attn_mask=visible → ": "Queries look where `visible` does not let them: in a decoder they would see the "
+        "future.",
+        "attn_mask=visible → attn_mask=torch.ones(x.shape[1], source.shape[1]).tril(source.shape[1] - "
+        "x.shape[1]).bool()": "Your attention is always causal. It should hide only what `visible` hides.",
+        "attn_mask=visible → attn_mask=None if visible is None else ~visible": "You read `visible` the wrong way "
+        "round: True means 'may look' here (and 'hidden' in nn.MultiheadAttention).",
+        "attn_mask=visible → is_causal=True": "You always pass `is_causal=True`, so that a query sees only the first "
+        "keys. What is hidden depends on `visible` alone.",
+        "turn(q), turn(k) → q, k": "`turn` is not used: where it is given, apply it to queries and keys.",
+        "w_v.T → w_v.T\n    if turn is not None:\n        q, k = turn(q), turn(k) ;; turn(q), turn(k) → "
+        "q, k": "You call `turn` before you split the heads. It needs queries and keys of shape (b, heads, tokens, d / "
+        "heads).",
+        "turn(q), turn(k) → turn(q.transpose(1, 2)).transpose(1, 2), turn(k.transpose(1, "
+        "2)).transpose(1, 2)": "You call `turn` while the tokens still come before the heads. It needs the shape (b, "
+        "heads, tokens, d / heads).",
+        "q, k = turn(q), turn(k) → q, k, v = turn(q), turn(k), turn(v)": "You turn the values, too. Only queries and "
+        "keys are turned.",
+        "turn(q), turn(k) → turn(q), k": "You turn the queries only. The keys are turned by the same function.",
+    },
 )
-def joined_interleaved(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, join="b h s d -> b s (d h)")
 
 
-@multi_head.misconception("You turn the values, too. Only queries and keys are turned.")
-def values_turned(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, turned="qkv")
+@multi_head.variant
+def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    split = (x.shape[0], -1, heads, x.shape[2] // heads)
+    q, k, v = (y.matmul(w.T).reshape(split).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
+    if turn:
+        q, k = turn(q), turn(k)
+    scores = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(q.shape[-1])
+    if visible is not None:
+        scores = scores.masked_fill(~visible, float("-inf"))
+    mixed = torch.matmul(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype), v)
+    return mixed.transpose(1, 2).reshape(x.shape).matmul(w_out.T)
 
 
-@multi_head.misconception("You turn the queries only. The keys are turned by the same function.")
-def only_queries_turned(*args: Any, **kwargs: Any) -> Tensor:
-    return _wrong(*args, **kwargs, turned="q")
+multi_head.slips(
+    softmax_in_float32,
+    {
+        "~visible → visible": "You fill scores where `visible` is True, and so hide what a query may look at. Fill "
+        "those where it is False.",
+    },
+)
 
 
 @multi_head.variant
@@ -374,20 +250,6 @@ def head_after_head(*args: Any, visible: Tensor | None = None, turn: Any = None)
             scores = scores.masked_fill(visible.logical_not(), float("-inf"))
         result = result + scores.softmax(-1) @ v @ w_out[:, mine].T
     return result
-
-
-@multi_head.variant
-def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    split = (x.shape[0], -1, heads, x.shape[2] // heads)
-    q, k, v = (y.matmul(w.T).reshape(split).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
-    if turn:
-        q, k = turn(q), turn(k)
-    scores = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(q.shape[-1])
-    if visible is not None:
-        scores = scores.masked_fill(~visible, float("-inf"))
-    mixed = torch.matmul(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype), v)
-    return mixed.transpose(1, 2).reshape(x.shape).matmul(w_out.T)
 
 
 @multi_head.variant

@@ -70,61 +70,32 @@ absorbed_scores = Exercise(
 )
 
 
-def _scores(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return q @ w_uk @ latent.T
+@absorbed_scores.variant
+def the_query_meets_the_matrix_first(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    absorbed = q @ w_uk
+    return absorbed @ latent.T
 
 
-@absorbed_scores.misconception(
-    "The scores are right, but you made h × t × d numbers on the way: the keys. Multiply the query with w_uk first."
+absorbed_scores.slips(
+    the_query_meets_the_matrix_first,
+    {
+        "absorbed = q @ w_uk → keys = latent @ w_uk.mT ;; absorbed @ latent.T → q @ keys.mT": "The scores are right, "
+        "but you made h × t × d numbers on the way: the keys. Multiply the query with w_uk first.",
+        "latent.T → latent.T / q.shape[-1] ** 0.5": "You divide by √d. Return the unscaled scores.",
+        "latent.T → latent.T / latent.shape[-1] ** 0.5": "You divide by the root of the latent's width. Return the "
+        "unscaled scores.",
+        "q @ w_uk → q @ w_uk.sum(dim=0)": "You add the matrices of all heads up before the query meets them. Each "
+        "head's query goes with its own matrix.",
+        "absorbed @ latent.T → (absorbed @ latent.T).softmax(dim=-1)": "You return the weights after a softmax. Return "
+        "the scores.",
+        "q @ w_uk → q @ w_uk[:1]": "All your heads use the matrix of the first. Each head has its own.",
+        "absorbed @ latent.T → (absorbed @ latent.T).sum(dim=0)": "You add up the heads. Each head has its own scores.",
+        "latent.T → latent.reshape(-1, len(latent))": "You reshape where you should transpose. `reshape` keeps the "
+        "numbers in their order; `.mT` swaps the axes.",
+        "absorbed @ latent.T → latent @ absorbed.mT": "Your rows are tokens and your columns queries: the scores are h "
+        "× s × t.",
+    },
 )
-def keys_made(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return q @ (latent @ w_uk.mT).mT
-
-
-@absorbed_scores.misconception("You divide by √d. Return the unscaled scores.")
-def scaled(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    scale: float = q.shape[-1] ** -0.5
-    return scale * _scores(q, latent, w_uk)
-
-
-@absorbed_scores.misconception("You divide by the root of the latent's width. Return the unscaled scores.")
-def scaled_by_the_latent(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    scale: float = latent.shape[-1] ** -0.5
-    return scale * _scores(q, latent, w_uk)
-
-
-@absorbed_scores.misconception(
-    "You add the matrices of all heads up before the query meets them. Each head's query goes with its own matrix."
-)
-def matrices_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return _scores(q, latent, w_uk.sum(dim=0))
-
-
-@absorbed_scores.misconception("You return the weights after a softmax. Return the scores.")
-def weights_returned(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return _scores(q, latent, w_uk).softmax(dim=-1)
-
-
-@absorbed_scores.misconception("All your heads use the matrix of the first. Each head has its own.")
-def first_matrix_for_all(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return _scores(q, latent, w_uk[:1])
-
-
-@absorbed_scores.misconception("You add up the heads. Each head has its own scores.")
-def heads_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return _scores(q, latent, w_uk).sum(dim=0)
-
-
-@absorbed_scores.misconception(
-    "You reshape where you should transpose. `reshape` keeps the numbers in their order; `.mT` swaps the axes."
-)
-def latent_reshaped(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return (q @ w_uk) @ latent.reshape(*latent.shape[:-2], latent.shape[-1], latent.shape[-2])
-
-
-@absorbed_scores.misconception("Your rows are tokens and your columns queries: the scores are h × s × t.")
-def transposed(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    return _scores(q, latent, w_uk).mT
 
 
 @absorbed_scores.variant
@@ -141,13 +112,6 @@ def two_einsums(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     absorbed = torch.einsum("hsd,hdc->hsc", q, w_uk)
     scores: Tensor = torch.einsum("hsc,tc->hst", absorbed, latent)
     return scores
-
-
-@absorbed_scores.variant
-def one_long_query(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    heads, s, _ = q.shape
-    absorbed = torch.bmm(q, w_uk).reshape(heads * s, -1)
-    return torch.mm(absorbed, latent.mT).reshape(heads, s, -1)
 
 
 @absorbed_scores.variant

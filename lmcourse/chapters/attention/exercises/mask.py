@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -63,108 +62,47 @@ causal_mask = Exercise(
 )
 
 
-def _checked(s: int, t: int) -> Tensor:
+@causal_mask.variant
+def a_triangle(s: int, t: int) -> Tensor:
     if s > t:
         raise ValueError("more queries than tokens")
-    return torch.ones(s, t, dtype=torch.bool)
-
-
-@causal_mask.misconception(
-    "Your mask is upside down: each query sees itself and the tokens after it, not those before it."
-)
-def upside_down(s: int, t: int) -> Tensor:
-    return _checked(s, t).triu(t - s)
-
-
-@causal_mask.misconception(
-    "A token may look at itself, too: your diagonal is hidden, and the first token sees nothing."
-)
-def itself_hidden(s: int, t: int) -> Tensor:
-    return _checked(s, t).tril(t - s - 1)
-
-
-@causal_mask.misconception(
-    "Off by one: each token also sees the next one, which is the very token it is asked to predict."
-)
-def next_token_seen(s: int, t: int) -> Tensor:
-    return _checked(s, t).tril(t - s + 1)
-
-
-@causal_mask.misconception(
-    "Your first query is at position 0. The queries are the last s of the t tokens, so the first is at t − s."
-)
-def queries_at_the_start(s: int, t: int) -> Tensor:
-    return _checked(s, t).tril()
-
-
-@causal_mask.misconception(
-    "True and False are swapped: here True means 'may look', as in scaled_dot_product_attention."
-)
-def true_means_hidden(s: int, t: int) -> Tensor:
-    return ~_checked(s, t).tril(t - s)
-
-
-@causal_mask.misconception("You return numbers to add to the scores. Return a mask of True and False.")
-def zeros_and_infinities(s: int, t: int) -> Tensor:
-    return torch.zeros(s, t).masked_fill(~_checked(s, t).tril(t - s), -torch.inf)
-
-
-@causal_mask.misconception("Your mask has a row for every token. Only the last s tokens are queries.")
-def always_square(s: int, t: int) -> Tensor:
-    _checked(s, t)
-    return torch.ones(t, t, dtype=torch.bool).tril()
-
-
-@causal_mask.misconception(
-    "With no query, your mask has a row for every token: for s = 0 the slice [-s:] is [0:], all rows."
-)
-def the_last_rows_from_minus_s(s: int, t: int) -> Tensor:
-    _checked(s, t)
-    return torch.ones(t, t, dtype=torch.bool).tril()[-s:]
-
-
-@causal_mask.misconception(
-    "With no query, your tensor has lost its shape and dtype: `torch.tensor([])` has no columns and is not bool. It "
-    "should have the shape (0, t)."
-)
-def made_of_lists(s: int, t: int) -> Tensor:
-    _checked(s, t)
-    return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)])
-
-
-@causal_mask.misconception("There cannot be more queries than tokens: raise a ValueError.")
-def anything_goes(s: int, t: int) -> Tensor:
     return torch.ones(s, t, dtype=torch.bool).tril(t - s)
 
 
+causal_mask.slips(
+    a_triangle,
+    {
+        "tril → triu": "Your mask is upside down: each query sees itself and the tokens after it, not those before it.",
+        "t - s) → t - s - 1)": "A token may look at itself, too: your diagonal is hidden, and the first token sees "
+        "nothing.",
+        "t - s) → t - s + 1)": "Off by one: each token also sees the next one, which is the very token it is asked to "
+        "predict.",
+        "tril(t - s) → tril()": "Your first query is at position 0. The queries are the last s of the t tokens, so the "
+        "first is at t − s.",
+        "return torch → return ~torch": "True and False are swapped: here True means 'may look', as in "
+        "scaled_dot_product_attention.",
+        "ones(s, t, dtype=torch.bool).tril(t - s) → full((s, t), -torch.inf).triu(t - s + 1)": "You return numbers to "
+        "add to the scores. Return a mask of True and False.",
+        "ones(s, t → ones(t, t ;; tril(t - s) → tril()": "Your mask has a row for every token. Only the last s tokens "
+        "are queries.",
+        "ones(s, t → ones(t, t ;; tril(t - s) → tril()[-s:]": "With no query, your mask has a row for every token: for "
+        "s = 0 the slice [-s:] is [0:], all rows.",
+        "if s > t → if False": "There cannot be more queries than tokens: raise a ValueError.",
+    },
+)
+
+
 @causal_mask.variant
-def pair_by_pair(s: int, t: int) -> Tensor:
+def by_lists(s: int, t: int) -> Tensor:
     if s > t:
-        raise ValueError("there are more queries than keys")
-    mask = torch.zeros(s, t).bool()
-    for query in range(s):
-        for key in range(t):
-            if key - query <= t - s:
-                mask[query, key] = True
-    return mask
+        raise ValueError("more queries than tokens")
+    return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)]).bool().reshape(s, t)
 
 
-@causal_mask.variant
-def the_last_rows_of_a_triangle(s: int, t: int) -> Tensor:
-    if t < s:
-        raise ValueError("there are more queries than keys")
-    return torch.ones(t, t).tril()[t - s :] == 1
-
-
-@causal_mask.variant
-def what_is_not_hidden(s: int, t: int) -> Tensor:
-    if not s <= t:
-        raise ValueError("there are more queries than keys")
-    return torch.triu(torch.ones(s, t, dtype=torch.bool), diagonal=1 + t - s).logical_not()
-
-
-@causal_mask.variant
-def by_numpy(s: int, t: int) -> Tensor:
-    if s > t:
-        raise ValueError("there are more queries than keys")
-    return torch.from_numpy(np.tri(s, t, t - s, dtype=bool))
+causal_mask.slips(
+    by_lists,
+    {
+        ".bool().reshape(s, t) → ": "With no query, your tensor has lost its shape and dtype: `torch.tensor([])` has "
+        "no columns and is not bool. It should have the shape (0, t).",
+    },
+)

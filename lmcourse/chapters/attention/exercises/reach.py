@@ -7,7 +7,6 @@ from functools import reduce
 from operator import or_
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -103,116 +102,48 @@ receptive_field = Exercise(
 )
 
 
-@receptive_field.misconception(
-    "You count all tokens from the first one that is reached. A mask may have gaps: count only the tokens that are "
-    "reached."
-)
-def span(masks: list[Tensor]) -> Tensor:
-    first = (_product(masks) > 0).int().argmax(dim=1)
-    return torch.arange(len(first)) - first + 1
-
-
-def _product(masks: list[Tensor]) -> Tensor:
-    """Count the paths from each token in the last layer to each token of the input."""
-    ways = torch.eye(len(masks[0]))
+@receptive_field.variant
+def from_the_bottom_up(masks: list[Tensor]) -> Tensor:
+    seen = torch.eye(len(masks[0])).bool()
     for mask in masks:
-        ways = mask.float() @ ways
-    return ways
+        seen = mask.float() @ seen.float() > 0
+    return seen.sum(dim=-1)
 
 
-@receptive_field.misconception(
-    "You count only what the top layer sees directly. The tokens that it sees have seen others in the layers below: "
-    "count those, too."
+receptive_field.slips(
+    from_the_bottom_up,
+    {
+        "seen.sum(dim=-1) → torch.arange(1, len(seen) + 1) - seen.int().argmax(dim=-1)": "You count all tokens from "
+        "the first one that is reached. A mask may have gaps: count only the tokens that are reached.",
+        "mask.float() @ seen.float() > 0 → mask": "You count only what the top layer sees directly. The tokens that it "
+        "sees have seen others in the layers below: count those, too.",
+        "mask.float() @ seen.float() > 0 → mask | seen": "You combine the layers' masks with 'or'. Layers work one "
+        "after the other, which is a matrix product.",
+        "torch.eye(len(masks[0])).bool() → masks[0] ;; mask.float() @ seen.float() > 0 → mask & seen": "You keep only "
+        "the tokens that are seen directly in every layer. A path may take other tokens on its way.",
+        " > 0 →  ;; dim=-1) → dim=-1).long()": "You count paths, not tokens: a token that is reached twice still "
+        "counts once.",
+        "mask.float() @ seen.float() > 0 → mask.byte() @ seen.byte() ;; seen.sum → (seen > 0).sum": "You count paths "
+        "in 8 bits, where 256 wraps around to 0. Between the layers keep True or False, not a count.",
+        "in masks → in masks[::-1]": "Your layers are in the wrong order: masks[0] is the bottom layer, which runs "
+        "first.",
+        "dim=-1 → dim=0": "You count the tokens that depend on a token, not those that it depends on: sum over keys, "
+        "the last axis.",
+        "seen.sum(dim=-1) → sum(mask.sum(dim=-1) for mask in masks).clamp(max=torch.arange(1, len(seen) "
+        "+ 1))": "You add up the windows of the layers. They overlap, at the token itself at least: follow the paths "
+        "from layer to layer.",
+        "return seen.sum(dim=-1) → longest = len(masks) * (masks[0].sum(dim=-1).max() - 1) + 1\n    return "
+        "torch.arange(1, len(seen) + 1).clamp(max=longest)": "You use the formula L·(W − 1) + 1, which holds only if "
+        "all layers have the same window. For other masks, follow the paths.",
+        "seen.sum(dim=-1) → torch.stack([mask.sum(dim=-1) for mask in "
+        "masks]).prod(dim=0).clamp(max=len(seen))": "You multiply the numbers of the layers. Paths meet at the same "
+        "tokens, and each token counts once.",
+        "in masks → in [masks[0], *masks]": "You apply the first mask twice. Start from the identity, or start from "
+        "masks[0] and continue with masks[1].",
+        "in masks → in masks[:-1]": "You leave out the top layer. Its mask is the last one of the list.",
+        "dim=-1) → dim=-1)[-1]": "You give the field of the last token alone; every token has one.",
+    },
 )
-def top_layer_only(masks: list[Tensor]) -> Tensor:
-    return masks[-1].sum(dim=-1)
-
-
-@receptive_field.misconception(
-    "You combine the layers' masks with 'or'. Layers work one after the other, which is a matrix product."
-)
-def union_of_masks(masks: list[Tensor]) -> Tensor:
-    return torch.stack(masks).any(dim=0).sum(dim=-1)
-
-
-@receptive_field.misconception(
-    "You keep only the tokens that are seen directly in every layer. A path may take other tokens on its way."
-)
-def intersection_of_masks(masks: list[Tensor]) -> Tensor:
-    return torch.stack(masks).all(dim=0).sum(dim=-1)
-
-
-@receptive_field.misconception("You count paths, not tokens: a token that is reached twice still counts once.")
-def ways_counted(masks: list[Tensor]) -> Tensor:
-    return _product(masks).sum(dim=-1).long()
-
-
-@receptive_field.misconception(
-    "You count paths in 8 bits, where 256 wraps around to 0. Between the layers keep True or False, not a count."
-)
-def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
-    ways = torch.eye(len(masks[0]), dtype=torch.uint8)
-    for mask in masks:
-        ways = mask.to(torch.uint8) @ ways
-    return (ways > 0).sum(dim=-1)
-
-
-@receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, which runs first.")
-def upside_down(masks: list[Tensor]) -> Tensor:
-    heard = masks[-1]
-    for mask in masks[-2::-1]:
-        heard = mask.float() @ heard.float() > 0
-    return heard.sum(dim=-1)
-
-
-@receptive_field.misconception(
-    "You count the tokens that depend on a token, not those that it depends on: sum over keys, the last axis."
-)
-def columns_counted(masks: list[Tensor]) -> Tensor:
-    return (_product(masks) > 0).sum(dim=0)
-
-
-@receptive_field.misconception(
-    "You add up the windows of the layers. They overlap, at the token itself at least: follow the paths from layer to "
-    "layer."
-)
-def windows_added(masks: list[Tensor]) -> Tensor:
-    total = torch.stack([mask.sum(dim=-1) for mask in masks]).sum(dim=0)
-    return total.clamp(max=torch.arange(1, len(masks[0]) + 1))
-
-
-@receptive_field.misconception(
-    "You use the formula L·(W − 1) + 1, which holds only if all layers have the same window. For other masks, "
-    "follow the paths."
-)
-def by_the_formula(masks: list[Tensor]) -> Tensor:
-    longest = len(masks) * (int(masks[0].sum(dim=-1).max()) - 1) + 1
-    return torch.arange(1, len(masks[0]) + 1).clamp(max=longest)
-
-
-@receptive_field.misconception(
-    "You multiply the numbers of the layers. Paths meet at the same tokens, and each token counts once."
-)
-def numbers_multiplied(masks: list[Tensor]) -> Tensor:
-    product = torch.stack([mask.sum(dim=-1) for mask in masks]).prod(dim=0)
-    return product.clamp(max=len(masks[0]))
-
-
-@receptive_field.misconception(
-    "You apply the first mask twice. Start from the identity, or start from masks[0] and continue with masks[1]."
-)
-def first_layer_twice(masks: list[Tensor]) -> Tensor:
-    return (_product([masks[0], *masks]) > 0).sum(dim=-1)
-
-
-@receptive_field.misconception("You leave out the top layer. Its mask is the last one of the list.")
-def without_the_top_layer(masks: list[Tensor]) -> Tensor:
-    return (_product([torch.eye(len(masks[0])), *masks[:-1]]) > 0).sum(dim=-1)
-
-
-@receptive_field.misconception("You give the field of the last token alone; every token has one.")
-def last_token_alone(masks: list[Tensor]) -> Tensor:
-    return (_product(masks) > 0).sum(dim=-1)[-1]
 
 
 @receptive_field.variant
@@ -224,29 +155,3 @@ def down_the_tower(masks: list[Tensor]) -> Tensor:
             reached = set(mask[sorted(reached)].any(dim=0).nonzero().flatten().tolist())
         counts.append(len(reached))
     return torch.tensor(counts, dtype=torch.int32)
-
-
-@receptive_field.variant
-def layer_upon_layer(masks: list[Tensor]) -> Tensor:
-    if len(masks) == 1:
-        return masks[0].sum(dim=1)
-    first, second, *others = masks
-    joined = torch.stack([first[row].any(dim=0) for row in second])
-    result: Tensor = layer_upon_layer([joined, *others])
-    return result
-
-
-@receptive_field.variant
-def whole_numbers_by_numpy(masks: list[Tensor]) -> Tensor:
-    heard = np.eye(len(masks[0]), dtype=np.int64)
-    for mask in masks:
-        heard = np.sign(mask.numpy().astype(np.int64) @ heard)
-    return torch.from_numpy(heard.sum(axis=1))
-
-
-@receptive_field.variant
-def averages_from_the_top(masks: list[Tensor]) -> Tensor:
-    weights = torch.eye(len(masks[0]), dtype=torch.float64)
-    for mask in reversed(masks):
-        weights = weights @ (mask / mask.sum(dim=1, keepdim=True)).double()
-    return torch.count_nonzero(weights, dim=-1)

@@ -78,96 +78,43 @@ attention_weights = Exercise(
 )
 
 
-def _scores(q: Tensor, k: Tensor, scale: float = 1.0) -> Tensor:
-    return scale * q @ k.mT
+@attention_weights.variant
+def scores_then_softmax(q: Tensor, k: Tensor) -> Tensor:
+    d = q.shape[-1]
+    scores = q @ k.mT
+    return (scores / d**0.5).softmax(dim=-1)
 
 
-@attention_weights.misconception("You multiply the scores by √d. Divide by it: their spread is √d already.")
-def times_root_d(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, q.shape[-1] ** 0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception(
-    "`reshape` and `view` keep the keys' numbers in their order. The last two axes of k have to be swapped: `k.mT`."
+attention_weights.slips(
+    scores_then_softmax,
+    {
+        "scores / d → scores * d": "You multiply the scores by √d. Divide by it: their spread is √d already.",
+        "k.mT → k.reshape(*k.shape[:2], d, -1)": "`reshape` and `view` keep the keys' numbers in their order. The last "
+        "two axes of k have to be swapped: `k.mT`.",
+        "q @ k.mT → F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT": "You bring queries and keys to length 1, so "
+        "only their directions count. A dot product also depends on their lengths.",
+        "**0.5 → **0": "The scores are not scaled: the wider the head, the more one key takes everything. Their spread "
+        "is √d; bring it back to 1.",
+        "**0.5 → **1": "You divide the scores by d. Their spread is √d: dividing by √d brings it back to 1.",
+        "d**0.5 → (q.shape[1] * d) ** 0.5": "You scale by the width of all heads together; the sum of a score runs "
+        "over one head.",
+        "d**0.5 → q.shape[1] ** 0.5": "You scale by the number of heads. The sum of a score has d terms, one per "
+        "feature.",
+        "d**0.5 → k.shape[-2] ** 0.5": "You scale by the number of keys. It is the width of a head that spreads the "
+        "scores.",
+        "dim=-1 → dim=-2": "Your columns sum to one: the softmax runs over queries. Each query divides its attention "
+        "among keys.",
+        "dim=-1 → dim=1": "Your softmax runs over the heads, which is what torch guesses for four axes when no `dim` "
+        "is given.",
+        "(scores / d**0.5).softmax(dim=-1) → scores.softmax(dim=-1) / d**0.5": "You scale after the softmax, so rows "
+        "no longer sum to one. Scale the scores.",
+        "q @ k.mT → k @ q.mT": "Your rows are keys and your columns queries: you multiplied k with q, not q with k.",
+        "return ( → raised = ( ;; .softmax(dim=-1) → .exp()\n    return raised / raised.sum(dim=-1, "
+        "keepdim=True)": "This softmax is written out without subtracting each row's maximum: a score of 100 overflows "
+        "to infinity, and ∞/∞ is NaN (notebook 01).",
+        "**0.5) → **0.5).float()": "You return float32 whatever came in: give back the dtype of q.",
+    },
 )
-def keys_reshaped(q: Tensor, k: Tensor) -> Tensor:
-    b, h, t, d = k.shape
-    return _scores(q, k.reshape(b, h, d, t).mT, q.shape[-1] ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception(
-    "You bring queries and keys to length 1, so only their directions count. A dot product also depends on their "
-    "lengths."
-)
-def directions_only(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(F.normalize(q, dim=-1), F.normalize(k, dim=-1), q.shape[-1] ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception(
-    "The scores are not scaled: the wider the head, the more one key takes everything. Their spread is √d; bring it "
-    "back to 1."
-)
-def unscaled(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k).softmax(dim=-1)
-
-
-@attention_weights.misconception("You divide the scores by d. Their spread is √d: dividing by √d brings it back to 1.")
-def divided_by_d(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, 1 / q.shape[-1]).softmax(dim=-1)
-
-
-@attention_weights.misconception("You scale by the width of all heads together; the sum of a score runs over one head.")
-def scaled_by_the_model_width(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, (q.shape[1] * q.shape[-1]) ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception("You scale by the number of heads. The sum of a score has d terms, one per feature.")
-def scaled_by_the_heads(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, q.shape[1] ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception("You scale by the number of keys. It is the width of a head that spreads the scores.")
-def scaled_by_the_keys(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, k.shape[-2] ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception(
-    "Your columns sum to one: the softmax runs over queries. Each query divides its attention among keys."
-)
-def softmax_over_queries(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, q.shape[-1] ** -0.5).softmax(dim=-2)
-
-
-@attention_weights.misconception(
-    "Your softmax runs over the heads, which is what torch guesses for four axes when no `dim` is given."
-)
-def softmax_over_heads(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, q.shape[-1] ** -0.5).softmax(dim=1)
-
-
-@attention_weights.misconception("You scale after the softmax, so rows no longer sum to one. Scale the scores.")
-def scaled_after_the_softmax(q: Tensor, k: Tensor) -> Tensor:
-    scale: float = q.shape[-1] ** -0.5
-    return scale * _scores(q, k).softmax(dim=-1)
-
-
-@attention_weights.misconception("Your rows are keys and your columns queries: you multiplied k with q, not q with k.")
-def rows_are_keys(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(k, q, q.shape[-1] ** -0.5).softmax(dim=-1)
-
-
-@attention_weights.misconception(
-    "This softmax is written out without subtracting each row's maximum: a score of 100 overflows to infinity, and "
-    "∞/∞ is NaN (notebook 01)."
-)
-def softmax_by_the_book(q: Tensor, k: Tensor) -> Tensor:
-    weights = _scores(q, k, q.shape[-1] ** -0.5).exp()
-    return weights / weights.sum(dim=-1, keepdim=True)
-
-
-@attention_weights.misconception("You return float32 whatever came in: give back the dtype of q.")
-def always_float32(q: Tensor, k: Tensor) -> Tensor:
-    return _scores(q, k, q.shape[-1] ** -0.5).float().softmax(dim=-1)
 
 
 @attention_weights.variant
