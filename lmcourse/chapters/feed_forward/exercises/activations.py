@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
@@ -61,107 +60,47 @@ gelu = Exercise(
 )
 
 
-@gelu.misconception("That is SiLU, x·σ(x). GELU multiplies x by the normal distribution Φ(x).")
-def silu_instead(x: Tensor) -> Tensor:
-    return (x.double() * x.double().sigmoid()).to(x.dtype)
-
-
-@gelu.misconception(
-    "That is the tanh approximation (0.044715). It is off by up to 0.0005: the exact GELU has the error function."
-)
-def tanh_approximation(x: Tensor) -> Tensor:
-    return F.gelu(x, approximate="tanh")
-
-
-@gelu.misconception("That is x·σ(1.702x), the sigmoid approximation: it is off by up to 0.02.")
-def sigmoid_approximation(x: Tensor) -> Tensor:
-    return (x.double() * (1.702 * x.double()).sigmoid()).to(x.dtype)
-
-
-@gelu.misconception("That is Φ(x), the gate alone. GELU multiplies x by it.")
-def gate_alone(x: Tensor) -> Tensor:
-    gate: Tensor = torch.special.ndtr(x.double())
-    return gate.to(x.dtype)
-
-
-@gelu.misconception("You use the normal density φ(x). The gate is the cumulative distribution Φ(x).")
-def density(x: Tensor) -> Tensor:
+@gelu.variant
+def in_double_precision(x: Tensor) -> Tensor:
     wide = x.double()
-    return (wide * (-(wide**2) / 2).exp() / math.sqrt(2 * math.pi)).to(x.dtype)
+    gate = (1 + (wide / math.sqrt(2)).erf()) / 2
+    return (wide * gate).to(x.dtype)
 
 
-@gelu.misconception(
-    "The √2 inside erf is missing. erf(x) belongs to a normal distribution of variance ½; for variance 1 it is erf(x "
-    "/ √2)."
+gelu.slips(
+    in_double_precision,
+    {
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → wide.sigmoid()": "That is SiLU, x·σ(x). GELU multiplies x by the "
+        "normal distribution Φ(x).",
+        '(wide * gate).to(x.dtype) → torch.nn.functional.gelu(x, approximate="tanh")': "That is the tanh approximation "
+        "(0.044715). It is off by up to 0.0005: the exact GELU has the error function.",
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is x·σ(1.702x), the sigmoid "
+        "approximation: it is off by up to 0.02.",
+        "wide * gate → gate": "That is Φ(x), the gate alone. GELU multiplies x by it.",
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → (-(wide**2) / 2).exp() / math.sqrt(2 * math.pi)": "You use the normal "
+        "density φ(x). The gate is the cumulative distribution Φ(x).",
+        "wide / math.sqrt(2) → wide": "The √2 inside erf is missing. erf(x) belongs to a normal distribution of "
+        "variance ½; for variance 1 it is erf(x / √2).",
+        "erf()) / 2 → erf())": "The factor ½ is missing: 1 + erf(…) goes from 0 to 2, and a probability from 0 to 1.",
+        "x.double() → x": "You compute in the input's 16 bits. There 1 + erf(…) loses nearly all its digits for x far "
+        "below 0: compute in fp32, then cast back.",
+        ".to(x.dtype) → .to(x.dtype).float()": "Your result is float32, or only as precise as float32, whatever x is. "
+        "Convert only 16-bit inputs to float32, and return the dtype of x.",
+        'wide * gate → torch.nn.functional.gelu(x.float(), approximate="tanh")': "That is the tanh approximation "
+        "(0.044715), computed in float32. The exact GELU has erf, and float64 stays float64.",
+        "x.double() → x.float() ;; (1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is "
+        "x·σ(1.702x), computed in float32. The exact GELU has erf, and float64 stays float64.",
+        "x.double() → x ;; (1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is x·σ(1.702x), "
+        "computed in the input's 16 bits. The exact GELU has the error function.",
+        "x.double() → x.float()": "You always compute in float32, which loses half the digits of float64. Convert only "
+        "16-bit inputs to float32.",
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → (wide / math.sqrt(2)).erf()": "Your gate is erf(x/√2), which goes "
+        "from −1 to 1. Φ goes from 0 to 1: add 1, then halve.",
+        "1 + → ": "Your gate is erf(x/√2) / 2, which goes from −½ to ½. The 1 is missing: (1 + erf(…)) / 2.",
+        "math.sqrt(2) → 2": "You halve x inside erf, which makes the curve too wide. For Φ it is erf(x / √2).",
+        "wide / → wide *": "You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.",
+    },
 )
-def without_root_two(x: Tensor) -> Tensor:
-    return (x.double() * (1 + x.double().erf()) / 2).to(x.dtype)
-
-
-@gelu.misconception("The factor ½ is missing: 1 + erf(…) goes from 0 to 2, and a probability from 0 to 1.")
-def not_halved(x: Tensor) -> Tensor:
-    return 2 * _gelu(x)
-
-
-@gelu.misconception(
-    "You compute in the input's 16 bits. There 1 + erf(…) loses nearly all its digits for x far below 0: compute in "
-    "fp32, then cast back."
-)
-def in_sixteen_bits(x: Tensor) -> Tensor:
-    return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
-
-
-@gelu.misconception(
-    "Your result is float32, or only as precise as float32, whatever x is. Convert only 16-bit inputs to float32, "
-    "and return the dtype of x."
-)
-def always_float32(x: Tensor) -> Tensor:
-    return _gelu(x).float()
-
-
-@gelu.misconception(
-    "That is the tanh approximation (0.044715), computed in float32. The exact GELU has erf, and float64 stays float64."
-)
-def tanh_in_float32(x: Tensor) -> Tensor:
-    return F.gelu(x.float(), approximate="tanh").to(x.dtype)
-
-
-@gelu.misconception("That is x·σ(1.702x), computed in float32. The exact GELU has erf, and float64 stays float64.")
-def sigmoid_in_float32(x: Tensor) -> Tensor:
-    return (x.float() * (1.702 * x.float()).sigmoid()).to(x.dtype)
-
-
-@gelu.misconception("That is x·σ(1.702x), computed in the input's 16 bits. The exact GELU has the error function.")
-def sigmoid_in_its_dtype(x: Tensor) -> Tensor:
-    return x * (1.702 * x).sigmoid()
-
-
-@gelu.misconception(
-    "You always compute in float32, which loses half the digits of float64. Convert only 16-bit inputs to float32."
-)
-def through_float32(x: Tensor) -> Tensor:
-    wide = x.float()
-    return (wide * (1 + (wide / math.sqrt(2)).erf()) / 2).to(x.dtype)
-
-
-@gelu.misconception("Your gate is erf(x/√2), which goes from −1 to 1. Φ goes from 0 to 1: add 1, then halve.")
-def erf_for_phi(x: Tensor) -> Tensor:
-    return (x.double() * (x.double() / math.sqrt(2)).erf()).to(x.dtype)
-
-
-@gelu.misconception("Your gate is erf(x/√2) / 2, which goes from −½ to ½. The 1 is missing: (1 + erf(…)) / 2.")
-def erf_without_one(x: Tensor) -> Tensor:
-    return (x.double() * (x.double() / math.sqrt(2)).erf() / 2).to(x.dtype)
-
-
-@gelu.misconception("You halve x inside erf, which makes the curve too wide. For Φ it is erf(x / √2).")
-def divided_by_two(x: Tensor) -> Tensor:
-    return (x.double() * (1 + (x.double() / 2).erf()) / 2).to(x.dtype)
-
-
-@gelu.misconception("You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.")
-def times_root_two(x: Tensor) -> Tensor:
-    return (x.double() * (1 + (x.double() * math.sqrt(2)).erf()) / 2).to(x.dtype)
 
 
 @gelu.variant

@@ -62,91 +62,41 @@ elementwise_intensity = Exercise(
 )
 
 
-@elementwise_intensity.misconception("You count only what is read. The result has to be written, too.")
-def reads_only(kernels: Kernels, bytes_each: int) -> float:
-    return sum(k[0] for k in kernels) / (sum(k[1] for k in kernels) * bytes_each)
-
-
-@elementwise_intensity.misconception("That is operations per number. Intensity is per byte: divide by bytes_each.")
-def per_number(kernels: Kernels, bytes_each: int) -> float:
-    return _intensity(kernels, 1)
-
-
-@elementwise_intensity.misconception("That is bytes per operation. Intensity is the inverse: operations per byte.")
-def upside_down(kernels: Kernels, bytes_each: int) -> float:
-    intensity = _intensity(kernels, bytes_each)
-    return 1 / intensity if intensity else float("inf")
-
-
-@elementwise_intensity.misconception("You average the kernels' intensities. Add up the work, add up the bytes, divide.")
-def average_of_ratios(kernels: Kernels, bytes_each: int) -> float:
-    return sum(_intensity([kernel], bytes_each) for kernel in kernels) / len(kernels)
-
-
-@elementwise_intensity.misconception(
-    "You count only what the first kernel reads and the last one writes, as if they were fused. Between two kernels "
-    "every number goes to memory and back."
-)
-def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
-    return sum(k[0] for k in kernels) / ((kernels[0][1] + kernels[-1][2]) * bytes_each)
-
-
-@elementwise_intensity.misconception(
-    "You count one read and one write for every kernel. Some read two arrays: use the numbers that are given."
-)
-def two_arrays_each(kernels: Kernels, bytes_each: int) -> float:
-    return sum(k[0] for k in kernels) / (2 * len(kernels) * bytes_each)
-
-
-@elementwise_intensity.misconception("You multiply by 8, which gives bits. Intensity is per byte.")
-def per_bit(kernels: Kernels, bytes_each: int) -> float:
-    return _intensity(kernels, 8 * bytes_each)
-
-
-@elementwise_intensity.misconception("You count 2 bytes for every number. Here a number takes bytes_each.")
-def always_two_bytes(kernels: Kernels, bytes_each: int) -> float:
-    return _intensity(kernels, 2)
-
-
-@elementwise_intensity.misconception("You return the largest intensity. Add up all work, and all bytes.")
-def the_largest(kernels: Kernels, bytes_each: int) -> float:
-    return max(_intensity([kernel], bytes_each) for kernel in kernels)
-
-
-@elementwise_intensity.misconception("You return the smallest intensity. All kernels count: all work over all bytes.")
-def the_smallest(kernels: Kernels, bytes_each: int) -> float:
-    return min(_intensity([kernel], bytes_each) for kernel in kernels)
-
-
-@elementwise_intensity.misconception("You add up the intensities. Add up the work, and divide by all bytes once.")
-def sum_of_ratios(kernels: Kernels, bytes_each: int) -> float:
-    return sum(_intensity([kernel], bytes_each) for kernel in kernels)
-
-
-@elementwise_intensity.misconception(
-    "You multiply only the reads by bytes_each. Every number that is written takes as many bytes."
-)
-def reads_in_bytes(kernels: Kernels, bytes_each: int) -> float:
-    return sum(k[0] for k in kernels) / sum(k[1] * bytes_each + k[2] for k in kernels)
-
-
-@elementwise_intensity.misconception("You count only what is written. What a kernel reads comes from memory, too.")
-def writes_only(kernels: Kernels, bytes_each: int) -> float:
-    return sum(k[0] for k in kernels) / (sum(k[2] for k in kernels) * bytes_each)
-
-
-@elementwise_intensity.misconception("Only your first kernel counts.")
-def first_kernel(kernels: Kernels, bytes_each: int) -> float:
-    return _intensity(kernels[:1], bytes_each)
-
-
 @elementwise_intensity.variant
-def in_a_loop(kernels: list[list[int]], bytes_each: int) -> float:
-    operations = moved = 0
-    for kernel in kernels:
-        operations += kernel[0]
-        moved += (kernel[1] + kernel[2]) * bytes_each
-    return operations / moved
+def by_columns(kernels: list[list[int]], bytes_each: int) -> float:
+    work = sum(operations for operations, reads, writes in kernels)
+    traffic = sum(reads + writes for operations, reads, writes in kernels)
+    return work / (traffic * bytes_each)
+
+
+elementwise_intensity.slips(
+    by_columns,
+    {
+        "reads + writes → reads": "You count only what is read. The result has to be written, too.",
+        " * bytes_each → ": "That is operations per number. Intensity is per byte: divide by bytes_each.",
+        'work / (traffic * bytes_each) → traffic * bytes_each / work if work else float("inf")': "That is bytes per "
+        "operation. Intensity is the inverse: operations per byte.",
+        "sum(operations → sum(operations / (reads + writes) ;; traffic * → len(kernels) *": "You average the kernels' "
+        "intensities. Add up the work, add up the bytes, divide.",
+        "sum(reads + writes for operations, reads, writes in kernels) → kernels[0][1] + kernels[-1][2]": "You count "
+        "only what the first kernel reads and the last one writes, as if they were fused. Between two kernels every "
+        "number goes to memory and back.",
+        "reads + writes → 2": "You count one read and one write for every kernel. Some read two arrays: use the "
+        "numbers that are given.",
+        "traffic * → traffic * 8 *": "You multiply by 8, which gives bits. Intensity is per byte.",
+        "traffic * bytes_each → traffic * 2": "You count 2 bytes for every number. Here a number takes bytes_each.",
+        "sum(operations → max(operations / (reads + writes) ;; traffic * bytes_each → bytes_each": "You return the "
+        "largest intensity. Add up all work, and all bytes.",
+        "sum(operations → min(operations / (reads + writes) ;; traffic * bytes_each → bytes_each": "You return the "
+        "smallest intensity. All kernels count: all work over all bytes.",
+        "sum(operations → sum(operations / (reads + writes) ;; traffic * bytes_each → bytes_each": "You add up the "
+        "intensities. Add up the work, and divide by all bytes once.",
+        "reads + writes → reads * bytes_each + writes ;; traffic * bytes_each → traffic": "You multiply only the reads "
+        "by bytes_each. Every number that is written takes as many bytes.",
+        "reads + writes → writes": "You count only what is written. What a kernel reads comes from memory, too.",
+        "work = → kernels = kernels[:1]\n    work =": "Only your first kernel counts.",
+    },
+)
 
 
 @elementwise_intensity.variant

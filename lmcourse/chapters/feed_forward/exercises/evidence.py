@@ -71,59 +71,6 @@ glue_significance = Exercise(
 )
 
 
-@glue_significance.misconception(
-    "You divide by the noise of one score. The baseline is just as noisy: the difference of two scores has √2 times "
-    "the noise."
-)
-def baseline_without_noise(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: z * 2**0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
-@glue_significance.misconception("You add the two deviations, which gives 2·s. Variances add, and give √2·s.")
-def deviations_added(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: z / 2**0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
-@glue_significance.misconception("The number of runs is not used: a mean of n runs is √n times less noisy.")
-def runs_ignored(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return _significance(scores, baseline, deviation)
-
-
-@glue_significance.misconception("You divide the noise by n. The noise of a mean falls only with √n.")
-def noise_over_n(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return _significance(scores, baseline, deviation, runs**2)
-
-
-@glue_significance.misconception("You dropped the sign. A variant can be worse than the baseline.")
-def sign_dropped(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: abs(z) for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
-@glue_significance.misconception("Those are the differences in points. Measure them in units of their noise.")
-def plain_differences(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: score - scores[baseline] for name, score in scores.items() if name != baseline}
-
-
-@glue_significance.misconception("The baseline is compared with itself. Leave it out.")
-def baseline_included(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {baseline: 0.0, **_significance(scores, baseline, deviation, runs)}
-
-
-@glue_significance.misconception("You leave out the root. Deviations shrink with √n, so the factor is √(2 / n).")
-def root_forgotten(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: z * (2 / runs) ** -0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
-@glue_significance.misconception("With more runs your noise grows. A mean of n runs has the deviation s / √n.")
-def noise_that_grows(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: z / runs for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
-@glue_significance.misconception("Your signs are reversed: a score above the baseline's is positive.")
-def sign_turned(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
-    return {name: -z for name, z in _significance(scores, baseline, deviation, runs).items()}
-
-
 @glue_significance.variant
 def in_a_loop(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
     found = {}
@@ -133,6 +80,29 @@ def in_a_loop(scores: dict[str, float], baseline: str, deviation: float, runs: i
         variance = deviation * deviation / runs
         found[name] = (scores[name] - scores[baseline]) / math.sqrt(variance + variance)
     return found
+
+
+glue_significance.slips(
+    in_a_loop,
+    {
+        "variance + variance → variance": "You divide by the noise of one score. The baseline is just as noisy: the "
+        "difference of two scores has √2 times the noise.",
+        "math.sqrt(variance + variance) → (2 * math.sqrt(variance))": "You add the two deviations, which gives 2·s. "
+        "Variances add, and give √2·s.",
+        " / runs → ": "The number of runs is not used: a mean of n runs is √n times less noisy.",
+        "/ runs → / runs**2": "You divide the noise by n. The noise of a mean falls only with √n.",
+        "= (scores[name] → = abs(scores[name]": "You dropped the sign. A variant can be worse than the baseline.",
+        " / math.sqrt(variance + variance) → ": "Those are the differences in points. Measure them in units of their "
+        "noise.",
+        "        if name == baseline:\n            continue\n → ": "The baseline is compared with itself. Leave it "
+        "out.",
+        "math.sqrt(variance + variance) → (deviation * 2 / runs)": "You leave out the root. Deviations shrink with √n, "
+        "so the factor is √(2 / n).",
+        "/ runs → * runs": "With more runs your noise grows. A mean of n runs has the deviation s / √n.",
+        "scores[name] - scores[baseline] → scores[baseline] - scores[name]": "Your signs are reversed: a score above "
+        "the baseline's is positive.",
+    },
+)
 
 
 @glue_significance.variant

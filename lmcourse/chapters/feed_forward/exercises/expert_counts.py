@@ -53,110 +53,43 @@ moe_counts = Exercise(
 )
 
 
-@moe_counts.misconception("You leave out the router: d_model · experts weights, which every token uses.")
-def router_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, _ = _counts(d_model, width, experts, k, shared)
-    return [whole - d_model * experts, used - d_model * experts, 2 * (used - d_model * experts)]
-
-
-@moe_counts.misconception(
-    "You count k columns of the router per token. It must score all experts before it can choose k of them."
-)
-def router_of_the_chosen(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, _ = _counts(d_model, width, experts, k, shared)
-    used -= d_model * (experts - k)
-    return [whole, used, 2 * used]
-
-
-@moe_counts.misconception("You count the router in the parameters, but not in what a token uses.")
-def router_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, _ = _counts(d_model, width, experts, k, shared)
-    used -= d_model * experts
-    return [whole, used, 2 * used]
-
-
-@moe_counts.misconception("Your experts have two matrices. They are gated: gate, value and down.")
-def plain_experts(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    router = d_model * experts
-    whole, used = (2 * d_model * width * count + router for count in (experts + shared, k + shared))
-    return [whole, used, 2 * used]
-
-
-@moe_counts.misconception("You leave out the shared experts.")
-def shared_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    return _counts(d_model, width, experts, k)
-
-
-@moe_counts.misconception("Your tokens use only k experts. They should also use the shared experts: k + shared.")
-def shared_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, k)[1:]]
-
-
-@moe_counts.misconception("Your router scores the shared experts as well. They are always used, so they need no score.")
-def router_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, flops = _counts(d_model, width, experts, k, shared)
-    return [whole + d_model * shared, used + d_model * shared, flops + 2 * d_model * shared]
-
-
-@moe_counts.misconception(
-    "Your FLOPs equal the number of weights. Each weight takes a multiplication and an addition: 2 FLOPs."
-)
-def one_flop_a_weight(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, _ = _counts(d_model, width, experts, k, shared)
-    return [whole, used, used]
-
-
-@moe_counts.misconception("You count the FLOPs of all experts. A token uses only k of them and the shared ones.")
-def flops_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, _ = _counts(d_model, width, experts, k, shared)
-    return [whole, used, 2 * whole]
-
-
-@moe_counts.misconception(
-    "You count three times as many FLOPs, as for a training step, forward and backward. One forward pass takes 2 per "
-    "weight."
-)
-def with_backward(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, flops = _counts(d_model, width, experts, k, shared)
-    return [whole, used, 3 * flops]
-
-
-@moe_counts.misconception("Your router has k columns. It scores every expert: d_model · experts weights.")
-def router_with_k_columns(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, flops = _counts(d_model, width, experts, k, shared)
-    return [whole - d_model * (experts - k), used - d_model * (experts - k), flops - 2 * d_model * (experts - k)]
-
-
-@moe_counts.misconception(
-    "You count the shared experts among `experts`. They come on top, and the router scores all `experts`."
-)
-def shared_included(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    return _counts(d_model, width, experts - shared, k, shared)
-
-
-@moe_counts.misconception("Your tokens use one expert, not k.")
-def one_expert_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, 1, shared)[1:]]
-
-
-@moe_counts.misconception("Your FLOPs leave out the router: a token uses its d_model · experts weights, too.")
-def router_without_flops(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    whole, used, flops = _counts(d_model, width, experts, k, shared)
-    return [whole, used, flops - 2 * d_model * experts]
-
-
-@moe_counts.misconception("Your parameters leave out the shared experts. They are stored like the others.")
-def shared_not_stored(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    return [_counts(d_model, width, experts, k)[0], *_counts(d_model, width, experts, k, shared)[1:]]
-
-
 @moe_counts.variant
 def expert_by_expert(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     expert = 3 * d_model * width
-    always = d_model * experts + shared * expert
-    total = always + experts * expert
-    active = always + k * expert
+    router = d_model * experts
+    total = router + (experts + shared) * expert
+    active = router + (k + shared) * expert
     return [total, active, 2 * active]
+
+
+moe_counts.slips(
+    expert_by_expert,
+    {
+        "d_model * experts → 0": "You leave out the router: d_model · experts weights, which every token uses.",
+        "active = router → active = d_model * k": "You count k columns of the router per token. It must score all "
+        "experts before it can choose k of them.",
+        "active = router + → active =": "You count the router in the parameters, but not in what a token uses.",
+        "3 * → 2 *": "Your experts have two matrices. They are gated: gate, value and down.",
+        "experts + shared → experts ;; k + shared → k": "You leave out the shared experts.",
+        "k + shared → k": "Your tokens use only k experts. They should also use the shared experts: k + shared.",
+        "d_model * experts → d_model * (experts + shared)": "Your router scores the shared experts as well. They are "
+        "always used, so they need no score.",
+        "2 * active → active": "Your FLOPs equal the number of weights. Each weight takes a multiplication and an "
+        "addition: 2 FLOPs.",
+        "2 * active → 2 * total": "You count the FLOPs of all experts. A token uses only k of them and the shared "
+        "ones.",
+        "2 * active → 6 * active": "You count three times as many FLOPs, as for a training step, forward and backward. "
+        "One forward pass takes 2 per weight.",
+        "d_model * experts → d_model * k": "Your router has k columns. It scores every expert: d_model · experts "
+        "weights.",
+        "expert = → experts -= shared\n    expert =": "You count the shared experts among `experts`. They come on top, "
+        "and the router scores all `experts`.",
+        "k + shared → 1 + shared": "Your tokens use one expert, not k.",
+        "2 * active → 2 * (active - router)": "Your FLOPs leave out the router: a token uses its d_model · experts "
+        "weights, too.",
+        "experts + shared → experts": "Your parameters leave out the shared experts. They are stored like the others.",
+    },
+)
 
 
 @moe_counts.variant

@@ -85,69 +85,42 @@ glu_ffn = Exercise(
 )
 
 
-@glu_ffn.misconception("The activation is on the wrong branch: it belongs to x·W_gate, and x·W_value stays linear.")
-def branches_swapped(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _glu_ffn(x, w_value, w_gate, w_down, kind)
+@glu_ffn.variant
+def with_a_dict(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+    acts = {"glu": nn.Sigmoid(), "bilinear": nn.Identity(), "reglu": nn.ReLU(), "geglu": nn.GELU(), "swiglu": nn.SiLU()}
+    if kind not in acts:
+        raise ValueError(f"unknown kind {kind!r}; there are {', '.join(acts)}")
+    gate: Tensor = acts[kind](x @ w_gate)
+    value = x @ w_value
+    return (gate * value) @ w_down
 
 
-@glu_ffn.misconception("You activate both branches. The value branch stays linear.")
-def both_activated(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return (_gate(x @ w_gate, kind) * _gate(x @ w_value, kind)) @ w_down
-
-
-@glu_ffn.misconception("You add the two branches. A gate multiplies, number by number.")
-def added(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return (_gate(x @ w_gate, kind) + x @ w_value) @ w_down
-
-
-@glu_ffn.misconception("You multiply first and activate the product. The activation acts on the gate alone.")
-def activated_product(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _gate((x @ w_gate) * (x @ w_value), kind) @ w_down
-
-
-@glu_ffn.misconception("Your SwiGLU is the GLU: its gate is σ(z), and Swish is z·σ(z).")
-def swish_without_z(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _glu_ffn(x, w_gate, w_value, w_down, "glu" if kind == "swiglu" else kind)
-
-
-@glu_ffn.misconception("Your ReGLU is gated by 1[z > 0]. ReLU is z·1[z > 0]: the factor z is missing.")
-def step_gate(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    z = x @ w_gate
-    gate = (z > 0).to(x.dtype) if kind == "reglu" else _gate(z, kind)
-    return (gate * (x @ w_value)) @ w_down
-
-
-@glu_ffn.misconception("Your GEGLU uses the tanh approximation. Use the exact GELU.")
-def approximate_geglu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    z = x @ w_gate
-    gate = F.gelu(z, approximate="tanh") if kind == "geglu" else _gate(z, kind)
-    return (gate * (x @ w_value)) @ w_down
-
-
-@glu_ffn.misconception("A kind that does not exist should raise ValueError; yours computes something for it.")
-def unknown_kind_accepted(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _glu_ffn(x, w_gate, w_value, w_down, kind if kind in GATES else "bilinear")
-
-
-@glu_ffn.misconception("Your bilinear layer has no gate: it returns the values. Its gate is z itself, not 1.")
-def bilinear_without_gate(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    gate = torch.ones_like(x @ w_gate) if kind == "bilinear" else _gate(x @ w_gate, kind)
-    return (gate * (x @ w_value)) @ w_down
-
-
-@glu_ffn.misconception("Your GLU uses SiLU as its gate. The original gate is the sigmoid, σ(z) without the factor z.")
-def silu_for_glu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _glu_ffn(x, w_gate, w_value, w_down, "swiglu" if kind == "glu" else kind)
-
-
-@glu_ffn.misconception("You leave out w_down. The product of gate and value goes down to the width of x again.")
-def without_down(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return _gate(x @ w_gate, kind) * (x @ w_value)
-
-
-@glu_ffn.misconception("The values are right, but the gate is detached: W_gate gets no gradient and never learns.")
-def gate_detached(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    return (_gate(x @ w_gate, kind).detach() * (x @ w_value)) @ w_down
+glu_ffn.slips(
+    with_a_dict,
+    {
+        "x @ w_gate → x @ w_value ;; x @ w_value → x @ w_gate": "The activation is on the wrong branch: it belongs to "
+        "x·W_gate, and x·W_value stays linear.",
+        "value = x @ w_value → value = acts[kind](x @ w_value)": "You activate both branches. The value branch stays "
+        "linear.",
+        "gate * value → gate + value": "You add the two branches. A gate multiplies, number by number.",
+        "acts[kind](x @ w_gate) → x @ w_gate ;; gate * value → acts[kind](gate * value)": "You multiply first and "
+        "activate the product. The activation acts on the gate alone.",
+        "nn.SiLU() → nn.Sigmoid()": "Your SwiGLU is the GLU: its gate is σ(z), and Swish is z·σ(z).",
+        "nn.ReLU() → lambda z: (z > 0).to(z.dtype)": "Your ReGLU is gated by 1[z > 0]. ReLU is z·1[z > 0]: the factor "
+        "z is missing.",
+        'nn.GELU() → nn.GELU("tanh")': "Your GEGLU uses the tanh approximation. Use the exact GELU.",
+        'raise ValueError(f"unknown kind {kind!r}; there are {\', \'.join(acts)}") → kind = "bilinear"': "A kind "
+        "that does not exist should raise ValueError; yours computes something for it.",
+        "nn.Identity() → torch.ones_like": "Your bilinear layer has no gate: it returns the values. Its gate is z "
+        "itself, not 1.",
+        "nn.Sigmoid() → nn.SiLU()": "Your GLU uses SiLU as its gate. The original gate is the sigmoid, σ(z) without "
+        "the factor z.",
+        "(gate * value) @ w_down → gate * value": "You leave out w_down. The product of gate and value goes down to "
+        "the width of x again.",
+        "gate * value → gate.detach() * value": "The values are right, but the gate is detached: W_gate gets no "
+        "gradient and never learns.",
+    },
+)
 
 
 @glu_ffn.variant

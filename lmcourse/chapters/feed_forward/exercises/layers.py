@@ -78,76 +78,35 @@ ffn = Exercise(
 )
 
 
-@ffn.misconception("You use GELU between the matrices. This layer has a ReLU there.")
-def gelu_for_relu(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return F.gelu(x @ w1 + b1) @ w2 + b2
-
-
-@ffn.misconception("Your ReLU acts on the input. It belongs between the two matrices.")
-def activation_at_the_start(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x.relu() @ w1 + b1) @ w2 + b2
-
-
-@ffn.misconception("You leave out the ReLU. Without it, two matrices in a row are one matrix.")
-def no_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1 + b1) @ w2 + b2
-
-
-@ffn.misconception("You apply a ReLU to the output as well. The layer ends with the second bias and may be negative.")
-def activation_at_the_end(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return _ffn(x, w1, b1, w2, b2).relu()
-
-
-@ffn.misconception("You add b1 after the ReLU. Add it before: there it moves the point where each neuron switches on.")
-def bias_behind_the_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return ((x @ w1).relu() + b1) @ w2 + b2
-
-
-@ffn.misconception("b1 is not used.")
-def first_bias_forgotten(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1).relu() @ w2 + b2
-
-
-@ffn.misconception("b2 is not used.")
-def second_bias_forgotten(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1 + b1).relu() @ w2
-
-
-@ffn.misconception(
-    "You multiply by the transposed matrices, as if W1 were (d_ff, d). Here a token is a row, and W1 is (d, d_ff)."
-)
-def transposed(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1.T + b1).relu() @ w2.T + b2
-
-
-@ffn.misconception("You add the input at the end. The residual connection belongs to the block around this layer.")
-def residual_inside(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return x + _ffn(x, w1, b1, w2, b2)
-
-
-@ffn.misconception("Your ReLU comes after the second matrix. It belongs between the two: the result may be negative.")
-def activation_after_both(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return ((x @ w1 + b1) @ w2 + b2).relu()
-
-
-@ffn.misconception("You take absolute values. A ReLU makes the negative hidden numbers 0.")
-def absolute_values(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1 + b1).abs() @ w2 + b2
-
-
-@ffn.misconception("Your ReLU is leaky: a hundredth of each negative number passes. Here they become 0.")
-def leaky(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return F.leaky_relu(x @ w1 + b1) @ w2 + b2
-
-
-@ffn.misconception("You use a sigmoid between the matrices. This layer has a ReLU there: max(0, z).")
-def sigmoid_for_relu(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return (x @ w1 + b1).sigmoid() @ w2 + b2
-
-
 @ffn.variant
 def with_at(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return (x @ w1 + b1).relu() @ w2 + b2
+
+
+ffn.slips(
+    with_at,
+    {
+        "(x @ w1 + b1).relu() → F.gelu(x @ w1 + b1)": "You use GELU between the matrices. This layer has a ReLU there.",
+        "x @ → x.relu() @ ;; b1).relu() → b1)": "Your ReLU acts on the input. It belongs between the two matrices.",
+        ".relu() → ": "You leave out the ReLU. Without it, two matrices in a row are one matrix.",
+        "(x @ → ((x @ ;; + b2 → + b2).relu()": "You apply a ReLU to the output as well. The layer ends with the second "
+        "bias and may be negative.",
+        "(x @ w1 + b1).relu() → ((x @ w1).relu() + b1)": "You add b1 after the ReLU. Add it before: there it moves the "
+        "point where each neuron switches on.",
+        " + b1 → ": "b1 is not used.",
+        " + b2 → ": "b2 is not used.",
+        "@ w1 → @ w1.T ;; @ w2 → @ w2.T": "You multiply by the transposed matrices, as if W1 were (d_ff, d). Here a "
+        "token is a row, and W1 is (d, d_ff).",
+        "return → return x +": "You add the input at the end. The residual connection belongs to the block around this "
+        "layer.",
+        "(x @ → ((x @ ;; .relu() @ w2 + b2 →  @ w2 + b2).relu()": "Your ReLU comes after the second matrix. It belongs "
+        "between the two: the result may be negative.",
+        "relu → abs": "You take absolute values. A ReLU makes the negative hidden numbers 0.",
+        "(x @ w1 + b1).relu() → F.leaky_relu(x @ w1 + b1)": "Your ReLU is leaky: a hundredth of each negative number "
+        "passes. Here they become 0.",
+        "relu → sigmoid": "You use a sigmoid between the matrices. This layer has a ReLU there: max(0, z).",
+    },
+)
 
 
 @ffn.variant

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from random import Random
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
@@ -72,131 +71,47 @@ activation_minimum = Exercise(
 )
 
 
-@activation_minimum.misconception("You return the value first. Return [x, f(x)].")
-def value_first(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum(kind, scale)[::-1]
+@activation_minimum.variant
+def on_a_fine_grid(kind: str, scale: float = 1.0) -> list[float]:
+    z = torch.linspace(-5, 0, 200_001, dtype=torch.float64)
+    y = z * (z.sigmoid() if kind == "silu" else torch.special.ndtr(z))
+    at = y.argmin()
+    return [z[at].item() / scale, y[at].item() / scale]
 
 
-@activation_minimum.misconception("You always return the minimum for scale 1.")
-def scale_ignored(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum(kind)
-
-
-@activation_minimum.misconception(
-    "x is right, but the value belongs to scale 1. A gate that opens faster makes a shallower dip."
+activation_minimum.slips(
+    on_a_fine_grid,
+    {
+        "[z[at].item() / scale, y[at].item() / scale] → [y[at].item() / scale, z[at].item() / scale]": "You return the "
+        "value first. Return [x, f(x)].",
+        "z[at].item() / scale → z[at].item() ;; y[at].item() / scale → y[at].item()": "You always return the minimum "
+        "for scale 1.",
+        "y[at].item() / scale → y[at].item()": "x is right, but the value belongs to scale 1. A gate that opens faster "
+        "makes a shallower dip.",
+        "z[at].item() / scale → z[at].item()": "x belongs to scale 1, though the value is right. A gate that opens "
+        "faster has its dip nearer to zero.",
+        "y[at].item() → (z[at].item() + 1)": "Your value is x + 1, over the scale. That is the minimum of SiLU only: "
+        "for GELU, evaluate x·Φ(x).",
+        'z.sigmoid() if kind == "silu" else torch.special.ndtr(z) → z.sigmoid()': "You found the minimum of SiLU for "
+        "both kinds. GELU dips less, and nearer to zero.",
+        "-5, 0, 200_001 → -30 * scale, 0, 301": "Your grid is too coarse: a step of 0.1 cannot give four digits of x.",
+        "y.argmin() → y.diff().argmin()": "That is where the slope is lowest, which is further left. At the minimum of "
+        "the function the slope is zero.",
+        "-5, 0 → -5 * scale, 0": "You search from −5 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale.",
+        "-5, 0 → -10 * scale, 0": "You search from −10 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale, say.",
+        "z * (z.sigmoid() → (z * z.sigmoid() ;; torch.special.ndtr(z) → torch.nn.functional.gelu(z, "
+        'approximate="tanh")': "That is the minimum of GELU's tanh approximation. The exact GELU, x·Φ(x), has its own, "
+        "a little to the right.",
+        'kind == "silu" → kind == "gelu"': "The kinds are swapped: you return GELU's minimum for SiLU, and SiLU's for "
+        "GELU.",
+        'z.sigmoid() if kind == "silu" else → ': "You found the minimum of GELU for both kinds. SiLU dips deeper, and "
+        "further left.",
+        "z[at].item() / scale → z[at].item() * scale ;; y[at].item() / scale → y[at].item() * scale": "You multiply by "
+        "the scale. A gate that opens faster makes a smaller dip: divide.",
+    },
 )
-def value_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
-    return [_minimum(kind, scale)[0], _minimum(kind)[1]]
-
-
-@activation_minimum.misconception(
-    "x belongs to scale 1, though the value is right. A gate that opens faster has its dip nearer to zero."
-)
-def place_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
-    return [_minimum(kind)[0], _minimum(kind, scale)[1]]
-
-
-@activation_minimum.misconception(
-    "Your value is x + 1, over the scale. That is the minimum of SiLU only: for GELU, evaluate x·Φ(x)."
-)
-def plus_one(kind: str, scale: float = 1.0) -> list[float]:
-    x = _minimum(kind)[0]
-    return [x / scale, (x + 1) / scale]
-
-
-@activation_minimum.misconception("You found the minimum of SiLU for both kinds. GELU dips less, and nearer to zero.")
-def always_silu(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum("silu", scale)
-
-
-@activation_minimum.misconception("Your grid is too coarse: a step of 0.1 cannot give four digits of x.")
-def coarse_grid(kind: str, scale: float = 1.0) -> list[float]:
-    xs = [step / 10 for step in range(-300, 1)]
-    values = [x * _open(kind, scale * x) for x in xs]
-    lowest = min(range(len(xs)), key=values.__getitem__)
-    return [xs[lowest], values[lowest]]
-
-
-@activation_minimum.misconception(
-    "That is where the slope is lowest, which is further left. At the minimum of the function the slope is zero."
-)
-def lowest_slope(kind: str, scale: float = 1.0) -> list[float]:
-    x = torch.linspace(-5, 0, 50_001, dtype=torch.float64, requires_grad=True)
-    y = x * (x.sigmoid() if kind == "silu" else torch.special.ndtr(x))
-    (slope,) = torch.autograd.grad(y.sum(), x)
-    at = int(slope.argmin())
-    return [x[at].item() / scale, y[at].item() / scale]
-
-
-def _down_to(lowest: float, kind: str, scale: float) -> list[float]:
-    """The lowest point of a fine grid from this x to 0."""
-    x = torch.linspace(lowest, 0, 200_001, dtype=torch.float64)
-    y = x * ((scale * x).sigmoid() if kind == "silu" else torch.special.ndtr(scale * x))
-    return [x[y.argmin()].item(), y.min().item()]
-
-
-@activation_minimum.misconception(
-    "You search from −5 on for every scale. A slow gate has its dip further out: search down to −5 / scale."
-)
-def search_from_five(kind: str, scale: float = 1.0) -> list[float]:
-    return _down_to(-5, kind, scale)
-
-
-@activation_minimum.misconception(
-    "You search from −10 on for every scale. A slow gate has its dip further out: search down to −5 / scale, say."
-)
-def search_from_ten(kind: str, scale: float = 1.0) -> list[float]:
-    return _down_to(-10, kind, scale)
-
-
-def _open(kind: str, z: float) -> float:
-    """The gate: Φ(z) or σ(z)."""
-    return math.erfc(-z / math.sqrt(2)) / 2 if kind == "gelu" else 1 / (1 + math.exp(-z))
-
-
-@activation_minimum.misconception(
-    "That is the minimum of GELU's tanh approximation. The exact GELU, x·Φ(x), has its own, a little to the right."
-)
-def of_the_approximation(kind: str, scale: float = 1.0) -> list[float]:
-    if kind == "silu":
-        return _minimum(kind, scale)
-    x = torch.linspace(-1, 0, 1_000_001, dtype=torch.float64)
-    y = F.gelu(x, approximate="tanh")
-    return [x[y.argmin()].item() / scale, y.min().item() / scale]
-
-
-@activation_minimum.misconception("The kinds are swapped: you return GELU's minimum for SiLU, and SiLU's for GELU.")
-def kinds_swapped(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum("gelu" if kind == "silu" else "silu", scale)
-
-
-@activation_minimum.misconception("You found the minimum of GELU for both kinds. SiLU dips deeper, and further left.")
-def always_gelu(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum("gelu", scale)
-
-
-@activation_minimum.misconception("You multiply by the scale. A gate that opens faster makes a smaller dip: divide.")
-def times_the_scale(kind: str, scale: float = 1.0) -> list[float]:
-    return _minimum(kind, 1 / scale)
-
-
-activation_minimum.equivalent_mutant(
-    "z = torch.linspace(-3, 0, 300001, dtype=torch.float64) → z = torch.linspace(-3, 0, 300001)",
-    "In float32 the lowest values are alike over 0.0005 around the minimum, which is four digits, as asked for.",
-)
-GRID = "z = torch.linspace(-3, 0, 300001, dtype=torch.float64)"
-for same_minimum in (
-    "0, -3, 300001",
-    "-4, 0, 300001",
-    "-2, 0, 300001",
-    "-3, 1, 300001",
-    "-3, 0, 300002",
-    "-3, 0, 300000",
-):
-    activation_minimum.equivalent_mutant(
-        f"{GRID} → z = torch.linspace({same_minimum}, dtype=torch.float64)",
-        "This grid has both minima inside, too, and is as fine: how to search is left open.",
-    )
 
 
 @activation_minimum.variant
@@ -233,3 +148,22 @@ def downhill(kind: str, scale: float = 1.0) -> list[float]:
 def four_digits_looked_up(kind: str, scale: float = 1.0) -> list[float]:
     x, value = {"silu": (-1.278, -0.2785), "gelu": (-0.7518, -0.17)}[kind]
     return [x / scale, value / scale]
+
+
+activation_minimum.equivalent_mutant(
+    "z = torch.linspace(-3, 0, 300001, dtype=torch.float64) → z = torch.linspace(-3, 0, 300001)",
+    "In float32 the lowest values are alike over 0.0005 around the minimum, which is four digits, as asked for.",
+)
+GRID = "z = torch.linspace(-3, 0, 300001, dtype=torch.float64)"
+for same_minimum in (
+    "0, -3, 300001",
+    "-4, 0, 300001",
+    "-2, 0, 300001",
+    "-3, 1, 300001",
+    "-3, 0, 300002",
+    "-3, 0, 300000",
+):
+    activation_minimum.equivalent_mutant(
+        f"{GRID} → z = torch.linspace({same_minimum}, dtype=torch.float64)",
+        "This grid has both minima inside, too, and is as fine: how to search is left open.",
+    )

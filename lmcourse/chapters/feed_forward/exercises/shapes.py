@@ -145,82 +145,77 @@ decoder_shape = Exercise(
 )
 
 
-@decoder_shape.misconception("You leave out the embedding table: V · d parameters.")
-def table_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, tables=0)
+@decoder_shape.variant
+def by_the_nearest_width(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    for d in range(head_width, 4000, head_width):
+        for layers in range(math.ceil(d / 160), d // 60 + 1):
+            widths = range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64)
+            counts = [(vocab_size * d + layers * (4 * d * d + 3 * d * d_ff), d_ff) for d_ff in widths]
+            off, d_ff = min((abs(count - parameters), d_ff) for count, d_ff in counts)
+            if off <= 0.03 * parameters:
+                return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
+    raise ValueError(f"no shape has about {parameters:,} parameters")
 
 
-@decoder_shape.misconception("You count the table twice. Here the embedding is tied: the head uses the same table.")
-def table_twice(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, tables=2)
-
-
-@decoder_shape.misconception("Your feed-forward layers have two matrices. They are gated: 3 · d · d_ff.")
-def gate_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, matrices=2)
-
-
-@decoder_shape.misconception(
-    "You count three matrices in attention. It has four of d × d: queries, keys, values and the output."
+decoder_shape.slips(
+    by_the_nearest_width,
+    {
+        "vocab_size * d + → ": "You leave out the embedding table: V · d parameters.",
+        "vocab_size * d → 2 * vocab_size * d": "You count the table twice. Here the embedding is tied: the head uses "
+        "the same table.",
+        "3 * d * d_ff → 2 * d * d_ff": "Your feed-forward layers have two matrices. They are gated: 3 · d · d_ff.",
+        "4 * d * d → 3 * d * d": "You count three matrices in attention. It has four of d × d: queries, keys, values "
+        "and the output.",
+        "d / 160 → d / 30 ;; d // 60 → d // 10": "Your aspect ratio, d / layers, is outside 60 to 160.",
+        '"d_ff": d_ff → "d_ff": d_ff + 1': "Your d_ff is not a multiple of 64.",
+        "d // head_width → head_width + 1": "You return the width of a head as the number of heads. All heads together "
+        "are d wide.",
+        "2.5 * d → 5 * d ;; 4 * d + 1 → 8 * d + 1": "Your feed-forward layers are not between 2.5 and 4 times as wide "
+        "as the model.",
+        "for d in range(head_width, 4000, head_width): → for deepest, d in itertools.product((60, 5), "
+        "range(head_width, 4000, head_width)): ;; d // 60 → d // deepest": "If no shape satisfies all rules, raise "
+        "ValueError. You return one that breaks a rule.",
+        "range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64) → [64 * round(8 / 3 * d / 64)] ;;  has about "
+        "{parameters:,} parameters → ": "You raise ValueError where a shape exists. Do you try only one d_ff for each "
+        "d, such as 8/3 of it? Any multiple of 64 between 2.5 and 4 times d may fit.",
+    },
 )
-def output_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, attention=3)
 
 
-@decoder_shape.misconception("Your aspect ratio, d / layers, is outside 60 to 160.")
-def any_aspect(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, aspects=(10, 30))
-
-
-@decoder_shape.misconception("Your d_ff is not a multiple of 64.")
-def odd_width(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    shape = _search(parameters, vocab_size, head_width)
-    return {**shape, "d_ff": shape["d_ff"] + 1}
-
-
-@decoder_shape.misconception("You return the width of a head as the number of heads. All heads together are d wide.")
-def width_for_heads(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return {**_search(parameters, vocab_size, head_width), "heads": head_width + 1}
-
-
-@decoder_shape.misconception("Your feed-forward layers are not between 2.5 and 4 times as wide as the model.")
-def any_ratio(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width, ratios=(5.0, 8.0))
-
-
-@decoder_shape.misconception("If no shape satisfies all rules, raise ValueError. You return one that breaks a rule.")
-def never_gives_up(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    try:
-        return _search(parameters, vocab_size, head_width)
-    except ValueError:
-        return _search(parameters, vocab_size, head_width, aspects=(5, 60))
-
-
-@decoder_shape.misconception(
-    "You return the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError."
-)
-def nearest_size(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    shapes = []
-    for d in range(head_width, 6200, head_width):
-        low, high = STEP * math.ceil(RATIOS[0] * d / STEP), STEP * int(RATIOS[1] * d / STEP)
-        for layers in range(math.ceil(d / ASPECTS[1]), d // ASPECTS[0] + 1):
-            wanted = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
-            shapes.append((layers, d, max(low, min(high, STEP * round(wanted / STEP)))))
-    layers, d, d_ff = min(shapes, key=lambda shape: abs(_size(shape[0], shape[1], shape[2], vocab_size) - parameters))
+@decoder_shape.variant
+def nearest_to_aspect_128(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    found = []
+    for d in range(head_width, 10_000, head_width):
+        for layers in range(math.ceil(d / 160), d // 60 + 1):
+            width = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
+            d_ff = min(max(64 * round(width / 64), 64 * math.ceil(d / 25.6)), 4 * d // 64 * 64)
+            count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
+            if 2.5 * d <= d_ff <= 4 * d and abs(count / parameters - 1) < 0.03:
+                found.append((abs(d / layers - 128), d, layers, d_ff))
+    if not found:
+        raise ValueError(f"no shape has {parameters} parameters")
+    _, d, layers, d_ff = min(found)
     return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
 
 
-@decoder_shape.misconception(
-    "You raise ValueError where a shape exists. Do you try only one d_ff for each d, such as 8/3 of it? Any multiple "
-    "of 64 between 2.5 and 4 times d may fit."
+decoder_shape.slips(
+    nearest_to_aspect_128,
+    {
+        " and abs(count / parameters - 1) < 0.03 →  ;; abs(d / layers - 128) → abs(count - parameters)": "You return "
+        "the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError.",
+    },
 )
-def one_width_each(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    for d in range(head_width, 8000, head_width):
-        d_ff = STEP * round(8 * d / 3 / STEP)
-        for layers in range(math.ceil(d / ASPECTS[1]), d // ASPECTS[0] + 1):
-            if abs(_size(layers, d, d_ff, vocab_size) - parameters) <= SLACK * parameters:
-                return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
-    raise ValueError("no shape")
+
+
+@decoder_shape.variant
+def deepest_with_itertools(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    for layers, heads in itertools.product(range(100, 0, -1), range(1, 8_000 // head_width + 1)):
+        d = head_width * heads
+        if 60 * layers <= d <= 160 * layers:
+            for d_ff in range(-(-5 * d // 128) * 64, 4 * d + 1, 64):
+                if abs(d * (vocab_size + layers * (4 * d + 3 * d_ff)) / parameters - 1) <= 0.03:
+                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
+    raise ValueError
 
 
 LAYERS = "for layers in range(math.ceil(d / 160), d // 60 + 1):"
@@ -251,46 +246,3 @@ for change, reason in (
     ),
 ):
     decoder_shape.equivalent_mutant(change, reason)
-
-
-@decoder_shape.variant
-def by_three_loops(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    heads = 1
-    while vocab_size * heads * head_width < parameters:
-        d = heads * head_width
-        for layers in range(1, d // 60 + 1):
-            if d / layers > 160:
-                continue
-            for d_ff in range(64, 4 * d + 1, 64):
-                count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
-                if d_ff >= 2.5 * d and abs(count - parameters) <= 0.03 * parameters:
-                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
-        heads += 1
-    raise ValueError("no shape has this size")
-
-
-@decoder_shape.variant
-def nearest_to_aspect_128(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    found = []
-    for d in range(head_width, 10_000, head_width):
-        for layers in range(math.ceil(d / 160), d // 60 + 1):
-            width = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
-            d_ff = min(max(64 * round(width / 64), 64 * math.ceil(d / 25.6)), 4 * d // 64 * 64)
-            count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
-            if 2.5 * d <= d_ff <= 4 * d and abs(count / parameters - 1) < 0.03:
-                found.append((abs(d / layers - 128), d, layers, d_ff))
-    if not found:
-        raise ValueError(f"no shape has {parameters} parameters")
-    _, d, layers, d_ff = min(found)
-    return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
-
-
-@decoder_shape.variant
-def deepest_with_itertools(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    for layers, heads in itertools.product(range(100, 0, -1), range(1, 8_000 // head_width + 1)):
-        d = head_width * heads
-        if 60 * layers <= d <= 160 * layers:
-            for d_ff in range(-(-5 * d // 128) * 64, 4 * d + 1, 64):
-                if abs(d * (vocab_size + layers * (4 * d + 3 * d_ff)) / parameters - 1) <= 0.03:
-                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
-    raise ValueError

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -65,83 +63,33 @@ matched_d_ff = Exercise(
 )
 
 
-@matched_d_ff.misconception(
-    "You make the layer smaller *by* two thirds, so a third of the width is left. Count the weights of both layers "
-    "again."
-)
-def smaller_by_two_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return math.ceil(expansion * d_model / (3 * multiple)) * multiple
-
-
-@matched_d_ff.misconception("You kept the width. Three matrices instead of two make the layer 1.5 times as large.")
-def same_width(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return math.ceil(expansion * d_model / multiple) * multiple
-
-
-@matched_d_ff.misconception("You multiplied by 3/2. The third matrix makes each of them narrower, not wider.")
-def wider(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return math.ceil(3 * expansion * d_model / (2 * multiple)) * multiple
-
-
-@matched_d_ff.misconception("You round to the nearest multiple. LLaMA's recipe rounds up.")
-def to_the_nearest(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return math.floor(2 * expansion * d_model / (3 * multiple) + 0.5) * multiple
-
-
-@matched_d_ff.misconception("You round down: the gated layer gets fewer parameters than the plain one.")
-def rounded_down(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return 2 * expansion * d_model // (3 * multiple) * multiple
-
-
-@matched_d_ff.misconception("You round up a width that is already a multiple. It should stay as it is.")
-def always_the_next(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return (2 * expansion * d_model // (3 * multiple) + 1) * multiple
-
-
-@matched_d_ff.misconception("You do not use the expansion: you always take 8/3 of d.")
-def always_eight_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return _matched(d_model, 4, multiple)
-
-
-@matched_d_ff.misconception("`multiple` is not used: round the width up to a multiple of it.")
-def multiple_ignored(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return _matched(d_model, expansion)
-
-
-@matched_d_ff.misconception("You halve the width. A gated layer has three matrices, not four.")
-def halved(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return math.ceil(expansion * d_model / (2 * multiple)) * multiple
-
-
-@matched_d_ff.misconception(
-    "You cut two thirds of expansion · d to a whole number before you round up to a multiple. Round up once, from the "
-    "exact width."
-)
-def cut_before_rounding_up(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return -(-(2 * expansion * d_model // 3) // multiple) * multiple
-
-
 @matched_d_ff.variant
 def rounded_up_by_ceil(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(2 * expansion * d_model / 3 / multiple) * multiple
 
 
-@matched_d_ff.variant
-def first_that_is_enough(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    return next(w for w in itertools.count(multiple, multiple) if 3 * w >= 2 * expansion * d_model)
-
-
-@matched_d_ff.variant
-def by_the_remainder(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    whole, rest = divmod(2 * expansion * d_model, 3)
-    width = whole + (rest > 0)
-    return width + (-width) % multiple
-
-
-@matched_d_ff.variant
-def with_fractions(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    blocks = Fraction(2, 3) * expansion * d_model / multiple
-    return multiple * (blocks.numerator // blocks.denominator + (blocks.denominator > 1))
+matched_d_ff.slips(
+    rounded_up_by_ceil,
+    {
+        "2 * expansion → expansion": "You make the layer smaller *by* two thirds, so a third of the width is left. "
+        "Count the weights of both layers again.",
+        "2 * expansion * d_model / 3 → expansion * d_model": "You kept the width. Three matrices instead of two make "
+        "the layer 1.5 times as large.",
+        "2 * expansion * d_model / 3 → 3 * expansion * d_model / 2": "You multiplied by 3/2. The third matrix makes "
+        "each of them narrower, not wider.",
+        "math.ceil → math.floor ;; / multiple) → / multiple + 0.5)": "You round to the nearest multiple. LLaMA's "
+        "recipe rounds up.",
+        "math.ceil → math.floor": "You round down: the gated layer gets fewer parameters than the plain one.",
+        "math.ceil → math.floor ;; / multiple) → / multiple + 1)": "You round up a width that is already a multiple. "
+        "It should stay as it is.",
+        "2 * expansion → 8": "You do not use the expansion: you always take 8/3 of d.",
+        " / multiple) * multiple → )": "`multiple` is not used: round the width up to a multiple of it.",
+        "2 * expansion * d_model / 3 → expansion * d_model / 2": "You halve the width. A gated layer has three "
+        "matrices, not four.",
+        "d_model / 3 → d_model // 3": "You cut two thirds of expansion · d to a whole number before you round up to a "
+        "multiple. Round up once, from the exact width.",
+    },
+)
 
 
 @matched_d_ff.variant

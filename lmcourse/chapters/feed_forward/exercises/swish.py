@@ -69,102 +69,44 @@ silu = Exercise(
 )
 
 
-@silu.misconception("Your gate is σ(2βx). The tanh form halves what is inside: σ(z) = (1 + tanh(z/2)) / 2.")
-def tanh_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
-    return _silu(x, 2 * beta)
-
-
-@silu.misconception("The 1 is missing: tanh goes from −1 to 1, and (1 + tanh(z/2)) / 2 from 0 to 1.")
-def tanh_without_one(x: Tensor, beta: float = 1.0) -> Tensor:
-    return (x.double() * torch.tanh(beta * x.double() / 2) / 2).to(x.dtype)
-
-
-@silu.misconception("β is not used: the gate is σ(βx).")
-def beta_ignored(x: Tensor, beta: float = 1.0) -> Tensor:
-    return _silu(x)
-
-
-@silu.misconception("You multiply by βx. β belongs to the gate alone: x·σ(βx).")
-def beta_outside_too(x: Tensor, beta: float = 1.0) -> Tensor:
-    return beta * _silu(x, beta)
-
-
-@silu.misconception("That is σ(βx), the gate alone. SiLU multiplies x by it.")
-def gate_without_x(x: Tensor, beta: float = 1.0) -> Tensor:
-    gate: Tensor = torch.special.expit(beta * x.double())
-    return gate.to(x.dtype)
-
-
-@silu.misconception("Your gate closes where it should open: it is σ(−βx). Check the sign in the exponent.")
-def sign_turned(x: Tensor, beta: float = 1.0) -> Tensor:
-    return _silu(x, -beta)
-
-
-@silu.misconception(
-    "You compute e^z / (1 + e^z), which is ∞/∞ for large z, and so NaN. σ(z) = (1 + tanh(z/2)) / 2 is safe "
-    "everywhere, in the backward pass as well."
-)
-def infinity_over_infinity(x: Tensor, beta: float = 1.0) -> Tensor:
-    wide = x if x.dtype == torch.float64 else x.float()
-    power = (beta * wide).exp()
-    return (wide * power / (1 + power)).to(x.dtype)
-
-
-@silu.misconception(
-    "The values are right, but the gradient is NaN where e^(−βx) overflows: 0 · ∞ in the backward pass. σ(z) = (1 + "
-    "tanh(z/2)) / 2 is safe everywhere."
-)
-def gradient_overflows(x: Tensor, beta: float = 1.0) -> Tensor:
-    wide = x if x.dtype == torch.float64 else x.float()
-    return (wide / (1 + (-beta * wide).exp())).to(x.dtype)
-
-
-@silu.misconception(
-    "You compute in the input's 16 bits: e^12 overflows in fp16, and the result becomes 0. Compute in fp32, then cast."
-)
-def silu_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
-    return x / (1 + (-beta * x).exp())
-
-
-@silu.misconception(
-    "You compute in the input's 16 bits: there tanh(−6) is exactly −1, and the result becomes 0. Compute in fp32, then "
-    "cast."
-)
-def tanh_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
-    return x * (0.5 + 0.5 * (0.5 * beta * x).tanh())
-
-
-@silu.misconception("You round the gate to 16 bits before you multiply. Multiply in fp32, and round the product.")
-def gate_rounded(x: Tensor, beta: float = 1.0) -> Tensor:
+@silu.variant
+def by_tanh(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return x * (0.5 + 0.5 * (0.5 * beta * wide).tanh()).to(x.dtype)
-
-
-@silu.misconception(
-    "The values are right, but the gradient is NaN. torch.where computes both of its branches, and the one that is "
-    "not chosen overflows: 0 · ∞ in the backward pass. Use one formula that is safe everywhere, such as (1 + "
-    "tanh(z/2)) / 2."
-)
-def both_branches(x: Tensor, beta: float = 1.0) -> Tensor:
-    wide = x if x.dtype == torch.float64 else x.float()
-    z = beta * wide
-    gate = torch.where(z > 0, 1 / (1 + (-z).exp()), z.exp() / (1 + z.exp()))
+    gate = (1 + (beta * wide / 2).tanh()) / 2
     return (wide * gate).to(x.dtype)
 
 
-@silu.misconception("Your gate is tanh(βx/2), which goes from −1 to 1. A sigmoid goes from 0 to 1: add 1, then halve.")
-def tanh_for_sigmoid(x: Tensor, beta: float = 1.0) -> Tensor:
-    return (x.double() * torch.tanh(beta * x.double() / 2)).to(x.dtype)
-
-
-@silu.misconception("Your gate is 1 + tanh(βx/2), which goes from 0 to 2. Halve it.")
-def gate_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
-    return 2 * _silu(x, beta)
-
-
-@silu.misconception("Your gate is 1 + tanh(βx/2)/2, which goes from ½ to 3/2. Halve the 1 as well.")
-def one_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
-    return (x.double() * (1 + torch.tanh(beta * x.double() / 2) / 2)).to(x.dtype)
+silu.slips(
+    by_tanh,
+    {
+        "wide / 2 → wide": "Your gate is σ(2βx). The tanh form halves what is inside: σ(z) = (1 + tanh(z/2)) / 2.",
+        "1 + → ": "The 1 is missing: tanh goes from −1 to 1, and (1 + tanh(z/2)) / 2 from 0 to 1.",
+        "beta * → ": "β is not used: the gate is σ(βx).",
+        "wide * gate → beta * wide * gate": "You multiply by βx. β belongs to the gate alone: x·σ(βx).",
+        "wide * gate → gate": "That is σ(βx), the gate alone. SiLU multiplies x by it.",
+        "beta * → -beta *": "Your gate closes where it should open: it is σ(−βx). Check the sign in the exponent.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → (beta * wide).exp() / (1 + (beta * wide).exp())": "You compute e^z / (1 "
+        "+ e^z), which is ∞/∞ for large z, and so NaN. σ(z) = (1 + tanh(z/2)) / 2 is safe everywhere, in the backward "
+        "pass as well.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * wide).exp())": "The values are right, but the gradient "
+        "is NaN where e^(−βx) overflows: 0 · ∞ in the backward pass. σ(z) = (1 + tanh(z/2)) / 2 is safe everywhere.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; wide * gate → x / (1 + (-beta * x).exp())": "You "
+        "compute in the input's 16 bits: e^12 overflows in fp16, and the result becomes 0. Compute in fp32, then cast.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x": "You compute in the input's 16 bits: there tanh(−6) "
+        "is exactly −1, and the result becomes 0. Compute in fp32, then cast.",
+        "(wide * gate).to(x.dtype) → x * gate.to(x.dtype)": "You round the gate to 16 bits before you multiply. "
+        "Multiply in fp32, and round the product.",
+        "gate = (1 + (beta * wide / 2).tanh()) / 2 → z = beta * wide\n    gate = torch.where(z > 0, 1 / (1 + "
+        "(-z).exp()), z.exp() / (1 + z.exp()))": "The values are right, but the gradient is NaN. torch.where computes "
+        "both of its branches, and the one that is not chosen overflows: 0 · ∞ in the backward pass. Use one formula "
+        "that is safe everywhere, such as (1 + tanh(z/2)) / 2.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → (beta * wide / 2).tanh()": "Your gate is tanh(βx/2), which goes from −1 "
+        "to 1. A sigmoid goes from 0 to 1: add 1, then halve.",
+        "tanh()) / 2 → tanh())": "Your gate is 1 + tanh(βx/2), which goes from 0 to 2. Halve it.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → 1 + (beta * wide / 2).tanh() / 2": "Your gate is 1 + tanh(βx/2)/2, which "
+        "goes from ½ to 3/2. Halve the 1 as well.",
+    },
+)
 
 
 @silu.variant
