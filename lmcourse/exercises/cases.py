@@ -13,7 +13,7 @@ from torch import Tensor
 from lmcourse.exercises.values import Plain, format_value, to_plain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a case is itself: its inputs hold tensors, which have no one truth value for ==
 class Case:
     """A test case: a name for readers, and one call or a short script of calls.
 

@@ -11,11 +11,11 @@ from typing import Any
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.notebook_state import failed_version, globals_used
 from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.registry import find_exercise, notebook_of
 from lmcourse.exercises.released import ReleasedExercise
 from lmcourse.exercises.trial import Trial, verdict
@@ -77,7 +77,8 @@ def _wrong_calls(exercise: Exercise, answer: Callable[..., Any]) -> Iterator[str
         for case in other.cases:
             seconds = end - monotonic()
             outcome = run_case(function, case, name=other.name, seconds=max(seconds, 0.1))
-            if seconds > 0 and not outcome.timed_out and verdict(other, case, _expected(other, case), outcome):
+            expected = outcomes_of(other).expected(case)
+            if seconds > 0 and not outcome.timed_out and verdict(other, case, expected, outcome):
                 yield other.name
                 break
 
@@ -90,28 +91,19 @@ def check_exercise(
     `enforce` is False for the course's own wrong answers, which are in a package that the rules forbid. Raises
     CourseError if hidden cases are requested that only the teacher has.
     """
-    released = exercise if isinstance(exercise, ReleasedExercise) else None
+    released = isinstance(exercise, ReleasedExercise)
     if released and hidden:
         raise CourseError(f"The hidden cases of `{exercise.name}` belong to the teacher: only grading runs them.")
     rules = exercise.rules if enforce else ()
-    cases = [(case, False) for case in exercise.public]
-    cases += [(case, True) for case in exercise.hidden] if hidden else []
+    table = outcomes_of(exercise)
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:
         outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
-        return Trial(exercise, case, hidden, outcome, _expected(exercise, case))
+        return Trial(exercise, case, hidden, outcome, table.expected(case))
 
-    trials = try_cases(cases, trial, exercise.seconds)
-    forbidden = forbidden_in_source(answer, rules)
-    if released:
-        return replace(judge(exercise, trials, forbidden=forbidden, given=released.given), held_back=True)
-    return judge(exercise, trials, hidden=hidden, forbidden=forbidden)
-
-
-def _expected(exercise: Exercise, case: Case) -> Outcome:
-    if isinstance(exercise, ReleasedExercise):
-        return exercise.expected_outcome(case)
-    return expectations(exercise).expected(case)
+    trials = try_cases([one for one in table.cases if hidden or not one[1]], trial, exercise.seconds)
+    report = judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
+    return replace(report, held_back=released)
 
 
 def try_cases(

@@ -30,10 +30,14 @@ def spans(text: str, edits: str) -> list[tuple[int, int, str]]:
     """Return the start, the end and the replacement of each edit, in the order of the text; raise EditError as
     `edited` does."""
     found = sorted(_span(text, edit) for edit in edits.split(ALSO))
-    for (_, end, _), (start, _, _) in pairwise(found):
-        if start < end:
-            raise EditError("two of its edits change the same text")
+    if overlap(found):
+        raise EditError("two of its edits change the same text")
     return found
+
+
+def overlap(found: list[tuple[int, int, str]]) -> bool:
+    """Return True if two edits, given by their `spans`, change the same text."""
+    return any(start < end for (_, end, _), (start, _, _) in pairwise(sorted(found)))
 
 
 def _span(text: str, edit: str) -> tuple[int, int, str]:

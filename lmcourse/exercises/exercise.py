@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import torch
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
-from lmcourse.exercises.edits import shown
+from lmcourse.exercises.edits import ALSO, overlap, shown, spans
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
-from lmcourse.exercises.slips import slipped
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.slips import slipped, source_of
 from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
@@ -37,6 +39,7 @@ class Misconception:
         made: returns the answer; it is called when the answer runs for the first time.
         base: for a slip, the right answer that its edits change.
         edits: for a slip, its edits.
+        is_pair: whether it consists of two slips at once; then `sentence` has a line for each.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Misconception:
     made: Callable[[], Answer]
     base: Answer | None = None
     edits: str = ""
+    is_pair: bool = False
 
     @cached_property
     def answer(self) -> Answer:
@@ -137,10 +141,7 @@ class Exercise:
 
         An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ".
         """
-        self.misconceptions += [
-            Misconception(shown(edits), sentence, partial(slipped, base, edits), base, edits)
-            for edits, sentence in sentences.items()
-        ]
+        self.misconceptions += [_slip(base, edits, sentence) for edits, sentence in sentences.items()]
 
     def wrong_value(self, value: Any, sentence: str) -> None:
         """Add a common wrong value to an exercise that asks for a value."""
@@ -177,6 +178,22 @@ class Exercise:
         line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
         return line + " · differentiable" * self.differentiable
 
+    @cached_property
+    def pairs(self) -> list[Misconception]:
+        """All pairs of slips of one base that change different places, in the order of the places."""
+        found = []
+        for base in dict.fromkeys(wrong.base for wrong in self.misconceptions if wrong.base):
+            slips = [wrong for wrong in self.misconceptions if wrong.base is base]
+            places = {slip: spans(source_of(base), slip.edits) for slip in slips}
+            for one, other in combinations(sorted(slips, key=lambda slip: places[slip][0]), 2):
+                if one.sentence != other.sentence and not overlap([*places[one], *places[other]]):
+                    found.append(_slip(base, one.edits + ALSO + other.edits, f"{one.sentence}\n{other.sentence}", True))
+        return found
+
+    def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
+        """Return outcomes of the reference and of known mistakes that need not run; a released exercise has all."""
+        return {}
+
     def seen(self, case: Case, value: Plain) -> Plain:
         """Return the property of a result that is compared."""
         return self.view(case, value) if self.view else value
@@ -195,6 +212,10 @@ class Exercise:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # a teacher's cases may use torch.rand
             return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
+
+
+def _slip(base: Answer, edits: str, sentence: str, is_pair: bool = False) -> Misconception:
+    return Misconception(shown(edits), sentence, partial(slipped, base, edits), base, edits, is_pair)
 
 
 def plural(word: str, count: float) -> str:

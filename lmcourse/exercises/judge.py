@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.recognition import Given, recognise
+from lmcourse.exercises.outcomes import Outcomes, outcomes_of
+from lmcourse.exercises.recognition import recognise
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -25,13 +25,13 @@ def judge(
     *,
     hidden: bool = False,
     forbidden: Sequence[Use] = (),
-    given: Given | None = None,
+    table: Outcomes | None = None,
 ) -> Report:
     """Return the report on an answer from its trials, public cases first; if `hidden`, they include the hidden ones.
 
     Args:
         forbidden: the forbidden names in the answer's source; outcomes have the operations that it used.
-        given: returns the outcome of a known mistake in a case; by default, the mistake is run.
+        table: the outcomes of the known mistakes; by default those that all judging shares.
     """
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
@@ -40,7 +40,7 @@ def judge(
     preview = exercise.preview if not (hidden or failing or broken) else None
     points, foretold = preview(trials[0].outcome.value) if preview else (earned.points, "")
     short = points < exercise.points
-    named = recognise(exercise, trials, given or expectations(exercise).given) if failing and not broken else None
+    named = recognise(exercise, trials, table or outcomes_of(exercise)) if failing and not broken else None
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else points,

@@ -9,22 +9,23 @@ public ones is enough, so that a grade says what the check has said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from time import process_time
 
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance, equal, wrong_entries
+from lmcourse.exercises.edits import EditError
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.outcomes import Outcomes
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import Plain
-
-Given = Callable[[Misconception, Case], Outcome]
 
 MAX_NAMED = 2
 
@@ -33,6 +34,9 @@ RICH = 3
 
 NEARLY = Tolerance(1e-4, 1e-9)
 """Relative difference above which two numbers of any dtype differ by more than rounding."""
+
+PAIR_SECONDS, ALL_PAIRS_SECONDS = 0.2, 2.0
+"""The time limits for two mistakes at once, in seconds: of one pair on a case, and the processor time of all pairs."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Recognised:
 
     @property
     def sentence(self) -> str:
-        """The sentence of the mistake; for two mistakes, "… Or: …"."""
+        """The sentence of the mistake; for two that fit equally well, "… Or: …"; for two at once, a line for each."""
         return " Or: ".join(mistake.sentence for mistake in self.mistakes)
 
     @property
@@ -56,49 +60,91 @@ class Recognised:
         return f"{', '.join(first)} and {last} fail, too." if first else f"{last} fails, too."
 
 
-def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Recognised | None:
-    """Return the known mistake that explains a failing answer, two that explain it equally well, or None."""
+def recognise(exercise: Exercise, trials: Sequence[Trial], table: Outcomes) -> Recognised | None:
+    """Return the known mistake that explains a failing answer, two that explain it equally well, two at once, or
+    None."""
     public = [trial for trial in trials if not trial.hidden]
-    named = _explaining(exercise, trials, trials, given)
-    if named is None and any(trial.wrong is not None for trial in public):
-        named = _explaining(exercise, trials, public, given)
-    return named
+    decisions = [trials]
+    if len(public) < len(trials) and any(trial.wrong is not None for trial in public):
+        decisions.append(public)
+    singles = (_explaining(exercise, trials, deciding, table) for deciding in decisions)
+    pairs = (_pair(exercise, trials, deciding, table) for deciding in decisions)
+    return next(filter(None, chain(singles, pairs)), None)
 
 
 def _explaining(
-    exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], given: Given
+    exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes
 ) -> Recognised | None:
     """Return the mistakes that agree with an answer in the ordinary ones among some deciding trials."""
-    failing = [trial for trial in trials if trial.wrong is not None]
     ordinary = [trial for trial in deciding if not trial.edge]
     if not any(trial.wrong is not None for trial in ordinary):
         ordinary = list(deciding)  # if an answer fails only edge cases, they are used to recognise it
     ordinary.sort(key=lambda trial: trial.wrong is None)  # failing cases first, because they exclude most mistakes
     found: list[tuple[Misconception, list[Trial]]] = []
     for wrong in exercise.misconceptions:
-        if not all(agree_on(trial, given(wrong, trial.case)) for trial in ordinary):
+        if not all(_agrees(wrong, trial, table) for trial in ordinary):
             continue
-        other = [trial for trial in trials if not agree_on(trial, given(wrong, trial.case))]
-        both = [trial for trial in ordinary if trial.wrong is not None and _fails(trial, given(wrong, trial.case))]
+        other = [trial for trial in trials if not _agrees(wrong, trial, table)]
+        both = [
+            trial for trial in ordinary if trial.wrong is not None and _fails(trial, table.given(wrong, trial.case))
+        ]
         doubtful = any(trial is one for trial in deciding for one in other)
-        if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, given)):
+        if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
     if not 1 <= len(best) <= MAX_NAMED:
         return None
+    return _recognised(trials, best)
+
+
+def _recognised(trials: Sequence[Trial], best: Sequence[tuple[Misconception, list[Trial]]]) -> Recognised:
+    """Return mistakes, each with the trials in which it differs from the answer, as the explanation of an answer."""
+    failing = [trial for trial in trials if trial.wrong is not None]
     unexplained = [trial for trial in failing if all(any(trial is one for one in other) for _, other in best)]
     return Recognised(tuple(wrong for wrong, _ in best), tuple(dict.fromkeys(one.case.name for one in unexplained)))
 
 
-def agree_on(trial: Trial, guess: Outcome) -> bool:
+def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes) -> Recognised | None:
+    """Return the only two slips that, made at once, give an answer's results in the ordinary ones among some trials.
+
+    There are many pairs, so the evidence must be stronger than for one mistake: two different wrong results, and no
+    single mistake may fit.
+    """
+    ordinary = [trial for trial in deciding if not trial.edge]
+    failing = [trial for trial in ordinary if trial.wrong is not None]
+    if not exercise.pairs or not enough_for_two(failing):
+        return None
+    if any(all(_agrees(wrong, trial, table) for trial in ordinary) for wrong in exercise.misconceptions):
+        return None
+    end = process_time() + ALL_PAIRS_SECONDS
+    fitting = exercise.pairs
+    failing.sort(key=_wrong_numbers, reverse=True)  # a result with many numbers excludes most pairs
+    for trial in (*failing, *(trial for trial in ordinary if trial.wrong is None)):
+        fitting = [pair for pair in fitting if process_time() < end and _agrees(pair, trial, table)]
+    if process_time() >= end or len({pair.sentence for pair in fitting}) != 1:
+        return None
+    return _recognised(trials, [(fitting[0], [trial for trial in trials if not _agrees(fitting[0], trial, table)])])
+
+
+def enough_for_two(failing: Sequence[Trial]) -> bool:
+    """Return True if failing trials are enough evidence for two mistakes at once: at least two different wrong results,
+    none of which ran out of time."""
+    ended = not any(trial.outcome.timed_out for trial in failing)
+    return bool(failing) and ended and _results_differ(failing) and any_wrong_number(failing)
+
+
+def _agrees(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     """Return True if a known mistake has the same outcome in a trial's case as the answer.
 
     If the answer is right, the mistake must be right, too. If the answer is wrong, only the numbers are compared, not
     dtypes and containers.
     """
-    if id(guess) not in trial.agreements:  # the outcome is kept with its id, so no other object gets this id
-        trial.agreements[id(guess)] = guess, _agree_on(trial, guess)
-    return trial.agreements[id(guess)][1]
+    if wrong not in trial.agreements:
+        trial.agreements[wrong] = False
+        with suppress(EditError):  # two slips may make a text that is no Python
+            seconds = PAIR_SECONDS if wrong.is_pair else None
+            trial.agreements[wrong] = _agree_on(trial, table.given(wrong, trial.case, seconds))
+    return trial.agreements[wrong]
 
 
 def _agree_on(trial: Trial, guess: Outcome) -> bool:
@@ -136,10 +182,9 @@ def any_wrong_number(failing: Sequence[Trial]) -> bool:
     )
 
 
-def _exactly(trials: Sequence[Trial], wrong: Misconception, given: Given) -> bool:
-    return all(
-        agree(trial.exercise, given(wrong, trial.case), trial.outcome) for trial in trials if trial.wrong is not None
-    )
+def _exactly(trials: Sequence[Trial], wrong: Misconception, table: Outcomes) -> bool:
+    failing = [trial for trial in trials if trial.wrong is not None]
+    return all(agree(trial.exercise, table.given(wrong, trial.case), trial.outcome) for trial in failing)
 
 
 def _fails(trial: Trial, guess: Outcome) -> bool:
@@ -196,7 +241,7 @@ def _all_numbers(value: Plain) -> bool:
 
 def _differ(a: Tensor, b: Tensor, tolerance: Tolerance | None) -> Tensor:
     """Return a mask of entries that differ by more than the exercise, or the coarser dtype, allows."""
-    if a.device != b.device or a.is_complex() != b.is_complex():
+    if a.is_meta or a.device != b.device or a.is_complex() != b.is_complex():
         return torch.ones(a.shape, dtype=torch.bool)
     coarse, other = (a, b) if _bits(a) <= _bits(b) else (b, a)
     differ = wrong_entries(coarse, other, tolerance)
@@ -209,10 +254,13 @@ def _bits(tensor: Tensor) -> int:
 
 def telling(failing: Sequence[Trial]) -> bool:
     """Return True if wrong results are enough evidence: two different results, or one with several wrong numbers."""
-    outcomes = [trial.outcome for trial in failing]
-    if any(not _same_result(outcomes[0], outcome) for outcome in outcomes[1:]):
-        return True
-    return any(_wrong_numbers(trial) >= RICH for trial in failing if not trial.outcome.failure)
+    return _results_differ(failing) or any(
+        _wrong_numbers(trial) >= RICH for trial in failing if not trial.outcome.failure
+    )
+
+
+def _results_differ(failing: Sequence[Trial]) -> bool:
+    return any(not _same_result(failing[0].outcome, trial.outcome) for trial in failing[1:])
 
 
 def _same_result(a: Outcome, b: Outcome) -> bool:
@@ -231,7 +279,7 @@ def _wrong_numbers(trial: Trial) -> int:
 
 def _numbers(value: Plain) -> Iterator[Plain]:
     if isinstance(value, Tensor):
-        yield from value.flatten().tolist()
+        yield from () if value.is_meta else value.flatten().tolist()
     elif isinstance(value, list | dict):
         yield from chain.from_iterable(map(_numbers, value.values() if isinstance(value, dict) else value))
     else:

@@ -23,7 +23,8 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.failure import Failure
-from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
 from lmcourse.exercises.values import NotPlainError, copy_input
 
@@ -33,26 +34,24 @@ FORMAT = 2
 
 @dataclass(eq=False, kw_only=True)
 class ReleasedExercise(Exercise):
-    """An exercise without code, but with the outcomes of the reference, and of each known mistake by its name."""
+    """An exercise without code, but with the outcomes of the reference, and of each known mistake."""
 
     expected: Sequence[Outcome]
-    given_by: Mapping[str, Sequence[Outcome]]
+    given: Sequence[Sequence[Outcome]]
 
     @property
     def public(self) -> tuple[Case, ...]:
         """The public cases; the file already includes derived cases."""
         return tuple(self.cases)
 
-    def expected_outcome(self, case: Case) -> Outcome:
-        """Return the reference's outcome in a public case."""
-        return self.expected[self._place(case)]
-
-    def given(self, wrong: Misconception, case: Case) -> Outcome:
-        """Return a known mistake's outcome in a public case."""
-        return self.given_by[wrong.name][self._place(case)]
-
-    def _place(self, case: Case) -> int:
-        return next(place for place, known in enumerate(self.cases) if known is case)
+    def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
+        """Return the outcomes of the reference and of each known mistake in each public case."""
+        answers = [(self.reference, self.expected), *zip(self.misconceptions, self.given, strict=True)]
+        return {
+            (answer, case): outcome
+            for answer, outcomes in answers
+            for case, outcome in zip(self.cases, outcomes, strict=True)
+        }
 
 
 def write_released(exercises: Sequence[Exercise], digest: str) -> str:
@@ -72,9 +71,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds", "new")
     tolerance = exercise.tolerance
 
-    def given_by(answer: Answer, seconds: float) -> list[Any]:
-        ran = (run_case(answer, case, name=exercise.name, seconds=seconds) for case in exercise.public)
-        return [_outcome_to_json(outcome, tensors) for outcome in ran]
+    table = outcomes_of(exercise)
 
     try:
         return {
@@ -82,10 +79,13 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
             **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints")},
             "tolerance": tolerance and [float(tolerance.relative), float(tolerance.absolute)],
             "cases": [_case_to_json(case, tensors) for case in exercise.public],
-            "expected": given_by(exercise.reference, REFERENCE_SECONDS),
+            "expected": [_outcome_to_json(table.expected(case), tensors) for case in exercise.public],
             "hidden": [case.name for case in exercise.hidden],
             "mistakes": [
-                {"sentence": wrong.sentence, "outcomes": given_by(wrong.answer, exercise.seconds)}
+                {
+                    "sentence": wrong.sentence,
+                    "outcomes": [_outcome_to_json(table.given(wrong, case), tensors) for case in exercise.public],
+                }
                 for wrong in exercise.misconceptions
             ],
         }
@@ -141,7 +141,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         seconds=float(data["seconds"]),
         new=data["new"],
         expected=outcomes[0],
-        given_by={str(place): given for place, given in enumerate(outcomes[1:])},
+        given=outcomes[1:],
     )
     exercise.misconceptions += [
         Misconception(str(place), wrong["sentence"], lambda: _not_here) for place, wrong in enumerate(data["mistakes"])

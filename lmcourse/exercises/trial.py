@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference, equal
-from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import NOT_PLAIN
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
@@ -33,7 +33,7 @@ missing import, and the printed solution fails it, too. Some of them are subclas
 class Trial:
     """A case of an exercise, whether it is hidden, and the outcomes of the learner's answer and of the reference.
 
-    `agreements` is for `recognition`: for the id of a known mistake's outcome, that outcome, and whether they agree.
+    `agreements` is for `recognition`: for each known mistake, whether its outcome agrees with the answer's.
     """
 
     exercise: Exercise
@@ -41,7 +41,7 @@ class Trial:
     hidden: bool
     outcome: Outcome
     expected: Outcome
-    agreements: dict[int, tuple[Outcome, bool]] = field(default_factory=dict, init=False)
+    agreements: dict[Misconception, bool] = field(default_factory=dict, init=False)
 
     @cached_property
     def wrong(self) -> str | None:

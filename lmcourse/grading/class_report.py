@@ -106,10 +106,10 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
     for row in exercises:
         for each in graded:
             if _status(each, row.name) in ("partly", "wrong"):
-                if sentence := each.reports[row.name].mistake:
+                found = each.reports[row.name].mistakes
+                for sentence in found:
                     mistakes.setdefault((row.name, sentence), []).append(each.student)
-                else:
-                    unknown += 1
+                unknown += not found
     return Section(
         title_of(assignment),
         ordered,

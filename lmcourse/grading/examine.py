@@ -16,12 +16,12 @@ import torch
 
 from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.expectations import expectations
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
@@ -220,7 +220,7 @@ class _Run:
         self.troubles |= dict.fromkeys(not_run, "was not run")
         for name, exercise in self._exercises.items():
             if name not in self.reports:
-                self._judge(exercise, [Outcome(failure=not_defined(name))] * len(expectations(exercise).cases))
+                self._judge(exercise, [Outcome(failure=not_defined(name))] * len(outcomes_of(exercise).cases))
 
     def _go_through(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
@@ -281,7 +281,7 @@ class _Run:
         """
         outcomes: list[Outcome] = []
         name, forbid, seconds = exercise.name, list(exercise.rules), exercise.seconds
-        cases = [case for case, _ in expectations(exercise).cases]
+        cases = [case for case, _ in outcomes_of(exercise).cases]
         forbidden: tuple[Use, ...] = ()
         lost: LostError | None = None
         try:
@@ -304,10 +304,10 @@ class _Run:
     def _judge(
         self, exercise: Exercise, outcomes: Sequence[Outcome], forbidden: Sequence[Use] = (), lost: str = ""
     ) -> None:
-        expected, name = expectations(exercise), exercise.name
+        table, name = outcomes_of(exercise), exercise.name
         trials = [
-            Trial(exercise, case, hidden, outcome, expected.expected(case))
-            for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
+            Trial(exercise, case, hidden, outcome, table.expected(case))
+            for (case, hidden), outcome in zip(table.cases, outcomes, strict=True)
         ]
         report = judge(exercise, trials, hidden=True, forbidden=forbidden)
         self._ask_again.discard(name)

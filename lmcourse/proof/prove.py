@@ -21,7 +21,8 @@ from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
-from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
+from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.outcomes import Outcomes
 from lmcourse.exercises.recognition import agree, any_wrong_number, recognise, telling
 from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
@@ -126,11 +127,8 @@ class _Proof:
     def __init__(self, cell: AnswerCell) -> None:
         self.cell = cell
         self.exercise = cell.exercise
-        self.cases = [
-            *((case, False) for case in self.exercise.public),
-            *((case, True) for case in self.exercise.hidden),
-        ]
-        self._outcomes: dict[tuple[str, int], Outcome] = {}
+        self.table = Outcomes(self.exercise, self._run, keep_all=True)
+        self.cases, self._expected, self._given = self.table.cases, self.table.expected, self.table.given
 
     def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
         """Return the results of the known wrong answers."""
@@ -254,7 +252,7 @@ class _Proof:
             if not (any_wrong_number(deciding) and any_wrong_number(still)):
                 break
             found = found or []
-            named = recognise(self.exercise, mutilated, self._given)
+            named = recognise(self.exercise, mutilated, self.table)
             if telling(deciding) and (named is None or wrong not in named.mistakes):
                 found.append(f"{mutilation.name} ({where})")
         return found
@@ -288,8 +286,8 @@ class _Proof:
     def _reports(self, trials: Sequence[Trial], forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
         """Return two reports on an answer: of the notebook's check, and of grading."""
         return (
-            judge(self.exercise, trials[: len(self.exercise.public)], forbidden=forbidden, given=self._given),
-            judge(self.exercise, trials, hidden=True, forbidden=forbidden, given=self._given),
+            judge(self.exercise, trials[: len(self.exercise.public)], forbidden=forbidden, table=self.table),
+            judge(self.exercise, trials, hidden=True, forbidden=forbidden, table=self.table),
         )
 
     def _trials(self, run: Run) -> list[Trial]:
@@ -303,23 +301,10 @@ class _Proof:
         """Return the outcome of a constant on a case; only a script has to be run."""
         return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
 
-    def _expected(self, case: Case) -> Outcome:
-        return self._once("", case, partial(self._run, self.exercise.reference, case, REFERENCE_SECONDS))
-
-    def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
-        """Return the outcome of a misconception on a case, within a time limit; by default the exercise's limit."""
-        return self._once(wrong.name, case, partial(self._run, wrong.answer, case, seconds or self.exercise.seconds))
-
     def _run(self, answer: Callable[..., Any], case: Case, seconds: float, forbid: tuple[str, ...] = ()) -> Outcome:
         file = self.exercise.file  # answers read this file from the working folder
         with chdir(file.parent) if file else nullcontext():
             return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
-
-    def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
-        key = (answer, id(case))  # ids are safe as keys, because the cases live as long as this object
-        if key not in self._outcomes:
-            self._outcomes[key] = run()
-        return self._outcomes[key]
 
 
 def _failing(report: Report) -> str:

@@ -50,7 +50,8 @@ class ReportData:
     """The result of checking one exercise: cases, points, diagnosis.
 
     Attributes:
-        mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
+        mistake: the sentence of the known mistake that gives the same results; empty if none was recognised. For two
+            mistakes made at once, a line for each.
         besides: a sentence on failing cases that the known mistake does not explain.
         notices: sentences to read before the report, for example that the last version of the answer did not run.
         answered: False while the cell is unchanged.
@@ -88,8 +89,16 @@ class ReportData:
         Other code can give the same results as a known mistake, so the report says no more than that they fit.
         """
         fit = "result fits" if len(self.cases) == 1 else "results fit"
-        known = f"Your {fit} a known mistake. " if self.mistake and self.diagnosis.startswith(self.mistake) else ""
-        return [*filter(None, [known + self.diagnosis, self.besides])]
+        known = f"Your {fit} a known mistake. "
+        if len(self.mistakes) > 1:
+            known = f"Your {fit} two known mistakes at once.\n"
+        found = f"{known if self.mistake and self.diagnosis.startswith(self.mistake) else ''}{self.diagnosis}"
+        return [*filter(None, [*found.split("\n"), self.besides])]
+
+    @property
+    def mistakes(self) -> list[str]:
+        """The sentences of the known mistakes that, together, give the same results."""
+        return self.mistake.split("\n") if self.mistake else []
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
         """Return the first failing cases with different messages by row, and a line about all further ones.

@@ -189,7 +189,7 @@ MARKS = [
             while frame:
                 found += [name for name in frame.f_locals if name in ("expected", "exercise", "trial", "report")]
                 frame = frame.f_back
-            kinds = {"Exercise", "Expectations", "Trial", "Report", "Misconception"}
+            kinds = {"Exercise", "Outcomes", "Trial", "Report", "Misconception"}
             found += [type(thing).__name__ for thing in gc.get_objects() if type(thing).__name__ in kinds]
             found += [thing for thing in gc.get_objects() if type(thing) is dict and {"do", "case"} <= thing.keys()
                       and thing.keys() - {"do", "name", "value", "case", "seconds", "forbid"}]
