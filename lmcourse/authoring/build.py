@@ -1,9 +1,9 @@
-"""Build notebooks: source → executed solution → student release. Files are written only if all steps succeed."""
+"""Build notebooks: source → executed solution → student release. Notebooks are written only if all steps succeed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.problems import exercises_in, read_sources
+from lmcourse.authoring.numbering import changed_lines, exercises_in, mentions, moved, with_row
+from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import has_student_work, release
-from lmcourse.authoring.source import Source
+from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import Chapter, FolderChapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
@@ -64,11 +65,31 @@ class Draft:
             found[self.files.exercises] = f"is not what {BESIDE} describes"
         return {path: what if path.exists() else "is missing" for path, what in found.items()}
 
-    def make(self) -> None:
-        """Execute the solution and write both notebooks."""
+    def rewritten(self, root: Path) -> dict[Path, tuple[str, str]]:
+        """Return the source and the README if their numbers or totals are wrong: the old and the new text."""
+        texts = {self.files.source: lambda _: self.source.text, root / "README.md": self._with_row}
+        found = {path: path.read_text(encoding="utf-8") for path in texts if path.is_file()}
+        return {path: (old, texts[path](old)) for path, old in found.items() if texts[path](old) != old}
+
+    def rewrite(self, root: Path) -> Iterator[str]:
+        """Write the source and the README if their numbers or totals are wrong. Yield a line for each changed line,
+        and for each place outside this source that mentions an exercise by its old number.
+        """
+        changes = moved(read_source(self.files.source), self.chapter)
+        for path, (old, new) in self.rewritten(root).items():
+            write_all({path: new}, newline="\r\n" if b"\r\n" in path.read_bytes() else "\n")
+            yield from changed_lines(path, old, new)
+        for path, line, number in mentions(changes, self.chapter, root):
+            yield f"{path}:{line}: look here: exercise {number} is now exercise {changes[number]}"
+
+    def make(self, *, force: bool) -> None:
+        """Write both notebooks. Outputs of the solution that are still right are kept, unless `force`."""
         released = self._released()  # errors in the release are reported before all cells run
-        execute(self.solution, self.source)
+        execute(self.solution, self.source, None if force else load_notebook(self.files.solution))
         write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
+
+    def _with_row(self, readme: str) -> str:
+        return with_row(readme, self.source, self.chapter)
 
     def digest(self) -> str:
         """Return a hash of the inputs of the released exercises: the teacher's file, and the names of exercises with
@@ -84,8 +105,12 @@ class Draft:
             raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error
 
 
-def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> list[Built]:
+def build(
+    chapters: Sequence[Chapter], root: Path, *, force: bool = False, say: Callable[[str], object] = print
+) -> list[Built]:
     """Build the notebooks of these chapters whose source has changed, or all if `force`.
+
+    First, the numbers and totals in their sources and in the README are corrected; `say` is called with each change.
 
     Raises CourseError if sources have mistakes or student copies contain work (all are listed, and nothing is built),
     if a cell fails, or if a file cannot be written.
@@ -100,17 +125,22 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
                 for path in worked_in
             )
         )
+    for line in (line for draft in drafts for line in draft.rewrite(root)):
+        say(line)
     for draft in to_make:
-        draft.make()
+        draft.make(force=force)
     return [Built(draft.chapter, draft in to_make) for draft in drafts]
 
 
 def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
-    """Return a line for each committed notebook that differs from its source; outputs are not compared."""
+    """Return a line for each notebook that differs from its source, and for each source or README whose numbers or
+    totals are wrong; outputs are not compared.
+    """
+    wrong = "has numbers or totals that are not right"
     return [
         f"{path.relative_to(root)} {what}: run `lmcourse build {draft.chapter.number}`"
         for draft in _drafts(chapters, root)
-        for path, what in draft.stale().items()
+        for path, what in {**dict.fromkeys(draft.rewritten(root), wrong), **draft.stale()}.items()
     ]
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,23 @@ ABSOLUTE_PATH = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def execute(notebook: NotebookNode, source: Source) -> None:
+def execute(notebook: NotebookNode, source: Source, stored: NotebookNode | None = None) -> None:
     """Run all cells in the folder of their source, and make the outputs independent of time and machine.
+
+    Cells whose code, and all code above them, is as in `stored` keep the outputs that are stored there. If all cells
+    do, no kernel is started. Otherwise all cells run, because those above may change what those below compute, if only
+    by drawing random numbers. If that shows other text above than the stored one, all outputs are new.
 
     Raises CourseError if a cell raises an error, does not end, writes to stderr, or prints what varies from run to run.
     """
-    metadata = copy.deepcopy(notebook.metadata)
-    _run(notebook, source)
-    notebook.metadata = metadata  # removes the state of widgets and the exact Python version of this machine
+    kept = _unchanged(_code_cells(notebook), _code_cells(stored) if stored else [])
+    if len(kept) < len(_code_cells(notebook)):
+        metadata = copy.deepcopy(notebook.metadata)
+        _run(notebook, source)
+        notebook.metadata = metadata  # removes the state of widgets and the exact Python version of this machine
+    if all(_same_text(*pair) for pair in zip(_code_cells(notebook), kept, strict=False)):
+        for cell, old in zip(_code_cells(notebook), kept, strict=False):
+            cell.outputs, cell.execution_count = old.outputs, old.execution_count
     machine = [sys.prefix, str(CHECKOUT), str(source.path.resolve().parent)]
     problems = [
         f"{source.path}:{cell.line}: the cell {what}"
@@ -46,6 +56,23 @@ def execute(notebook: NotebookNode, source: Source) -> None:
     if problems:
         raise CourseError("\n".join(problems))
     _number_widgets(notebook)
+
+
+def _code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _unchanged(cells: list[NotebookNode], stored: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the stored cells from the beginning up to the first that has other code or was never run."""
+    pairs = zip(cells, stored, strict=False)
+    same = takewhile(lambda pair: pair[0].source == pair[1].source and pair[1].execution_count is not None, pairs)
+    return [old for _, old in same]
+
+
+def _same_text(cell: NotebookNode, old: NotebookNode) -> bool:
+    """Return True if a cell has not run, need not give the same output twice, or gives the stored text."""
+    ignored = "nbval-ignore-output" in cell.metadata.get("tags", [])
+    return cell.execution_count is None or ignored or _all_text(cell) == _all_text(old)
 
 
 def _run(notebook: NotebookNode, source: Source) -> None:
@@ -108,6 +135,10 @@ def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[
         path = ABSOLUTE_PATH.search(text)
         if path or any(place in text for place in machine):
             yield f"shows a path of this machine{f': {path.group()}' if path else ''}"
+
+
+def _all_text(cell: NotebookNode) -> list[list[str]]:
+    return [sorted(_texts(output)) for output in cell.outputs]
 
 
 def _texts(output: Any) -> Iterator[str]:

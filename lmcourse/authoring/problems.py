@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from lmcourse.authoring.folders import TOTALS, ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.needed_cells import Code
+from lmcourse.authoring.numbering import heading_mistakes, numbered
 from lmcourse.authoring.source import HIDDEN, RUBRIC, SOLUTION, Mistake, Source, SourceCell, read_source, student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import Exercise, plural
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 
 Exercises = Mapping[str, Exercise]
@@ -34,7 +34,7 @@ class Problem:
 
 
 def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
-    """Read these sources and update the totals in their first cells; raise CourseError with all mistakes."""
+    """Read these sources as the build writes them, with the right numbers; raise CourseError with all mistakes."""
     sources: dict[Chapter, Source] = {}
     problems: list[Problem] = []
     for chapter in chapters:
@@ -42,18 +42,12 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
         try:
             source = read_source(path)
             problems += find_problems(source, chapter)
-            sources[chapter] = with_totals(source, exercises_in(source, chapter))
+            sources[chapter] = numbered(source, chapter)
         except (OSError, UnicodeDecodeError):
             problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
     if problems:
         raise CourseError("\n".join(str(problem) for problem in problems))
     return sources
-
-
-def exercises_in(source: Source, chapter: Chapter) -> list[Exercise]:
-    """Return the exercises of a chapter that have a cell in its source, in the order of the cells."""
-    known = {exercise.name: exercise for exercise in exercises_of(chapter)}
-    return [known[cell.exercise] for cell in source.cells if cell.exercise in known]
 
 
 def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
@@ -71,7 +65,7 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
         *_duplicates(source),
         *_unpaired(source),
         *_left_out(source, exercises),
-        *wrong_headings(source, exercises),
+        *heading_mistakes(source, chapter),
     ]
     return sorted({Problem(source.path, line, message) for line, message in found})
 
@@ -213,40 +207,3 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
         ]
         defined |= code.bound
     return found
-
-
-HEADING = re.compile(r"^### Exercise \d+ · .+?\((\d+ points? · \d+ min · ●+(?: · differentiable)?)\)\s*$", re.MULTILINE)
-
-
-def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mistake]:
-    """Report headings whose points, minutes or difficulty differ from the exercise below them."""
-    found: list[Mistake] = []
-    above: list[Mistake] = []  # the headings since the last exercise: their lines and summaries
-    for cell in source.cells:
-        if cell.kind == "markdown":
-            headings = HEADING.finditer(cell.text)
-            above += [(cell.line_of(cell.text.count("\n", 0, match.start())), match[1]) for match in headings]
-        if cell.exercise and cell.exercise in exercises:
-            found += _orphans(above[:-1])
-            summary = exercises[cell.exercise].summary
-            for line, written in above[-1:]:
-                if written != summary:
-                    said = f"the heading says ({written}), the exercise ({summary})"
-                    found.append((line, f"points that disagree: {said}"))
-            above = []
-    return found + _orphans(above)
-
-
-def _orphans(headings: Sequence[Mistake]) -> list[Mistake]:
-    return [(line, "the heading of an exercise without its cell") for line, _ in headings]
-
-
-def with_totals(source: Source, exercises: Sequence[Exercise]) -> Source:
-    """Return the source with current totals in its first cell, if the cell has a line for them."""
-    if not source.cells:
-        return source
-    points, count = sum(exercise.points for exercise in exercises), len(exercises)
-    counted = f"{count} {plural('exercise', count)} · {points} {plural('point', points)}"
-    first, *rest = source.cells
-    text = TOTALS.sub(rf"**\1 min · {counted}**", first.text, count=1)
-    return replace(source, cells=(replace(first, text=text), *rest))

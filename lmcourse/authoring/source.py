@@ -138,16 +138,22 @@ class SourceCell:
 
 @dataclass(frozen=True)
 class Source:
-    """A notebook's source file: its path, its cells, and the mistakes found while reading."""
+    """A notebook's source file: its path, its text, its cells, and the mistakes found while reading."""
 
     path: Path
+    text: str
     cells: tuple[SourceCell, ...]
     unreadable: tuple[Mistake, ...] = ()
 
 
 def read_source(path: Path) -> Source:
     """Read a source file; raise OSError or UnicodeDecodeError if it cannot be read."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    return parse_source(path, path.read_text(encoding="utf-8"))
+
+
+def parse_source(path: Path, text: str) -> Source:
+    """Return the source with this text, which belongs to `path`."""
+    lines = text.split("\n")
     marks = [number for number, line in enumerate(lines) if MARKER.fullmatch(line)]
     unreadable = list(_code_above(lines[: marks[0] if marks else len(lines)]))
     cells = []
@@ -155,7 +161,7 @@ def read_source(path: Path) -> Source:
         cell, wrong = _cell(lines[first:end], first + 1)
         cells.append(cell)
         unreadable += wrong
-    return Source(path, tuple(cells), tuple(unreadable))
+    return Source(path, text, tuple(cells), tuple(unreadable))
 
 
 def _code_above(lines: list[str]) -> Iterator[Mistake]:
