@@ -11,7 +11,7 @@ from lmcourse import course
 from lmcourse.authoring.source import MARKER, Source, read_source
 from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.registry import BESIDE
+from lmcourse.exercises.registry import BESIDE, exercises_of
 from lmcourse.exercises.released import RELEASED
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
@@ -34,8 +34,10 @@ class ChapterFiles:
     @classmethod
     def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:
         """Return the files of a chapter in the course folder `root`."""
-        solution = root / "solutions" / chapter.id / f"{chapter.topic}.ipynb"
-        return cls(solution.with_suffix(".py"), solution, root / "notebooks" / chapter.id / solution.name)
+        own = isinstance(chapter, FolderChapter)
+        source = chapter.source if own else root / "solutions" / chapter.id / f"{chapter.topic}.py"
+        solution = source.with_suffix(".ipynb")
+        return cls(source, solution, root / "notebooks" / chapter.id / solution.name)
 
 
 def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
@@ -64,19 +66,32 @@ def _of_the_course(name: str, own: Sequence[Chapter]) -> Chapter:
 def _own_chapters(solutions: Path) -> dict[str, Chapter]:
     """Return a teacher's own notebooks by folder name."""
     given = {chapter.id for chapter in course.CHAPTERS}
-    found: dict[str, Chapter] = {}
-    for folder in sorted(solutions.glob("*/")) if solutions.is_dir() else ():
-        if folder.name in given and not (folder / BESIDE).is_file():
-            continue
-        sources = [file for file in sorted(folder.glob("*.py")) if file.name != BESIDE and _has_cells(file)]
-        if len(sources) > 1:
-            names = ", ".join(file.name for file in sources)
-            raise CourseError(f"{folder}: a folder may have only one source, not {names}")
-        if sources:
-            source = read_source(sources[0])
-            title = title_of(source) or folder.name
-            found[folder.name] = FolderChapter(folder.name, title, written_minutes(source), "", sources[0])
-    return found
+    folders = sorted(solutions.glob("*/")) if solutions.is_dir() else []
+    own = [_chapter_in(folder) for folder in folders if folder.name not in given or (folder / BESIDE).is_file()]
+    return {chapter.id: chapter for chapter in own if chapter}
+
+
+def chapter_at(folder: Path) -> Chapter:
+    """Return the notebook in a folder anywhere; raise CourseError unless it has one source, and exercises."""
+    if not folder.is_dir():
+        raise CourseError(f"There is no folder {folder}.")
+    chapter = _chapter_in(folder.resolve())
+    if chapter is None:
+        raise CourseError(f"{folder} contains no notebook source, a .py file with cells (`# %%`).")
+    if not exercises_of(chapter):
+        raise CourseError(f"{folder} contains no exercises: they belong in {BESIDE}.")
+    return chapter
+
+
+def _chapter_in(folder: Path) -> FolderChapter | None:
+    sources = [file for file in sorted(folder.glob("*.py")) if file.name != BESIDE and _has_cells(file)]
+    if len(sources) > 1:
+        names = ", ".join(file.name for file in sources)
+        raise CourseError(f"{folder}: a folder may have only one source, not {names}")
+    if not sources:
+        return None
+    source = read_source(sources[0])
+    return FolderChapter(folder.name, title_of(source) or folder.name, written_minutes(source), "", sources[0])
 
 
 def _has_cells(file: Path) -> bool:

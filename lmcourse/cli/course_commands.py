@@ -170,23 +170,38 @@ def site(options: Namespace) -> int:
 
 def add_matrix(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse matrix`."""
-    parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    help = "a notebook's number or name, or a folder with a source and exercises.py (default: all notebooks)"
+    parser.add_argument("chapters", nargs="*", metavar="NN", help=help)
     parser.add_argument("--exercise", metavar="NAME", help="submit answers to this exercise only")
 
 
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
-    root, chapters = find_root(options.course), find_chapters(options.chapters)
     from lmcourse.proof.answers import answer_cells, only
     from lmcourse.proof.prove import prove
 
     with quiet(options):
+        chapters, root = _chapters_or_folders(options)
         cells = answer_cells(chapters, root)
         if options.exercise is not None:
             cells = only(options.exercise, cells)
         proof = prove(cells)
     show(options, proof.to_json(), lambda to: [to.matrix(proof), to.unexpected(proof), to.verdict(proof)])
     return 0 if proof.proved else 1
+
+
+def _chapters_or_folders(options: Namespace) -> tuple[list[Chapter], Path]:
+    """Return the notebooks with these names or in these folders, and the course's folder, if one of them needs it."""
+    from lmcourse.authoring.folders import chapter_at, chapters_in
+    from lmcourse.exercises.registry import BESIDE
+
+    names = options.chapters
+    paths = [typed_path(name) for name in names if Path(name).name != name or Path(name, BESIDE).is_file()]
+    folders = [chapter_at(path) for path in paths]
+    if paths and len(paths) == len(names):
+        return folders, Path()
+    root = find_root(options.course)
+    return folders + chapters_in(root, [name for name in names if typed_path(name) not in paths]), root
 
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:
