@@ -57,10 +57,11 @@ def test_only_centred_writers_turn_a_gpt2_into_one_with_rms_norms() -> None:
     text = torch.randint(20, (3, 8))
     expected = _gpt2(NormConfig("layer", bias=True))(text).detach()
     torch.testing.assert_close(_rms_logits(exercises.centre_writers.reference, text), expected, rtol=0, atol=1e-11)
-    harmless = {"head centred", "readers centred", "everything centred", "readers left out", "in place", "one digit"}
+    in_place = "You change the weights that you were given."
+    harmless = ("You change the head", "You change qkv", "You centre everything", "You return only", "From block 10")
     for wrong in exercises.centre_writers.misconceptions:
         # a matrix that reads the stream may be centred as well, once the stream has mean 0
-        if wrong.name not in harmless:
+        if not wrong.sentence.startswith((*harmless, in_place)):
             assert not torch.allclose(_rms_logits(wrong.answer, text), expected, atol=1e-3), wrong.name
 
 

@@ -130,177 +130,54 @@ def with_a_helper(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, nor
 
 
 @block.variant
-def on_a_copy(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    stream = x.clone()
-    normed = norm_1(stream)
-    stream = torch.add(stream, attention(normed))
-    second = normed if parallel else norm_2(stream)
-    stream = torch.stack([stream, feed_forward(second)]).sum(0)
-    return stream
-
-
-@block.misconception(
-    "The result of attention reaches only the feed-forward layer. Add it to the stream as well: x plus attention, plus "
-    "feed-forward."
-)
-def as_printed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+def stream_by_stream(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     n = norm_1(x)
     a = attention(n)
-    return x + a + feed_forward(n) if parallel else x + feed_forward(norm_2(x + a))  # type: ignore[no-any-return]
+    if parallel:
+        return x + a + feed_forward(n)  # type: ignore[no-any-return]
+    h = x + a
+    return h + feed_forward(norm_2(h))  # type: ignore[no-any-return]
 
 
-@block.misconception("In a serial block the second branch reads x *plus* what attention added. Yours reads x alone.")
-def reads_the_input(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    n = norm_1(x)
-    return x + attention(n) + feed_forward(n if parallel else norm_2(x))  # type: ignore[no-any-return]
-
-
-@block.misconception(
-    "In your serial block the second branch reads only the result of attention. It should read the stream: x plus that "
-    "result."
+block.slips(
+    stream_by_stream,
+    {
+        "return h + → return x +": "The result of attention reaches only the feed-forward layer. Add it to the stream "
+        "as well: x plus attention, plus feed-forward.",
+        "norm_2(h) → norm_2(x)": "In a serial block the second branch reads x *plus* what attention added. Yours reads "
+        "x alone.",
+        "norm_2(h) → norm_2(a)": "In your serial block the second branch reads only the result of attention. It should "
+        "read the stream: x plus that result.",
+        "norm_2(h) → norm_1(h)": "You use norm_1 for both branches of a serial block. Each has its own norm.",
+        "norm_1(x) → norm_1(x) if parallel else norm_2(x) ;; norm_2(h) → norm_1(h)": "norm_1 and norm_2 are swapped: "
+        "the first belongs to attention.",
+        "norm_2(h) → h": "The second branch of your serial block reads features that are not normalised.",
+        "if parallel → if False": "You ignore `parallel`: your block is always serial.",
+        "if parallel → if True": "You ignore `parallel`: your block is always parallel.",
+        "feed_forward(n) → feed_forward(norm_2(x))": "Your parallel block has two norms, as GPT-NeoX has. Here both "
+        "branches read the same norm_1(x).",
+        "feed_forward(n) → feed_forward(norm_1(x))": "You normalise x twice for the parallel branches. Call norm_1 "
+        "once, and keep what it returns.",
+        "if parallel → if not parallel": "You swapped the two blocks: with parallel=True yours is serial, with "
+        "parallel=False parallel.",
+        "return x + a → return a": "In your parallel block x is missing from the sum: only the two branches are added.",
+        "feed_forward(n) → feed_forward(x)": "The feed-forward layer of your parallel block reads x. It reads "
+        "norm_1(x), as attention does.",
+        "return x + a → return n + a ;; h = x + a → h = n + a": "You add to the normalised x. Branches add to the "
+        "stream itself, x.",
+        "return x + a → return n + a": "Your parallel block adds to norm_1(x). Branches add to the stream itself, x.",
+        "a + feed_forward(n) → feed_forward(a)": "The feed-forward layer of your parallel block reads what attention "
+        "returned. It reads norm_1(x), beside attention.",
+        "norm_1(x) → norm_1(x) if parallel else x ;; h = x + a → h = norm_1(x + a) ;; "
+        "h + feed_forward(norm_2(h)) → norm_2(h + feed_forward(h))": "Your serial block is post-norm: it normalises "
+        "sums. Here each branch reads normalised features: x + f(N(x)).",
+        "return h + → return x + h +": "In your serial block x is added twice: x + attention contains it already.",
+        "return x + a → return x + x + a": "In your parallel block x is added twice.",
+        "return x + a → return x + x + a ;; return h + → return x + h +": "You add x twice.",
+        "return x + a → return n + a ;; h = x + a → h = norm_2(n + a) ;; norm_2(h) → h": "Your branches add to the "
+        "normalised features that they read. They add to the stream, which no norm has changed.",
+        "n = norm_1(x) → n = x ;; x + a + feed_forward(n) → norm_1(x + a + feed_forward(n)) ;; "
+        "h = x + a → h = norm_1(x + a) ;; h + feed_forward(norm_2(h)) → norm_2(h + feed_forward(h))": "Both of your "
+        "blocks are post-norm: they normalise sums. Here each branch reads normalised features: x + f(N(x)).",
+    },
 )
-def reads_attention(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    n = norm_1(x)
-    a = attention(n)
-    return x + a + feed_forward(n if parallel else norm_2(a))  # type: ignore[no-any-return]
-
-
-@block.misconception("You use norm_1 for both branches of a serial block. Each has its own norm.")
-def same_norm_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, norm_1, norm_1, parallel)
-
-
-@block.misconception("norm_1 and norm_2 are swapped: the first belongs to attention.")
-def norms_swapped(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, *((norm_1, norm_2) if parallel else (norm_2, norm_1)), parallel)
-
-
-@block.misconception("The second branch of your serial block reads features that are not normalised.")
-def raw(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, norm_1, lambda v: v, parallel)
-
-
-@block.misconception("You ignore `parallel`: your block is always serial.")
-def always_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, False)
-
-
-@block.misconception("You ignore `parallel`: your block is always parallel.")
-def always_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, True)
-
-
-@block.misconception("Your parallel block has two norms, as GPT-NeoX has. Here both branches read the same norm_1(x).")
-def two_norms(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    if not parallel:
-        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    return x + attention(norm_1(x)) + feed_forward(norm_2(x))  # type: ignore[no-any-return]
-
-
-@block.misconception("You normalise x twice for the parallel branches. Call norm_1 once, and keep what it returns.")
-def normed_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    if not parallel:
-        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    return x + attention(norm_1(x)) + feed_forward(norm_1(x))  # type: ignore[no-any-return]
-
-
-@block.misconception("You swapped the two blocks: with parallel=True yours is serial, with parallel=False parallel.")
-def flag_reversed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, not parallel)
-
-
-@block.misconception("In your parallel block x is missing from the sum: only the two branches are added.")
-def parallel_without_x(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    return y - x if parallel else y
-
-
-@block.misconception("The feed-forward layer of your parallel block reads x. It reads norm_1(x), as attention does.")
-def parallel_reads_raw(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    if parallel:
-        return x + attention(norm_1(x)) + feed_forward(x)  # type: ignore[no-any-return]
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-
-
-@block.misconception("You add to the normalised x. Branches add to the stream itself, x.")
-def added_to_the_normed(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    n = norm_1(x)
-    stream = n + attention(n)
-    return stream + feed_forward(n if parallel else norm_2(stream))  # type: ignore[no-any-return]
-
-
-@block.misconception("Your parallel block adds to norm_1(x). Branches add to the stream itself, x.")
-def parallel_on_the_normed(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    n = norm_1(x)
-    if parallel:
-        return n + attention(n) + feed_forward(n)  # type: ignore[no-any-return]
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-
-
-@block.misconception(
-    "The feed-forward layer of your parallel block reads what attention returned. It reads norm_1(x), beside attention."
-)
-def one_after_the_other(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    if parallel:
-        return x + feed_forward(attention(norm_1(x)))  # type: ignore[no-any-return]
-    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-
-
-@block.misconception(
-    "Your serial block is post-norm: it normalises sums. Here each branch reads normalised features: x + f(N(x))."
-)
-def post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    if parallel:
-        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    stream = norm_1(x + attention(x))
-    return norm_2(stream + feed_forward(stream))  # type: ignore[no-any-return]
-
-
-@block.misconception("In your serial block x is added twice: x + attention contains it already.")
-def twice_x_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    return y if parallel else x + y
-
-
-@block.misconception("In your parallel block x is added twice.")
-def twice_x_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-    return x + y if parallel else y
-
-
-@block.misconception("You add x twice.")
-def twice_x(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    return x + _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
-
-
-@block.misconception(
-    "Your branches add to the normalised features that they read. They add to the stream, which no norm has changed."
-)
-def added_to_what_is_read(
-    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
-) -> Tensor:
-    n = norm_1(x)
-    if parallel:
-        return n + attention(n) + feed_forward(n)  # type: ignore[no-any-return]
-    second = norm_2(n + attention(n))
-    return second + feed_forward(second)  # type: ignore[no-any-return]
-
-
-@block.misconception(
-    "Both of your blocks are post-norm: they normalise sums. Here each branch reads normalised features: x + f(N(x))."
-)
-def always_post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    if parallel:
-        return norm_1(x + attention(x) + feed_forward(x))  # type: ignore[no-any-return]
-    stream = norm_1(x + attention(x))
-    return norm_2(stream + feed_forward(stream))  # type: ignore[no-any-return]

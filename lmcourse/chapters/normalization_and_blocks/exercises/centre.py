@@ -120,17 +120,6 @@ centre_writers.equivalent_mutant(
 
 
 @centre_writers.variant
-def in_a_loop(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    result = dict(weights)
-    for name in weights:
-        if name.startswith(("out", "down")):
-            result[name] = weights[name] - weights[name].mean(dim=0)
-        elif name == "embedding" or name == "positions":
-            result[name] = weights[name] - weights[name].mean(dim=1, keepdim=True)
-    return result
-
-
-@centre_writers.variant
 def with_a_projector(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     def writes(kind: str) -> bool:
         return kind not in ("qkv", "qkv_bias", "up", "up_bias", "head")
@@ -167,158 +156,65 @@ def number_by_number(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-def _except(*kinds: str) -> Callable[[Weights], Weights]:
-    """Return a right answer, except that tensors of these kinds stay as they are."""
-    return lambda weights: {
-        name: weights[name] if _kind(name) in kinds else right for name, right in _projected(weights).items()
-    }
+@centre_writers.variant
+def kind_by_kind(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    centred = {}
+    for name, weight in weights.items():
+        kind = name.split(".")[0]
+        if kind in ("embedding", "positions"):
+            weight = weight - weight.mean(dim=-1, keepdim=True)
+        elif kind in ("out", "down", "out_bias", "down_bias"):
+            weight = weight - weight.mean(dim=0)
+        centred[name] = weight
+    return centred
 
 
-def _rows_centred(weights: Weights, *kinds: str) -> Weights:
-    """The right answer, except that the rows of these kinds are centred."""
-    right = _projected(weights)
-    rows = {name: w - w.mean(-1, keepdim=True) for name, w in weights.items() if _kind(name) in kinds}
-    return right | rows
-
-
-@centre_writers.misconception(
-    "You centre `out` and `down` along their inputs. What the matrix *writes* must have mean 0: centre each column, "
-    "over its outputs."
+centre_writers.slips(
+    kind_by_kind,
+    {
+        "weight.mean(dim=0) → weight.mean(dim=-1, keepdim=True)": "You centre `out` and `down` along their inputs. "
+        "What the matrix *writes* must have mean 0: centre each column, over its outputs.",
+        '"positions" → "positions", "qkv", "up"': "You change qkv and up. They read the stream: leave them as they "
+        "are.",
+        '"positions" → "positions", "qkv", "up", "head"': "You centre everything. qkv, up and head read the stream: "
+        "leave them as they are, and change only what writes.",
+        '"down_bias" → "down_bias", "qkv", "qkv_bias", "up", "up_bias"': "You subtract the mean of each column from "
+        "qkv and up as well. They read the stream: leave them as they are.",
+        'kind in ("embedding", "positions") → True': "You subtract from every tensor the means of its rows. Which "
+        "tensors write into the stream, and along which axis?",
+        '("embedding", "positions") → ("qkv", "up", "head") ;; ("out", "down", "out_bias", "down_bias") → ()': "You "
+        "centre the tensors that *read* the stream. Centre the tensors that write into it.",
+        '"positions" →  ;; , "out_bias", "down_bias" → ': "You leave out positions and the biases of out and down. "
+        "They are added to the stream, too.",
+        '("out", "down", "out_bias", "down_bias") → ()': "You centre the tables only. Every block adds to the stream, "
+        "with `out` and `down`.",
+        '("embedding", "positions") → ()': "You centre `out` and `down` only. The embedding starts the stream, with "
+        "its mean.",
+        'name.split(".")[0] → name[:-2] if "." in name else name': "From block 10 on nothing is changed: a block's "
+        "number may have two digits. `name.split('.')[0]` is the kind.",
+        '"positions" → "positions", "head"': "You change the head. It reads the stream: leave it as it is.",
+        ', "out_bias", "down_bias" → ': "You leave out the biases of out and down. They are added to the stream as "
+        "well.",
+        '"positions" → ': "You leave out the positions. They are added to the stream as well: their rows need mean 0.",
+        '"embedding", "positions" → "positions",': "You leave out the embedding. It starts the stream: its rows need "
+        "mean 0, too.",
+        '"down", →  ;; , "down_bias" → ': "You leave out `down`. With it the feed-forward layer writes into the stream "
+        "as well.",
+        "dim=-1, keepdim=True → dim=0": "You centre the columns of the tables. A token's vector is a row: subtract the "
+        "mean of each row.",
+        "dim=-1, keepdim=True →  ;; dim=0 → ": "You subtract one mean of the whole matrix. Each vector that is written "
+        "has its own mean.",
+        "dim=-1, keepdim=True → ": "You subtract one mean of the whole table. Each vector that is written has its own "
+        "mean.",
+        "centred[name] = weight → centred[name] = weight if weight is weights[name] else weight / "
+        "(weight.square().mean().sqrt() + 1e-9)": "You change the lengths. Only subtract the mean: RMSNorm removes the "
+        "length.",
+        'elif kind → elif name.endswith(".0") and kind': "Only the first block is changed. Every block writes into the "
+        "same stream.",
+        "centred[name] = weight → if weight is not weights[name]:\n            centred[name] = weight": "You return "
+        "only the changed weights. Return all weights.",
+        "weight - weight.mean(dim=-1, keepdim=True) → weight.sub_(weight.mean(dim=-1, keepdim=True)) ;; "
+        "weight - weight.mean(dim=0) → weight.sub_(weight.mean(dim=0)) ;; return centred → return weights": "You "
+        "change the weights that you were given. Return new weights: the old model is still needed.",
+    },
 )
-def inputs_centred(weights: Weights) -> Weights:
-    return _rows_centred(weights, "out", "down")
-
-
-@centre_writers.misconception("You change qkv and up. They read the stream: leave them as they are.")
-def readers_centred(weights: Weights) -> Weights:
-    return _rows_centred(weights, "qkv", "up")
-
-
-@centre_writers.misconception(
-    "You centre everything. qkv, up and head read the stream: leave them as they are, and change only what writes."
-)
-def everything_centred(weights: Weights) -> Weights:
-    return _rows_centred(weights, "qkv", "up", "head")
-
-
-@centre_writers.misconception(
-    "You subtract the mean of each column from qkv and up as well. They read the stream: leave them as they are."
-)
-def columns_of_readers(weights: Weights) -> Weights:
-    kinds = ("qkv", "qkv_bias", "up", "up_bias")
-    return _projected(weights) | {name: w - w.mean(0) for name, w in weights.items() if _kind(name) in kinds}
-
-
-@centre_writers.misconception(
-    "You subtract from every tensor the means of its rows. Which tensors write into the stream, and along which axis?"
-)
-def all_rows(weights: Weights) -> Weights:
-    return {name: w - w.mean(-1, keepdim=True) for name, w in weights.items()}
-
-
-@centre_writers.misconception("You centre the tensors that *read* the stream. Centre the tensors that write into it.")
-def readers_in_place_of_writers(weights: Weights) -> Weights:
-    kinds = ("qkv", "up", "head")
-    return {name: w - w.mean(-1, keepdim=True) if _kind(name) in kinds else w for name, w in weights.items()}
-
-
-@centre_writers.misconception(
-    "You leave out positions and the biases of out and down. They are added to the stream, too."
-)
-def positions_and_biases_forgotten(weights: Weights) -> Weights:
-    return _except("positions", "out_bias", "down_bias")(weights)
-
-
-@centre_writers.misconception("You centre the tables only. Every block adds to the stream, with `out` and `down`.")
-def tables_only(weights: Weights) -> Weights:
-    return _except(*COLUMNS)(weights)
-
-
-@centre_writers.misconception("You centre `out` and `down` only. The embedding starts the stream, with its mean.")
-def blocks_only(weights: Weights) -> Weights:
-    return _except(*ROWS)(weights)
-
-
-@centre_writers.misconception(
-    "From block 10 on nothing is changed: a block's number may have two digits. `name.split('.')[0]` is the kind."
-)
-def one_digit(weights: Weights) -> Weights:
-    right = _projected(weights)
-    return {name: w if len(name.partition(".")[2]) > 1 else right[name] for name, w in weights.items()}
-
-
-@centre_writers.misconception("You change the head. It reads the stream: leave it as it is.")
-def head_centred(weights: Weights) -> Weights:
-    return _rows_centred(weights, "head")
-
-
-@centre_writers.misconception("You leave out the biases of out and down. They are added to the stream as well.")
-def biases_forgotten(weights: Weights) -> Weights:
-    return _except("out_bias", "down_bias")(weights)
-
-
-@centre_writers.misconception(
-    "You leave out the positions. They are added to the stream as well: their rows need mean 0."
-)
-def positions_forgotten(weights: Weights) -> Weights:
-    return _except("positions")(weights)
-
-
-@centre_writers.misconception("You leave out the embedding. It starts the stream: its rows need mean 0, too.")
-def embedding_forgotten(weights: Weights) -> Weights:
-    return _except("embedding")(weights)
-
-
-@centre_writers.misconception("You leave out `down`. With it the feed-forward layer writes into the stream as well.")
-def down_forgotten(weights: Weights) -> Weights:
-    return _except("down", "down_bias")(weights)
-
-
-@centre_writers.misconception(
-    "You centre the columns of the tables. A token's vector is a row: subtract the mean of each row."
-)
-def over_the_vocabulary(weights: Weights) -> Weights:
-    tables = {name: w - w.mean(0, keepdim=True) for name, w in weights.items() if _kind(name) in ROWS}
-    return _projected(weights) | tables
-
-
-@centre_writers.misconception(
-    "You subtract one mean of the whole matrix. Each vector that is written has its own mean."
-)
-def global_mean(weights: Weights) -> Weights:
-    return {name: w - w.mean() if _kind(name) in (*ROWS, *COLUMNS) else w for name, w in weights.items()}
-
-
-@centre_writers.misconception("You subtract one mean of the whole table. Each vector that is written has its own mean.")
-def a_mean_of_the_table(weights: Weights) -> Weights:
-    tables = {name: w - w.mean() for name, w in weights.items() if _kind(name) in ROWS}
-    return _projected(weights) | tables
-
-
-@centre_writers.misconception("You change the lengths. Only subtract the mean: RMSNorm removes the length.")
-def divided_too(weights: Weights) -> Weights:
-    right = _projected(weights)
-    return {
-        name: w / (w.square().mean().sqrt() + 1e-9) if _kind(name) in (*ROWS, *COLUMNS) else w
-        for name, w in right.items()
-    }
-
-
-@centre_writers.misconception("Only the first block is changed. Every block writes into the same stream.")
-def first_block_only(weights: Weights) -> Weights:
-    right = _projected(weights)
-    return {name: right[name] if name.endswith(".0") or "." not in name else w for name, w in weights.items()}
-
-
-@centre_writers.misconception("You return only the changed weights. Return all weights.")
-def readers_left_out(weights: Weights) -> Weights:
-    return {name: w for name, w in _projected(weights).items() if _kind(name) in (*ROWS, *COLUMNS)}
-
-
-@centre_writers.misconception(
-    "You change the weights that you were given. Return new weights: the old model is still needed."
-)
-def in_place(weights: Weights) -> Weights:
-    for name, right in _projected(weights).items():
-        weights[name].copy_(right)
-    return weights

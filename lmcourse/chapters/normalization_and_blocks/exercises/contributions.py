@@ -124,151 +124,57 @@ def by_the_gradient(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6
     return (slope * p.detach()).sum(-1).to(parts.dtype)
 
 
-def _root(stream: Tensor, eps: float) -> Tensor:
-    return (stream.square().mean(-1, keepdim=True) + eps).sqrt()
-
-
-@contributions.misconception(
-    "You leave a part out and normalise again. All parts are divided by one number, the root mean square of the whole "
-    "stream."
-)
-def left_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    whole, without = parts.sum(0), parts.sum(0) - parts
-    return (whole / _root(whole, eps) - without / _root(without, eps)) @ (scale * row)
-
-
-@contributions.misconception(
-    "You normalise after adding each part. Add all of them first, and divide every part by the root mean square of "
-    "that sum."
-)
-def added_in_turn(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    streams = parts.cumsum(0)
-    logits = streams / _root(streams, eps) @ (scale * row)
-    return torch.cat([logits[:1], logits[1:] - logits[:-1]])
-
-
-@contributions.misconception(
-    "You normalise every part by itself. The norm reads the sum: divide all parts by the size of the sum."
-)
-def each_by_itself(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts / _root(parts, eps) @ (scale * row)
-
-
-@contributions.misconception(
-    "You divide by the size of the parts' *mean*. The head reads their sum, which is n times as long."
-)
-def mean_of_the_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / _root(parts.mean(0), eps)
-
-
-@contributions.misconception(
-    "You divide each part by n. Leave the parts as they are: the norm reads their sum, not their mean."
-)
-def mean_in_place_of_the_sum(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts / len(parts) @ (scale * row) / _root(parts.mean(0), eps)
-
-
-@contributions.misconception("You add eps to the root. Add it to the mean square, under the root.")
-def eps_outside(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.sum(0).square().mean().sqrt() + eps)
-
-
-@contributions.misconception("You divide by the mean square. Take its root.")
-def no_root(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.sum(0).square().mean() + eps)
-
-
-@contributions.misconception(
-    "You subtract means, as a LayerNorm does. The head reads an RMSNorm: it divides and subtracts nothing."
-)
-def as_layer_norm(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+@contributions.variant
+def one_size_for_all(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
     stream = parts.sum(0)
-    centred = parts - parts.mean(-1, keepdim=True)
-    return centred @ (scale * row) / (stream.var(correction=0) + eps).sqrt()
+    size = (stream.square().mean() + eps).sqrt()
+    return parts / size @ (scale * row)
 
 
-@contributions.misconception("You take one mean square over all parts. The norm reads their sum: add the parts first.")
-def over_all_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.square().mean() + eps).sqrt()
-
-
-@contributions.misconception(
-    "You give every part an equal share of the logit. A part adds its own product with the row."
+contributions.slips(
+    one_size_for_all,
+    {
+        "return parts / size → rest = stream - parts\n    return (stream / size - rest / (rest.square().mean(-1, "
+        "keepdim=True) + eps).sqrt())": "You leave a part out and normalise again. All parts are divided by one "
+        "number, the root mean square of the whole stream.",
+        "parts.sum(0) → parts.cumsum(0) ;; mean() → mean(-1, keepdim=True) ;; "
+        "return parts / size @ (scale * row) → "
+        "logits = stream / size @ (scale * row)\n    return logits.diff(prepend=0 * logits[:1])": "You normalise after "
+        "adding each part. Add all of them first, and divide every part by the root mean square of that sum.",
+        "parts.sum(0) → parts ;; mean() → mean(-1, keepdim=True)": "You normalise every part by itself. The norm reads "
+        "the sum: divide all parts by the size of the sum.",
+        "parts.sum(0) → parts.mean(0)": "You divide by the size of the parts' *mean*. The head reads their sum, which "
+        "is n times as long.",
+        "parts.sum(0) → parts.mean(0) ;; parts / size → parts / len(parts) / size": "You divide each part by n. Leave "
+        "the parts as they are: the norm reads their sum, not their mean.",
+        "(stream.square().mean() + eps).sqrt() → stream.square().mean().sqrt() + eps": "You add eps to the root. Add "
+        "it to the mean square, under the root.",
+        ".sqrt() → ": "You divide by the mean square. Take its root.",
+        "stream = → parts = parts - parts.mean(-1, keepdim=True)\n    stream =": "You subtract means, as a LayerNorm "
+        "does. The head reads an RMSNorm: it divides and subtracts nothing.",
+        "parts.sum(0) → parts": "You take one mean square over all parts. The norm reads their sum: add the parts "
+        "first.",
+        "parts / size @ (scale * row) → (stream / size @ (scale * row) / len(parts)).expand(len(parts))": "You give "
+        "every part an equal share of the logit. A part adds its own product with the row.",
+        "scale * row → row / scale": "You divide by the norm's scale. It multiplies.",
+        " / size → ": "You read the raw stream. The head reads it only after the norm.",
+        "(scale * row) → row": "The norm's learned scale is missing.",
+        "parts / size @ (scale * row) → (parts / size @ (scale * row)).abs()": "You drop the sign. A part may lower "
+        "the logit of the token.",
+        "return parts / size @ (scale * row) → "
+        "products = parts @ (scale * row)\n    return products / products.sum()": "You return fractions that add up to "
+        "1. Return what each part adds to the logit.",
+        "return parts → parts = torch.cat([0 * parts[:1], parts[1:]])\n    return parts": "You leave out the "
+        "embedding. It is a part of the stream like the others.",
+        "parts.sum(0) → parts.cumsum(0) ;; mean() → mean(-1, keepdim=True) ;; return parts → return stream": "You "
+        "return the logit after each part, as if the model ended there. Return what each part adds in the whole model.",
+        "mean() → sum()": "You divide by the length. RMSNorm divides by the root of the *mean* square, which is √d "
+        "times smaller.",
+        "(stream.square().mean() + eps).sqrt() → stream.norm() + eps": "You divide by the length, and add eps to it. "
+        "RMSNorm divides by √(mean square + eps), about √d times smaller.",
+        "+ eps → + 1e-6": "You always use 1e-6. Use the argument eps.",
+        "stream.square() → parts.square().sum(0)": "You add the parts' squares, as if the parts were at right angles "
+        "to each other. Add up the parts, then square.",
+        " + eps → ": "Your root has no eps. It is added to the mean square, and counts where the stream is small.",
+    },
 )
-def equal_pieces(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    stream = parts.sum(0)
-    return (stream / _root(stream, eps) @ (scale * row) / len(parts)).expand(len(parts)).clone()
-
-
-@contributions.misconception("You divide by the norm's scale. It multiplies.")
-def scale_divides(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (row / scale) / _root(parts.sum(0), eps)
-
-
-@contributions.misconception("You read the raw stream. The head reads it only after the norm.")
-def not_normalised(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row)
-
-
-@contributions.misconception("The norm's learned scale is missing.")
-def scale_forgotten(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ row / _root(parts.sum(0), eps)
-
-
-@contributions.misconception("You drop the sign. A part may lower the logit of the token.")
-def absolute(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return (parts @ (scale * row) / _root(parts.sum(0), eps)).abs()
-
-
-@contributions.misconception("You return fractions that add up to 1. Return what each part adds to the logit.")
-def shares_of_one(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    products = parts @ (scale * row)
-    return products / products.sum()
-
-
-@contributions.misconception("You leave out the embedding. It is a part of the stream like the others.")
-def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    products = parts @ (scale * row) / _root(parts.sum(0), eps)
-    products[0] = 0
-    return products
-
-
-@contributions.misconception(
-    "You return the logit after each part, as if the model ended there. Return what each part adds in the whole model."
-)
-def running_logit(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    streams = parts.cumsum(0)
-    return streams / _root(streams, eps) @ (scale * row)
-
-
-@contributions.misconception(
-    "You divide by the length. RMSNorm divides by the root of the *mean* square, which is √d times smaller."
-)
-def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.sum(0).square().sum() + eps).sqrt()
-
-
-@contributions.misconception(
-    "You divide by the length, and add eps to it. RMSNorm divides by √(mean square + eps), about √d times smaller."
-)
-def length_and_eps(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.sum(0).square().sum().sqrt() + eps)
-
-
-@contributions.misconception("You always use 1e-6. Use the argument eps.")
-def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / _root(parts.sum(0), EPS)
-
-
-@contributions.misconception(
-    "You add the parts' squares, as if the parts were at right angles to each other. Add up the parts, then square."
-)
-def squares_of_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / (parts.square().sum(0).mean() + eps).sqrt()
-
-
-@contributions.misconception(
-    "Your root has no eps. It is added to the mean square, and counts where the stream is small."
-)
-def eps_missing(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    return parts @ (scale * row) / _root(parts.sum(0), 0.0)

@@ -93,12 +93,6 @@ def number_by_number(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor 
 
 
 @fold_norm.variant
-def with_a_diagonal_matrix(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    moved = torch.mv(weight, shift)
-    return weight.mm(torch.diag(scale)), moved if bias is None else torch.add(bias, moved)
-
-
-@fold_norm.variant
 def with_einsum(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
     zero = torch.zeros(len(weight), dtype=weight.dtype)
     scaled = einops.einsum(weight, scale, "n d, d -> n d")
@@ -112,65 +106,33 @@ def with_numpy(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
     return torch.tensor(matrix * scale.numpy()[np.newaxis]), torch.tensor(matrix @ shift.numpy() + offset)
 
 
-def _bias(weight: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.zeros_like(weight[:, 0]) if bias is None else bias
+@fold_norm.variant
+def matrix_and_bias(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    moved = weight @ shift
+    return weight * scale, moved if bias is None else bias + moved
 
 
-@fold_norm.misconception("You multiply rows by the scale. The scale belongs to the inputs of the matrix: its columns.")
-def rows_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale[:, None], weight @ shift + _bias(weight, bias)
-
-
-@fold_norm.misconception(
-    "You add the shift itself to the bias. The layer reads the shift through its matrix: multiply."
+fold_norm.slips(
+    matrix_and_bias,
+    {
+        "weight * scale → weight * scale[:, None]": "You multiply rows by the scale. The scale belongs to the inputs "
+        "of the matrix: its columns.",
+        "weight @ shift → shift": "You add the shift itself to the bias. The layer reads the shift through its matrix: "
+        "multiply.",
+        "weight @ shift → (weight * scale) @ shift": "You multiply the shift by the *new* matrix, which scales it. The "
+        "shift is added after the scale: use the old matrix.",
+        "bias + → bias * scale[0] +": "You scale the layer's own bias. It is added after the matrix: leave it as it "
+        "is.",
+        "weight * scale → weight / scale": "You divide by the scale, which undoes it. It should move into the matrix.",
+        "weight @ shift → torch.zeros_like(weight[:, 0]) ;; weight * scale → weight * scale + shift": "You add the "
+        "shift to the matrix. It does not depend on x̂, so it belongs in the bias.",
+        " if bias is None else bias + moved → ": "The layer's own bias is missing.",
+        "weight @ shift → torch.zeros_like(weight[:, 0])": "The shift is missing. It changes the bias: the matrix "
+        "times the shift is added to it.",
+        "weight * scale → (weight * scale).T": "Your matrix is (in, out). Weights are (out, in) here, as in nn.Linear.",
+        "moved if bias is None → None if bias is None": "You return None as the bias. The layer now needs a bias: the "
+        "matrix times the shift.",
+        "moved if bias is None → 0 * moved if bias is None": "Without an old bias, your new one is 0. The shift makes "
+        "one: the matrix times the shift.",
+    },
 )
-def shift_added(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, _bias(weight, bias) + shift
-
-
-@fold_norm.misconception(
-    "You multiply the shift by the *new* matrix, which scales it. The shift is added after the scale: use the old "
-    "matrix."
-)
-def shift_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, (weight * scale) @ shift + _bias(weight, bias)
-
-
-@fold_norm.misconception("You scale the layer's own bias. It is added after the matrix: leave it as it is.")
-def bias_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, weight @ shift + _bias(weight, bias) * scale[0]
-
-
-@fold_norm.misconception("You divide by the scale, which undoes it. It should move into the matrix.")
-def inverse(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight / scale, weight @ shift + _bias(weight, bias)
-
-
-@fold_norm.misconception("You add the shift to the matrix. It does not depend on x̂, so it belongs in the bias.")
-def shift_in_the_matrix(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale + shift, _bias(weight, bias)
-
-
-@fold_norm.misconception("The layer's own bias is missing.")
-def bias_dropped(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, weight @ shift
-
-
-@fold_norm.misconception("The shift is missing. It changes the bias: the matrix times the shift is added to it.")
-def shift_dropped(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, _bias(weight, bias)
-
-
-@fold_norm.misconception("Your matrix is (in, out). Weights are (out, in) here, as in nn.Linear.")
-def transposed(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return (weight * scale).T, weight @ shift + _bias(weight, bias)
-
-
-@fold_norm.misconception("You return None as the bias. The layer now needs a bias: the matrix times the shift.")
-def none_stays_none(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    return weight * scale, None if bias is None else weight @ shift + bias
-
-
-@fold_norm.misconception("Without an old bias, your new one is 0. The shift makes one: the matrix times the shift.")
-def zero_without_a_bias(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    return weight * scale, _bias(weight, bias) if bias is None else weight @ shift + bias

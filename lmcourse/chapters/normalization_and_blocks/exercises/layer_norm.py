@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -133,205 +132,75 @@ def with_a_matrix(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) ->
     return torch.addcmul(shift.double(), centred / (squares / d + eps).sqrt(), scale.double()).type(x.dtype)
 
 
-def _wrong(
-    x: Tensor,
-    scale: Tensor,
-    shift: Tensor,
-    eps: float = 1e-5,
-    *,
-    axes: tuple[int, ...] = (-1,),
-    correction: int = 0,
-    dtype: torch.dtype | None = None,
-    centred: bool = True,
-    outside: bool = False,
-) -> Tensor:
-    """The formula, with a mistake switched on."""
-    wide = x.to(dtype or torch.promote_types(x.dtype, torch.float32))
-    mean = wide.mean(axes, keepdim=True) if centred else 0
-    squares = (wide - mean).square()
-    count = math.prod(x.shape[axis] for axis in axes)
-    variance = squares.sum(axes, keepdim=True) / (count - correction)
-    root = variance.sqrt() + eps if outside else (variance + eps).sqrt()
-    return ((wide - mean) / root * scale.to(wide.dtype) + shift.to(wide.dtype)).to(x.dtype)
-
-
-@layer_norm.misconception("Your shift multiplies, as in x̂·(scale + shift). It is added after the scale.")
-def shift_multiplies(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale + shift, torch.zeros_like(shift), eps)
-
-
-@layer_norm.misconception(
-    "You normalise over the tokens of a text: every position now depends on later ones, and the future leaks in."
-)
-def over_tokens(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, eps, axes=(-2,) if x.ndim > 1 else (-1,))
-
-
-@layer_norm.misconception("You normalise over the first axis. The features are the last one.")
-def over_the_first_axis(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, eps, axes=(0,) if x.ndim > 1 else (-1,))
-
-
-@layer_norm.misconception(
-    "You compute in the dtype of x until the scale comes in. In 16 bits mean and variance lose digits: convert x first."
-)
-def converted_by_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    centred = x - x.mean(dim=-1, keepdim=True)
-    return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
-
-
-@layer_norm.misconception("You use one mean for all numbers of `x`. Every token has its own.")
-def over_all_axes(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, eps, axes=tuple(range(x.ndim)))
-
-
-@layer_norm.misconception("You use one mean for a whole text. Every token has its own.")
-def over_everything(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))
-
-
-@layer_norm.misconception(
-    "Your variance divides by d − 1, as torch does by default. Here it is the mean of the squares: divide by d."
-)
-def unbiased(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, correction=1)
-
-
-@layer_norm.misconception("You add eps to the root. Add it to the variance, under the root.")
-def eps_outside(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, outside=True)
-
-
-@layer_norm.misconception("Your root has no eps: small features become too large, and equal ones become 0/0.")
-def eps_missing(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, 0.0)
-
-
-@layer_norm.misconception(
-    "You divide by torch's std() plus eps. There are two mistakes: std() divides by d − 1, and eps belongs under the "
-    "root."
-)
-def torch_std(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, correction=1, outside=True)
-
-
-@layer_norm.misconception("You take the roots of variance and eps separately. Add eps first, then take one root.")
-def two_roots(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift, math.sqrt(eps), outside=True)
-
-
-@layer_norm.misconception("You divide by a mean of absolute values. Take the root of the mean of the squares.")
-def absolute_deviation(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+@layer_norm.variant
+def step_by_step(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    centred = wide - wide.mean(-1, keepdim=True)
-    return (centred / (centred.abs().mean(-1, keepdim=True) + eps) * scale + shift).to(x.dtype)
-
-
-@layer_norm.misconception("You take the larger of variance and eps. Here eps is added to every variance.")
-def eps_as_the_least(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    centred = wide - wide.mean(-1, keepdim=True)
-    root = centred.square().mean(-1, keepdim=True).clamp(min=eps).sqrt()
-    return (centred / root * scale + shift).to(x.dtype)
-
-
-@layer_norm.misconception(
-    "You round to 16 bits before scale and shift, and again after them. Round once, in the last step."
-)
-def rounded_twice(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    normed = _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps)
+    mean = wide.mean(dim=-1, keepdim=True)
+    variance = (wide - mean).square().mean(dim=-1, keepdim=True)
+    normed = (wide - mean) / (variance + eps).sqrt()
     return (normed * scale + shift).to(x.dtype)
 
 
-@layer_norm.misconception(
-    "You round scale and shift to the dtype of x. They are fp32 numbers: use them as they are, and round the result."
+layer_norm.slips(
+    step_by_step,
+    {
+        "scale + shift → (scale + shift)": "Your shift multiplies, as in x̂·(scale + shift). It is added after the "
+        "scale.",
+        "wide.mean(dim=-1 → wide.mean(dim=-2 ;; square().mean(dim=-1 → square().mean(dim=-2": "You normalise over the "
+        "tokens of a text: every position now depends on later ones, and the future leaks in.",
+        "wide.mean(dim=-1 → wide.mean(dim=0 ;; square().mean(dim=-1 → square().mean(dim=0": "You normalise over the "
+        "first axis. The features are the last one.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x": "You compute in the dtype of x until the scale comes "
+        "in. In 16 bits mean and variance lose digits: convert x first.",
+        "wide.mean(dim=-1, keepdim=True) → wide.mean() ;; square().mean(dim=-1, keepdim=True) → square().mean()": "You "
+        "use one mean for all numbers of `x`. Every token has its own.",
+        "wide.mean(dim=-1 → wide.mean(dim=(-2, -1) ;; square().mean(dim=-1 → square().mean(dim=(-2, -1)": "You use one "
+        "mean for a whole text. Every token has its own.",
+        "(wide - mean).square().mean(dim=-1, keepdim=True) → wide.var(dim=-1, keepdim=True)": "Your variance divides "
+        "by d − 1, as torch does by default. Here it is the mean of the squares: divide by d.",
+        "(variance + eps).sqrt() → (variance.sqrt() + eps)": "You add eps to the root. Add it to the variance, under "
+        "the root.",
+        " + eps → ": "Your root has no eps: small features become too large, and equal ones become 0/0.",
+        "(variance + eps).sqrt() → (wide.std(dim=-1, keepdim=True) + eps)": "You divide by torch's std() plus eps. "
+        "There are two mistakes: std() divides by d − 1, and eps belongs under the root.",
+        "(variance + eps).sqrt() → (variance.sqrt() + eps**0.5)": "You take the roots of variance and eps separately. "
+        "Add eps first, then take one root.",
+        ".square() → .abs() ;; .sqrt() → ": "You divide by a mean of absolute values. Take the root of the mean of the "
+        "squares.",
+        "(variance + eps) → variance.clamp(min=eps)": "You take the larger of variance and eps. Here eps is added to "
+        "every variance.",
+        "normed * scale → normed.to(x.dtype) * scale": "You round to 16 bits before scale and shift, and again after "
+        "them. Round once, in the last step.",
+        "scale + shift → scale.to(x.dtype) + shift.to(x.dtype)": "You round scale and shift to the dtype of x. They "
+        "are fp32 numbers: use them as they are, and round the result.",
+        "(normed * scale + shift).to(x.dtype) → normed.to(x.dtype) * scale.to(x.dtype) + shift.to(x.dtype)": "You "
+        "round the normalised features, scale and shift to 16 bits, and then the result again. Round once, in the last "
+        "step.",
+        "variance + eps → variance + 1e-5": "You always use 1e-5. Use the argument eps.",
+        "normed * scale + shift → (normed + shift) * scale": "You multiply the shift by the scale as well. Add the "
+        "shift after scaling.",
+        "(wide - mean).square().mean(dim=-1, keepdim=True) → "
+        "wide.square().mean(dim=-1, keepdim=True) - mean.square()": "E[x²] − E[x]² subtracts two large numbers: far "
+        "from zero, fp32 loses every digit of the variance.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; "
+        "scale + shift → scale.to(x.dtype) + shift.to(x.dtype)": "You compute in 16 bits: in fp16 400² is infinite, "
+        "and bf16 loses digits. Convert to fp32 first, and cast back at the end.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; "
+        "(normed * scale + shift).to(x.dtype) → normed.to(x.dtype) * scale + shift": "You cast back to the dtype of x "
+        "before scale and shift, which convert it to fp32 again. Cast in the very last step.",
+        "(normed * scale + shift).to(x.dtype) → normed.to(x.dtype) * scale + shift": "You round to the dtype of x "
+        "before scale and shift. With fp32 parameters the result is fp32, with the precision of 16 bits: cast after "
+        "the shift.",
+        "torch.promote_types(x.dtype, torch.float32) → torch.float32 if x.dtype == torch.float16 else x.dtype": "You "
+        "convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: your variance loses "
+        "digits.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; "
+        "scale + shift → scale.float() + shift.float()": "You compute in fp32 even for fp64 inputs, which loses half "
+        "of their digits.",
+        "shift).to(x.dtype) → shift)": "Your result has a different dtype from x. Cast it back, or the whole model "
+        "silently becomes fp32.",
+        "wide.mean(dim=-1, keepdim=True) → 0": "You do not subtract the mean. That is a different norm, the one of the "
+        "next exercise.",
+        ".sqrt() → ": "You divide by the variance. Take its root, or twice the input gives half the output.",
+    },
 )
-def parameters_rounded(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale.to(x.dtype).float(), shift.to(x.dtype).float(), eps)
-
-
-@layer_norm.misconception(
-    "You round the normalised features, scale and shift to 16 bits, and then the result again. Round once, in the last "
-    "step."
-)
-def rounded_everywhere(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    normed = _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps)
-    return normed * scale.to(x.dtype) + shift.to(x.dtype)
-
-
-@layer_norm.misconception("You always use 1e-5. Use the argument eps.")
-def eps_is_fixed(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift)
-
-
-@layer_norm.misconception("You multiply the shift by the scale as well. Add the shift after scaling.")
-def shift_first(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, scale, shift * scale, eps)
-
-
-@layer_norm.misconception(
-    "E[x²] − E[x]² subtracts two large numbers: far from zero, fp32 loses every digit of the variance."
-)
-def one_pass(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    mean = wide.mean(-1, keepdim=True)
-    variance = wide.square().mean(-1, keepdim=True) - mean.square()
-    return ((wide - mean) / (variance + eps).sqrt() * scale + shift).to(x.dtype)
-
-
-@layer_norm.misconception(
-    "You compute in 16 bits: in fp16 400² is infinite, and bf16 loses digits. Convert to fp32 first, and cast back at "
-    "the end."
-)
-def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x, *args, **eps, dtype=x.dtype)
-
-
-@layer_norm.misconception(
-    "You cast back to the dtype of x before scale and shift, which convert it to fp32 again. Cast in the very last "
-    "step."
-)
-def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x.float(), torch.ones_like(scale), torch.zeros_like(shift), eps).to(x.dtype) * scale + shift
-
-
-@layer_norm.misconception(
-    "You round to the dtype of x before scale and shift. With fp32 parameters the result is fp32, with the precision "
-    "of 16 bits: cast after the shift."
-)
-def rounded_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    return _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps) * scale + shift
-
-
-@layer_norm.misconception(
-    "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: your variance loses "
-    "digits."
-)
-def bf16_as_it_is(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    wide = x.to(torch.float32 if x.dtype == torch.float16 else x.dtype)
-    centred = wide - wide.mean(dim=-1, keepdim=True)
-    return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
-
-
-@layer_norm.misconception("You compute in fp32 even for fp64 inputs, which loses half of their digits.")
-def in_single(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, dtype=torch.float32)
-
-
-@layer_norm.misconception(
-    "Your result has a different dtype from x. Cast it back, or the whole model silently becomes fp32."
-)
-def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
-
-
-@layer_norm.misconception("You do not subtract the mean. That is a different norm, the one of the next exercise.")
-def not_centred(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, centred=False)
-
-
-@layer_norm.misconception("You divide by the variance. Take its root, or twice the input gives half the output.")
-def no_root(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    variance = wide.var(-1, correction=0, keepdim=True)
-    return ((wide - wide.mean(-1, keepdim=True)) / (variance + eps) * scale + shift).to(x.dtype)

@@ -84,155 +84,44 @@ norm_parameters = Exercise(
 
 
 @norm_parameters.variant
-def with_tables(layers: int, d_model: int, kind: str, placement: str) -> int:
-    try:
-        per_norm = {"layer": 2, "rms": 1}[kind] * d_model
-        per_block, final = {"pre": (2, 1), "output": (2, 1), "double": (4, 1), "post": (2, 0)}[placement]
-    except KeyError as error:
-        raise ValueError(str(error)) from error
+def norms_and_their_size(layers: int, d_model: int, kind: str, placement: str) -> int:
+    if kind not in ("layer", "rms") or placement not in ("pre", "post", "double", "output"):
+        raise ValueError("unknown")
+    per_norm = 2 * d_model if kind == "layer" else d_model
+    per_block = 4 if placement == "double" else 2
+    final = 0 if placement == "post" else 1
     return (layers * per_block + final) * per_norm
 
 
-@norm_parameters.variant
-def block_by_block(layers: int, d_model: int, kind: str, placement: str) -> int:
-    if kind not in ("layer", "rms") or placement not in ("pre", "post", "double", "output"):
-        raise ValueError("unknown")
-    total = 0
-    for _ in range(layers):
-        for _branch in ("attention", "feed-forward"):
-            for _norm in range(2 if placement == "double" else 1):
-                total += d_model
-                if kind == "layer":
-                    total += d_model
-    if placement != "post":
-        total += 2 * d_model if kind == "layer" else d_model
-    return total
-
-
-@norm_parameters.variant
-def with_shapes(layers: int, d_model: int, kind: str, placement: str) -> int:
-    norms = 2 * layers
-    match placement:
-        case "double":
-            norms = 2 * norms + 1
-        case "pre" | "output":
-            norms += 1
-        case "post":
-            pass
-        case _:
-            raise ValueError(placement)
-    if kind == "layer":
-        return torch.empty(norms, 2, d_model, device="meta").numel()
-    if kind == "rms":
-        return torch.empty(norms, d_model, device="meta").numel()
-    raise ValueError(kind)
-
-
-def _count(
-    layers: int,
-    d_model: int,
-    kind: str,
-    placement: str,
-    *,
-    per_layer: int = 2,
-    per_rms: int = 1,
-    double: int = 4,
-    single: int = 2,
-    final: int = 1,
-    post_final: int = 0,
-    output: int = 2,
-) -> int:
-    if kind not in ("layer", "rms") or placement not in PLACEMENTS:
-        raise ValueError
-    last = post_final if placement == "post" else final
-    norms = layers * {"double": double, "output": output}.get(placement, single) + last
-    return norms * d_model * (per_layer if kind == "layer" else per_rms)
-
-
-@norm_parameters.misconception("A LayerNorm has a scale *and* a shift: 2 · d_model numbers. Yours has d_model.")
-def layer_norm_without_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, per_layer=1)
-
-
-@norm_parameters.misconception("The norm before the head is missing.")
-def final_forgotten(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, final=0)
-
-
-@norm_parameters.misconception("You count a shift in RMSNorm. It has only a scale.")
-def rms_with_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, per_rms=2)
-
-
-@norm_parameters.misconception(
-    "You count the norms of a block even if there is none. With 0 layers only the norm before the head is left."
+norm_parameters.slips(
+    norms_and_their_size,
+    {
+        '2 * d_model if kind == "layer" else d_model → d_model': "A LayerNorm has a scale *and* a shift: 2 · d_model "
+        "numbers. Yours has d_model.",
+        '0 if placement == "post" else 1 → 0': "The norm before the head is missing.",
+        '2 * d_model if kind == "layer" else d_model → 2 * d_model': "You count a shift in RMSNorm. It has only a "
+        "scale.",
+        "layers * per_block → max(layers, 1) * per_block": "You count the norms of a block even if there is none. With "
+        "0 layers only the norm before the head is left.",
+        'placement == "post" → placement == "post" or layers == 0': "You leave out the norm before the head if there "
+        "are no blocks. It is there, except in “post”.",
+        '4 if placement == "double" else 2 → 2': "“double” has a norm before and after each of two branches: four a "
+        "block.",
+        "4 if → 3 if": "“double” has four norms a block. Yours has three, as if only one branch had two.",
+        '0 if placement == "post" else 1 → 1': "You count a norm before the head of a post-norm model. Its last block "
+        "already ends with a norm.",
+        '4 if placement == "double" else 2 → 2 if placement == "double" else 1': "A block has two branches, each with "
+        "its own norm. You count one branch.",
+        'placement == "double" → placement in ("double", "output")': "You count two norms per branch in “output”. "
+        "There is one, after the branch.",
+        "(layers * per_block + final) * per_norm → layers * per_block * per_norm + final * d_model": "Your norm before "
+        "the head has only a scale. In a model with LayerNorms it is a LayerNorm, too.",
+        '0 if placement == "post" else 1 → 1 if placement == "pre" else 0': "You count the norm before the head for "
+        "“pre” only. With “double” and “output” it is there as well.",
+        '2 * d_model if kind == "layer" else d_model → 2 if kind == "layer" else 1': "You count norms. Count "
+        "parameters: a norm has one or two per feature.",
+        'raise ValueError("unknown") → pass': "You return a result for an unknown kind or placement. Raise ValueError.",
+        'else 1 → else 2 if placement == "double" else 1': "You count two norms before the head in “double”. There is "
+        "one in every model but “post”.",
+    },
 )
-def a_block_at_least(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(max(layers, 1), d_model, kind, placement)
-
-
-@norm_parameters.misconception(
-    "You leave out the norm before the head if there are no blocks. It is there, except in “post”."
-)
-def nothing_without_blocks(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement) if layers else _count(0, d_model, kind, "post")
-
-
-@norm_parameters.misconception("“double” has a norm before and after each of two branches: four a block.")
-def double_counts_two(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, double=2)
-
-
-@norm_parameters.misconception("“double” has four norms a block. Yours has three, as if only one branch had two.")
-def double_counts_three(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, double=3)
-
-
-@norm_parameters.misconception(
-    "You count a norm before the head of a post-norm model. Its last block already ends with a norm."
-)
-def post_has_a_final_norm(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, post_final=1)
-
-
-@norm_parameters.misconception("A block has two branches, each with its own norm. You count one branch.")
-def one_a_block(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, single=1, output=1, double=2)
-
-
-@norm_parameters.misconception("You count two norms per branch in “output”. There is one, after the branch.")
-def output_counts_four(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, output=4)
-
-
-@norm_parameters.misconception(
-    "Your norm before the head has only a scale. In a model with LayerNorms it is a LayerNorm, too."
-)
-def final_without_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
-    right = _count(layers, d_model, kind, placement)
-    return right - d_model * (kind == "layer" and placement != "post")
-
-
-@norm_parameters.misconception(
-    "You count the norm before the head for “pre” only. With “double” and “output” it is there as well."
-)
-def final_for_pre_only(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, final=int(placement == "pre"))
-
-
-@norm_parameters.misconception("You count norms. Count parameters: a norm has one or two per feature.")
-def norms_counted(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, 1, kind, placement)
-
-
-@norm_parameters.misconception("You return a result for an unknown kind or placement. Raise ValueError.")
-def any_name(layers: int, d_model: int, kind: str, placement: str) -> int:
-    known = placement if placement in PLACEMENTS else "pre"
-    return _count(layers, d_model, kind if kind == "layer" else "rms", known)
-
-
-@norm_parameters.misconception(
-    "You count two norms before the head in “double”. There is one in every model but “post”."
-)
-def double_has_two_final_norms(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, final=2 if placement == "double" else 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -116,170 +115,63 @@ def with_the_length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return (wide * scale / torch.hypot(length / math.sqrt(x.size(-1)), torch.tensor(eps).double().sqrt())).to(x.dtype)
 
 
-def _wrong(
-    x: Tensor,
-    scale: Tensor,
-    eps: float = 1e-6,
-    *,
-    axes: tuple[int, ...] = (-1,),
-    dtype: torch.dtype | None = None,
-    outside: bool = False,
-    power: float = 0.5,
-) -> Tensor:
-    """The formula, with a mistake switched on."""
-    wide = x.to(dtype or torch.promote_types(x.dtype, torch.float32))
-    square = wide.square().mean(axes, keepdim=True)
-    root = square.sqrt() + eps if outside else (square + eps) ** power
-    return (wide / root * scale.to(wide.dtype)).to(x.dtype)
-
-
-@rms_norm.misconception("You subtract the mean. RMSNorm subtracts nothing: it divides, and multiplies by the scale.")
-def subtracts_the_mean(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+@rms_norm.variant
+def step_by_step(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return _wrong(wide - wide.mean(-1, keepdim=True), scale, eps).to(x.dtype)
+    square = wide.square().mean(dim=-1, keepdim=True)
+    normed = wide / (square + eps).sqrt()
+    return (normed * scale).to(x.dtype)
 
 
-@rms_norm.misconception("You divide by the standard deviation, which subtracts the mean. Use the mean of the squares.")
-def standard_deviation(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide / (wide.var(-1, correction=0, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
-
-
-@rms_norm.misconception(
-    "You divide by the length: your numbers are √d times too small. Take the *mean* of the squares."
+rms_norm.slips(
+    step_by_step,
+    {
+        "square = wide → wide = wide - wide.mean(dim=-1, keepdim=True)\n    square = wide": "You subtract the mean. "
+        "RMSNorm subtracts nothing: it divides, and multiplies by the scale.",
+        "wide.square().mean(dim=-1, keepdim=True) → wide.var(dim=-1, correction=0, keepdim=True)": "You divide by the "
+        "standard deviation, which subtracts the mean. Use the mean of the squares.",
+        ".mean( → .sum(": "You divide by the length: your numbers are √d times too small. Take the *mean* of the "
+        "squares.",
+        ".sqrt() → ": "You divide by the mean square. Take its root.",
+        "(square + eps).sqrt() → (square.sqrt() + eps)": "You add eps to the root. Add it to the mean square, under "
+        "the root.",
+        " + eps → ": "Your root has no eps: small features become too large.",
+        "(square + eps).sqrt() → (square.sqrt() + eps**0.5)": "You take the roots of mean square and eps separately. "
+        "Add eps first, then take one root.",
+        ".square() → .abs() ;; .sqrt() → ": "You divide by the mean of absolute values. Take the root of the mean of "
+        "the squares.",
+        "(square + eps) → square.clamp(min=eps)": "You take the larger of mean square and eps. Here eps is added to "
+        "every mean square.",
+        "square + eps → square + 1e-6": "You always use 1e-6. Use the argument eps.",
+        "square + eps → square + 1e-5": "You always use 1e-5. Use the argument eps; its default is 1e-6.",
+        "normed * scale → normed.to(x.dtype) * scale": "You round to 16 bits before the scale, and again after it. "
+        "Round once, at the end.",
+        "* scale → * scale.to(x.dtype)": "You round the scale to the dtype of x. Use it as it is, and round the "
+        "result.",
+        "(normed * scale).to(x.dtype) → normed.to(x.dtype) * scale.to(x.dtype)": "You round the normalised features, "
+        "the scale and their product. Multiply in fp32, and round once, at the end.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; "
+        "(normed * scale).to(x.dtype) → normed.to(x.dtype) * scale.to(x.dtype)": "You compute in fp32 whatever x is, "
+        "and round before the scale. Keep fp64, multiply in the wider dtype, and round once.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; "
+        "(normed * scale).to(x.dtype) → normed.to(x.dtype) * scale": "You cast back to the dtype of x before the "
+        "scale, which converts it to fp32 again. Multiply first, cast last.",
+        "torch.promote_types(x.dtype, torch.float32) → torch.float32 if x.dtype == torch.float16 else x.dtype": "You "
+        "convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: you compute with 2.4 "
+        "digits.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale → * scale.to(x.dtype)": "You square in 16 "
+        "bits: in fp16 400² is infinite and your result 0, and bf16 loses digits.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; * scale → * scale.float()": "You compute in "
+        "fp32 even for fp64 inputs, which loses half of their digits.",
+        "scale).to(x.dtype) → scale)": "Your result has a different dtype from x. Cast it back, or the whole model "
+        "silently becomes fp32.",
+        "* scale → * (1 + scale)": "You multiply by 1 + scale. That is how Gemma *stores* its scale; here a scale of 1 "
+        "means unchanged.",
+        " * scale → ": "The scale is missing.",
+        "dim=-1 → dim=-2": "You take the mean over the tokens of a text. Take it over the features of each token.",
+        "dim=-1 → dim=0": "You take the mean over the first axis. The features are the last one.",
+        ".mean(dim=-1, keepdim=True) → .mean()": "You use one root mean square for all numbers of `x`. Every token has "
+        "its own.",
+        "dim=-1 → dim=(-2, -1)": "You use one root mean square for a whole text. Every token has its own.",
+    },
 )
-def length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide / (wide.square().sum(-1, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
-
-
-@rms_norm.misconception("You divide by the mean square. Take its root.")
-def no_root(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, power=1.0)
-
-
-@rms_norm.misconception("You add eps to the root. Add it to the mean square, under the root.")
-def eps_outside(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, outside=True)
-
-
-@rms_norm.misconception("Your root has no eps: small features become too large.")
-def eps_missing(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, 0.0)
-
-
-@rms_norm.misconception("You take the roots of mean square and eps separately. Add eps first, then take one root.")
-def two_roots(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, math.sqrt(eps), outside=True)
-
-
-@rms_norm.misconception("You divide by the mean of absolute values. Take the root of the mean of the squares.")
-def absolute_values(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide / (wide.abs().mean(-1, keepdim=True) + eps) * scale).to(x.dtype)
-
-
-@rms_norm.misconception("You take the larger of mean square and eps. Here eps is added to every mean square.")
-def eps_as_a_floor(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide / wide.square().mean(-1, keepdim=True).clamp(min=eps).sqrt() * scale).to(x.dtype)
-
-
-@rms_norm.misconception("You always use 1e-6. Use the argument eps.")
-def eps_is_fixed(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale)
-
-
-@rms_norm.misconception("You always use 1e-5. Use the argument eps; its default is 1e-6.")
-def eps_of_layer_norm(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, 1e-5)
-
-
-@rms_norm.misconception("You round to 16 bits before the scale, and again after it. Round once, at the end.")
-def rounded_twice(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return (_wrong(x, torch.ones_like(scale), eps) * scale).to(x.dtype)
-
-
-@rms_norm.misconception("You round the scale to the dtype of x. Use it as it is, and round the result.")
-def scale_rounded(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale.to(x.dtype).to(scale.dtype), eps)
-
-
-@rms_norm.misconception(
-    "You round the normalised features, the scale and their product. Multiply in fp32, and round once, at the end."
-)
-def rounded_everywhere(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, torch.ones_like(scale), eps) * scale.to(x.dtype)
-
-
-@rms_norm.misconception(
-    "You compute in fp32 whatever x is, and round before the scale. Keep fp64, multiply in the wider dtype, and round "
-    "once."
-)
-def as_in_transformers(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale.to(x.dtype)
-
-
-@rms_norm.misconception(
-    "You cast back to the dtype of x before the scale, which converts it to fp32 again. Multiply first, cast last."
-)
-def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale
-
-
-@rms_norm.misconception(
-    "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: you compute with 2.4 "
-    "digits."
-)
-def bf16_as_it_is(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.to(torch.float32 if x.dtype == torch.float16 else x.dtype)
-    return (wide / (wide.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
-
-
-@rms_norm.misconception("You square in 16 bits: in fp16 400² is infinite and your result 0, and bf16 loses digits.")
-def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x, *args, **eps, dtype=x.dtype)
-
-
-@rms_norm.misconception("You compute in fp32 even for fp64 inputs, which loses half of their digits.")
-def in_single(*args: Any, **eps: Any) -> Tensor:
-    return _wrong(*args, **eps, dtype=torch.float32)
-
-
-@rms_norm.misconception(
-    "Your result has a different dtype from x. Cast it back, or the whole model silently becomes fp32."
-)
-def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
-
-
-@rms_norm.misconception(
-    "You multiply by 1 + scale. That is how Gemma *stores* its scale; here a scale of 1 means unchanged."
-)
-def one_plus_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, 1 + scale, eps)
-
-
-@rms_norm.misconception("The scale is missing.")
-def scale_forgotten(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, torch.ones_like(scale), eps)
-
-
-@rms_norm.misconception("You take the mean over the tokens of a text. Take it over the features of each token.")
-def over_tokens(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, eps, axes=(-2,) if x.ndim > 1 else (-1,))
-
-
-@rms_norm.misconception("You take the mean over the first axis. The features are the last one.")
-def over_the_first_axis(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, eps, axes=(0,) if x.ndim > 1 else (-1,))
-
-
-@rms_norm.misconception("You use one root mean square for all numbers of `x`. Every token has its own.")
-def over_all_axes(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, eps, axes=tuple(range(x.ndim)))
-
-
-@rms_norm.misconception("You use one root mean square for a whole text. Every token has its own.")
-def over_everything(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    return _wrong(x, scale, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))

@@ -131,158 +131,62 @@ def with_torch(blocks: int, placement: str, ratio: float) -> float:
     return (1 + squares.sum()).rsqrt().item()
 
 
-@embedding_share.misconception("You add one branch per block. A block has two: attention and the feed-forward layer.")
-def one_branch(blocks: int, placement: str, ratio: float) -> float:
-    _check(blocks, placement)
-    square = (1 + ratio**2) ** blocks if placement == "post" else 1 + blocks * ratio**2
-    return 1 / math.sqrt(square)
-
-
-@embedding_share.misconception("You return the fraction of the *squared* length. The cosine is its root.")
-def squared_share(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, ratio) ** 2
-
-
-@embedding_share.misconception(
-    "You count the length after “post” squared. One norm divides by √(1 + ratio²), two of them by 1 + ratio²."
+embedding_share.slips(
+    by_formula,
+    {
+        "-blocks → (-blocks / 2) ;; 2 * blocks → blocks": "You add one branch per block. A block has two: attention "
+        "and the feed-forward layer.",
+        "-blocks → (-2 * blocks) ;; math.sqrt → ": "You return the fraction of the *squared* length. The cosine is its "
+        "root.",
+        "-blocks → (-2 * blocks)": "You count the length after “post” squared. One norm divides by √(1 + ratio²), two "
+        "of them by 1 + ratio².",
+        "-blocks → (-blocks / 2)": "With “post” you divide once per block. A block has two branches, and a norm after "
+        "each of them.",
+        "(1 + ratio**2) ** -blocks → 1 / math.sqrt(1 + 2 * blocks * ratio**2)": "You treat “post” like the others. Its "
+        "norms shorten the old stream after every addition.",
+        'placement == "post" → placement in ("post", "output", "double")': "You treat “output” and “double” like "
+        "“post”. Only “post” normalises the stream itself: the other two normalise the branch.",
+        'placement == "post" → placement in ("post", "double")': "You treat “double” like “post”. Its second norm is "
+        "on the branch, not on the stream.",
+        'placement == "post" → placement in ("post", "output")': "You treat “output” like “post”. Its norm is on the "
+        "branch, not on the stream.",
+        "(1 + ratio**2) ** -blocks → (1 + ratio) ** (-2 * blocks) ;; "
+        "math.sqrt(1 + 2 * blocks * ratio**2) → (1 + 2 * blocks * ratio)": "You add lengths. Vectors at right angles "
+        "add by the squares of their lengths.",
+        "1 + 2 * blocks * ratio**2 → 2 * blocks * ratio**2 or 1": "Your stream lacks the embedding itself: add its "
+        "square, 1, to those of the branches.",
+        "(1 + ratio**2) → 2.0 ;; blocks * ratio**2 → blocks": "Your results belong to a ratio of 1. `ratio` gives the "
+        "length of each branch.",
+        "(1 + ratio**2) → 2.0": "With “post” you assume that the branch is as long as the stream. `ratio` gives its "
+        "length.",
+        "blocks * ratio**2 → blocks": "Without a post-norm you assume that the branches are as long as the embedding. "
+        "`ratio` gives their length.",
+        "blocks * ratio**2 → blocks * ratio": "Without a post-norm you add `ratio` itself. Its square adds: 1 + 2 · "
+        "blocks · ratio².",
+        "2 * blocks * ratio**2 → (2 * blocks * ratio) ** 2": "You add up the lengths of the branches and then square. "
+        "They are at right angles: square each length, then add.",
+        "(1 + ratio**2) ** -blocks → (1 + 2 * ratio**2) ** (-blocks / 2)": "With “post” you add both branches and "
+        "normalise once. There is a norm after each of them.",
+        "(1 + ratio**2) → (1 + ratio) ;; blocks * ratio**2 → blocks * ratio": "You add `ratio` where its square "
+        "belongs: lengths are squared before they are added.",
+        "(1 + ratio**2) → (1 + ratio)": "With “post” you use the ratio itself. Use its square: √(1 + ratio²).",
+        "1 / math.sqrt(1 + 2 * blocks * ratio**2) → (1 + ratio**2) ** -blocks": "Without a post-norm your branch "
+        "lengths are relative to the stream. There they are `ratio` times the *embedding*.",
+    },
 )
-def a_quarter_per_block(blocks: int, placement: str, ratio: float) -> float:
-    share = _by_construction(blocks, placement, ratio)
-    return share**2 if placement == "post" else share
 
 
-@embedding_share.misconception(
-    "With “post” you divide once per block. A block has two branches, and a norm after each of them."
+embedding_share.slips(
+    branch_by_branch,
+    {
+        "own / (own + rest) → rest / (own + rest)": "You return everything *except* the embedding. Return the "
+        "embedding's part.",
+        "math.sqrt(own / (own + rest)) → round(math.sqrt(own / (own + rest)), 4)": "You round, which leaves the "
+        "smallest cosines without digits. Return the number as it is.",
+        'placement not in ["output", "double", "post", "pre"] or blocks < 0 → blocks < 0': "You return a result for an "
+        "unknown placement. Raise ValueError.",
+        " or blocks < 0 → ": "You return a result for −1 blocks. Raise ValueError.",
+        'blocks * 2 → blocks * (4 if placement == "double" else 2)': "You count four branches a block in “double”. It "
+        "has twice as many norms, but two branches like the others.",
+    },
 )
-def post_once_a_block(blocks: int, placement: str, ratio: float) -> float:
-    share = _by_construction(blocks, placement, ratio)
-    return share**0.5 if placement == "post" else share
-
-
-@embedding_share.misconception(
-    "You treat “post” like the others. Its norms shorten the old stream after every addition."
-)
-def post_like_pre(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, "pre" if placement == "post" else placement, ratio)
-
-
-@embedding_share.misconception(
-    "You treat “output” and “double” like “post”. Only “post” normalises the stream itself: the other two normalise "
-    "the branch."
-)
-def output_like_post(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, "post" if placement in ("output", "double") else placement, ratio)
-
-
-@embedding_share.misconception("You treat “double” like “post”. Its second norm is on the branch, not on the stream.")
-def double_like_post(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, "post" if placement == "double" else placement, ratio)
-
-
-@embedding_share.misconception("You treat “output” like “post”. Its norm is on the branch, not on the stream.")
-def only_output_like_post(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, "post" if placement == "output" else placement, ratio)
-
-
-@embedding_share.misconception("You add lengths. Vectors at right angles add by the squares of their lengths.")
-def linear(blocks: int, placement: str, ratio: float) -> float:
-    _check(blocks, placement)
-    return (1 + ratio) ** (-2.0 * blocks) if placement == "post" else 1 / (1 + 2 * blocks * ratio)
-
-
-@embedding_share.misconception("Your stream lacks the embedding itself: add its square, 1, to those of the branches.")
-def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
-    if placement == "post" or blocks == 0 or ratio == 0:
-        return _by_construction(blocks, placement, ratio)
-    _check(blocks, placement)
-    return 1 / math.sqrt(2 * blocks * ratio**2)
-
-
-@embedding_share.misconception("Your results belong to a ratio of 1. `ratio` gives the length of each branch.")
-def ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, 1.0)
-
-
-@embedding_share.misconception(
-    "With “post” you assume that the branch is as long as the stream. `ratio` gives its length."
-)
-def post_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, 1.0 if placement == "post" else ratio)
-
-
-@embedding_share.misconception(
-    "Without a post-norm you assume that the branches are as long as the embedding. `ratio` gives their length."
-)
-def sum_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, ratio if placement == "post" else 1.0)
-
-
-@embedding_share.misconception("Without a post-norm you add `ratio` itself. Its square adds: 1 + 2 · blocks · ratio².")
-def sum_ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, ratio if placement == "post" else math.sqrt(ratio))
-
-
-@embedding_share.misconception(
-    "You add up the lengths of the branches and then square. They are at right angles: square each length, then add."
-)
-def branches_in_line(blocks: int, placement: str, ratio: float) -> float:
-    if placement == "post":
-        return _by_construction(blocks, placement, ratio)
-    _check(blocks, placement)
-    return float((1 + (2 * blocks * ratio) ** 2) ** -0.5)
-
-
-@embedding_share.misconception(
-    "With “post” you add both branches and normalise once. There is a norm after each of them."
-)
-def post_norm_of_both(blocks: int, placement: str, ratio: float) -> float:
-    if placement != "post":
-        return _by_construction(blocks, placement, ratio)
-    _check(blocks, placement)
-    return float((1 + 2 * ratio**2) ** (-blocks / 2))
-
-
-@embedding_share.misconception("You add `ratio` where its square belongs: lengths are squared before they are added.")
-def ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, math.sqrt(ratio))
-
-
-@embedding_share.misconception("With “post” you use the ratio itself. Use its square: √(1 + ratio²).")
-def post_ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement, math.sqrt(ratio) if placement == "post" else ratio)
-
-
-@embedding_share.misconception(
-    "Without a post-norm your branch lengths are relative to the stream. There they are `ratio` times the *embedding*."
-)
-def always_of_the_stream(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, "post", ratio) if placement in PLACEMENTS else _by_construction(blocks, "?", ratio)
-
-
-@embedding_share.misconception("You return everything *except* the embedding. Return the embedding's part.")
-def the_rest(blocks: int, placement: str, ratio: float) -> float:
-    return math.sqrt(1 - _by_construction(blocks, placement, ratio) ** 2)
-
-
-@embedding_share.misconception(
-    "You round, which leaves the smallest cosines without digits. Return the number as it is."
-)
-def rounded(blocks: int, placement: str, ratio: float) -> float:
-    return round(_by_construction(blocks, placement, ratio), 4)
-
-
-@embedding_share.misconception("You return a result for an unknown placement. Raise ValueError.")
-def any_name(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(blocks, placement if placement in PLACEMENTS else "pre", ratio)
-
-
-@embedding_share.misconception("You return a result for −1 blocks. Raise ValueError.")
-def any_number(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(max(0, blocks), placement, ratio)
-
-
-@embedding_share.misconception(
-    "You count four branches a block in “double”. It has twice as many norms, but two branches like the others."
-)
-def double_has_four_branches(blocks: int, placement: str, ratio: float) -> float:
-    return _by_construction(2 * blocks if placement == "double" else blocks, placement, ratio)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -179,24 +178,6 @@ def by_match(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: 
 
 
 @ways_back.variant
-def with_a_list_of_pullbacks(
-    x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str
-) -> tuple[Tensor, Tensor]:
-    chains = {"pre": [before, f], "post": [f], "double": [before, f, after], "output": [f, after]}
-    if placement not in chains:
-        raise ValueError(f"no such placement: {placement}")
-    h, pullbacks = x, []
-    for function in chains[placement]:
-        h, pullback = function(h)
-        pullbacks.append(pullback)
-    straight = after(torch.add(x, h))[1](dy) if placement == "post" else dy.clone()
-    through = straight
-    while pullbacks:
-        through = pullbacks.pop()(through)
-    return straight, through
-
-
-@ways_back.variant
 def with_identities(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> list[Tensor]:
     def leave(h: Tensor) -> tuple[Tensor, Any]:
         return h, lambda g: g
@@ -218,348 +199,100 @@ def with_identities(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, plac
     return [straight, read_back(f_back(written_back(straight)))]
 
 
-Rule = Callable[[Tensor, Tensor, Any, Any, Any], Parts]
+@ways_back.variant
+def with_a_list_of_pullbacks(
+    x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str
+) -> tuple[Tensor, Tensor]:
+    chains = {"pre": [before, f], "post": [f], "double": [before, f, after], "output": [f, after]}
+    if placement not in chains:
+        raise ValueError(f"no such placement: {placement}")
+    h, pullbacks = x, []
+    for function in chains[placement]:
+        h, back = function(h)
+        pullbacks.append(back)
+    straight = dy
+    if placement == "post":
+        _, norm_back = after(x + h)
+        straight = norm_back(dy)
+    through = straight
+    while pullbacks:
+        through = pullbacks.pop()(through)
+    return straight, through
 
 
-def _pre(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    read, before_back = before(x)
-    return dy, before_back(f(read)[1](dy))
-
-
-def _post(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(x)
-    g = after(x + value)[1](dy)
-    return g, f_back(g)
-
-
-def _double(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    read, before_back = before(x)
-    value, f_back = f(read)
-    return dy, before_back(f_back(after(value)[1](dy)))
-
-
-def _output(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(x)
-    return dy, f_back(after(value)[1](dy))
-
-
-RULES: dict[str, Rule] = {"pre": _pre, "post": _post, "double": _double, "output": _output}
-
-
-def _rules(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str, **changed: Rule) -> Parts:
-    """The four right answers, some of them replaced."""
-    if placement not in RULES:
-        raise ValueError(placement)
-    return (RULES | changed)[placement](x, dy, f, before, after)
-
-
-@ways_back.misconception(
-    "In “post” your straight part is dy. The norm comes after the plus sign, so the straight part goes back through "
-    "it, too."
+ways_back.slips(
+    by_match,
+    {
+        "return g, → return dy,": "In “post” your straight part is dy. The norm comes after the plus sign, so the "
+        "straight part goes back through it, too.",
+        "f_back(g) → f_back(dy)": "In “post” your branch gets dy. Going back, the norm comes first, and the plus sign "
+        "passes its result to both parts.",
+        "_, after_back = after(x + added)\n            g = after_back(dy) → g = dy": "In “post” neither part of your "
+        "gradient goes through the norm.",
+        "after(x + added) → after(added)": "In “post” you pull back through a norm that read f(x). It read the sum, x "
+        "+ f(x).",
+        "after(x + added) → after(x)": "In “post” you pull back through a norm that read x. It read the sum, x + f(x).",
+        "after(x + added) → after(added) ;; return g, → return dy,": "In “post” you have the two parts of “output”. "
+        "Here the norm takes the sum.",
+        "after(added)\n            return dy, f_back(after_back(dy)) → "
+        "after(x + added)\n            return (g := after_back(dy)), f_back(g)": "In “output” you have the two parts "
+        "of “post”. Here the norm takes what f returns.",
+        "after(added)\n            return dy, f_back → after(x + added)\n            return dy, f_back": "In “output” "
+        "you pull back through a norm that read x + f(x). It read f(x) alone.",
+        "after(added)\n            return dy, before_back → after(x + added)\n            return dy, before_back": "In "
+        "“double” your second norm read a sum. It read only the result of f.",
+        "before_back(f_back(after_back(dy))) → after_back(f_back(before_back(dy)))": "In “double” your pullbacks come "
+        "in the order of the forward pass. Backwards the last function comes first: after, f, before.",
+        "before_back(f_back(dy)) → f_back(dy)": "In “pre” your gradient leaves the branch without going through "
+        "`before`. The branch read before(x), not x.",
+        "before_back(f_back(dy)) → f_back(dy) ;; before_back(f_back(after_back(dy))) → f_back(after_back(dy))": "In "
+        "“pre” and “double” your gradient leaves the branch without going through `before`, the first function in it.",
+        "_, f_back = f(h) → _, f_back = f(x) ;; added, f_back = f(h) → added, f_back = f(x)": "Your f reads x where it "
+        "should read before(x): its pullback belongs to another point.",
+        "f_back(g) → g + f_back(g)": "In “post” your second part is the whole gradient. Return only the gradient "
+        "through the branch.",
+        "return dy, before_back(f_back(dy)) → return before_back(dy), before_back(f_back(dy)) ;; "
+        "return dy, before_back(f_back(after → return before_back(dy), before_back(f_back(after": "Your straight part "
+        "goes through `before` in “pre” and “double”. That norm is inside the branch: the straight part skips it.",
+        "return dy, before_back(f_back(after_back(dy))) → return (g := after_back(dy)), before_back(f_back(g)) ;; "
+        "return dy, f_back(after_back(dy)) → return (g := after_back(dy)), f_back(g)": "Your straight part goes "
+        "through `after` in “double” and “output”. That norm is inside the branch: the straight part skips it.",
+        "return g, → return after_back(dy),": "In “post” you pull dy back through the norm twice. Both parts start "
+        "from the same gradient: keep it.",
+    },
 )
-def post_straight_is_dy(*args: Any) -> Parts:
-    return _rules(*args, post=lambda x, dy, *functions: (dy, _post(x, dy, *functions)[1]))
 
 
-@ways_back.misconception(
-    "In “post” your branch gets dy. Going back, the norm comes first, and the plus sign passes its result to both "
-    "parts."
+ways_back.slips(
+    with_a_list_of_pullbacks,
+    {
+        "pullbacks.pop() → pullbacks.pop(0)": "Your pullbacks come in the order of the forward pass. Backwards, the "
+        "function that was called last comes first.",
+        "[before, f, after] → [before, f] ;; [f, after] → [f]": "In “output” and “double” your gradient enters the "
+        "branch without going through `after`, the last function in it.",
+        "return straight, through → return straight, straight + through": "Your second part is the whole gradient. "
+        "Return the two parts separately: their sum is the gradient.",
+        "return straight → return x": "Your straight part is x. Return a gradient: the part that reaches x without the "
+        "branch.",
+        "pullbacks.append(back) → pullbacks += [back] if function is f else []": "In the branch your gradient goes "
+        "only through f. Apply the pullbacks of the branch's norms as well.",
+        "pullbacks.append(back) → pullbacks += [back] if function is f else [] ;; norm_back(dy) → dy": "Your gradient "
+        "goes only through f. Apply the pullback of every norm that was called.",
+        "through = straight → through = 1 ;; pullbacks.pop()(through) → through * pullbacks.pop()(straight)": "You "
+        "multiply the results of the pullbacks. Chain them: each takes the result of the one before.",
+        "return straight, through → return through, straight": "You swapped the two parts: the straight part comes "
+        "first.",
+        "return straight, through → return straight + through": "You return the sum. Return its two parts, the "
+        "straight part first.",
+        "pullbacks.append(back) → pullbacks.append(back if function is f else lambda g, norm=function: norm(g)[0]) ;; "
+        "norm_back(dy) → after(dy)[0]": "You apply the norms to the gradient. Apply their pullbacks: the second of the "
+        "two things that a function returns.",
+        "chains = → before, after = after, before\n    chains =": "The two norms are swapped.",
+        "function(h) → function(h)[0], function(h)[1] ;; after(x + h) → after(x + h)[0], after(x + h)[1]": "You call "
+        "functions twice. Each call does the work again: keep both of the things that it returns.",
+        "h, pullbacks = → before(x), after(x)\n    h, pullbacks =": "You call norms that a placement does not use. "
+        "Such a norm may be None.",
+        'raise ValueError(f"no such placement: {placement}") → placement = "pre"': "You treat an unknown placement as "
+        "“pre”. Raise ValueError.",
+    },
 )
-def post_through_without_the_norm(*args: Any) -> Parts:
-    return _rules(*args, post=lambda x, dy, f, *norms: (_post(x, dy, f, *norms)[0], f(x)[1](dy)))
-
-
-@ways_back.misconception("In “post” neither part of your gradient goes through the norm.")
-def post_without_the_norm(*args: Any) -> Parts:
-    return _rules(*args, post=lambda x, dy, f, before, after: (dy, f(x)[1](dy)))
-
-
-def _post_at(point: Callable[[Tensor, Tensor], Tensor]) -> Rule:
-    def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        value, f_back = f(x)
-        g = after(point(x, value))[1](dy)
-        return g, f_back(g)
-
-    return rule
-
-
-@ways_back.misconception("In “post” you pull back through a norm that read f(x). It read the sum, x + f(x).")
-def post_norm_of_the_branch(*args: Any) -> Parts:
-    return _rules(*args, post=_post_at(lambda x, value: value))
-
-
-@ways_back.misconception("In “post” you pull back through a norm that read x. It read the sum, x + f(x).")
-def post_norm_of_x(*args: Any) -> Parts:
-    return _rules(*args, post=_post_at(lambda x, value: x))
-
-
-@ways_back.misconception("In “post” you have the two parts of “output”. Here the norm takes the sum.")
-def post_as_output(*args: Any) -> Parts:
-    return _rules(*args, post=_output)
-
-
-@ways_back.misconception("In “output” you have the two parts of “post”. Here the norm takes what f returns.")
-def output_as_post(*args: Any) -> Parts:
-    return _rules(*args, output=_post)
-
-
-def _output_of_the_sum(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(x)
-    return dy, f_back(after(x + value)[1](dy))
-
-
-@ways_back.misconception("In “output” you pull back through a norm that read x + f(x). It read f(x) alone.")
-def output_norm_of_the_sum(*args: Any) -> Parts:
-    return _rules(*args, output=_output_of_the_sum)
-
-
-def _double_of_the_sum(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    read, before_back = before(x)
-    value, f_back = f(read)
-    return dy, before_back(f_back(after(x + value)[1](dy)))
-
-
-@ways_back.misconception("In “double” your second norm read a sum. It read only the result of f.")
-def double_norm_of_the_sum(*args: Any) -> Parts:
-    return _rules(*args, double=_double_of_the_sum)
-
-
-def _double_forwards(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    read, before_back = before(x)
-    value, f_back = f(read)
-    return dy, after(value)[1](f_back(before_back(dy)))
-
-
-def _pre_forwards(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    read, before_back = before(x)
-    return dy, f(read)[1](before_back(dy))
-
-
-def _output_forwards(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(x)
-    return dy, after(value)[1](f_back(dy))
-
-
-@ways_back.misconception(
-    "In “double” your pullbacks come in the order of the forward pass. Backwards the last function comes first: after, "
-    "f, before."
-)
-def double_forwards(*args: Any) -> Parts:
-    return _rules(*args, double=_double_forwards)
-
-
-@ways_back.misconception(
-    "Your pullbacks come in the order of the forward pass. Backwards, the function that was called last comes first."
-)
-def forwards(*args: Any) -> Parts:
-    return _rules(*args, pre=_pre_forwards, double=_double_forwards, output=_output_forwards)
-
-
-@ways_back.misconception(
-    "In “pre” your gradient leaves the branch without going through `before`. The branch read before(x), not x."
-)
-def pre_before_forgotten(*args: Any) -> Parts:
-    return _rules(*args, pre=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)))
-
-
-def _double_without_before(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(before(x)[0])
-    return dy, f_back(after(value)[1](dy))
-
-
-@ways_back.misconception(
-    "In “pre” and “double” your gradient leaves the branch without going through `before`, the first function in it."
-)
-def before_forgotten(*args: Any) -> Parts:
-    return _rules(
-        *args, pre=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)), double=_double_without_before
-    )
-
-
-@ways_back.misconception(
-    "In “output” and “double” your gradient enters the branch without going through `after`, the last function in it."
-)
-def after_forgotten(*args: Any) -> Parts:
-    return _rules(*args, double=_pre, output=lambda x, dy, f, before, after: (dy, f(x)[1](dy)))
-
-
-def _pre_at_x(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    return dy, before(x)[1](f(x)[1](dy))
-
-
-def _double_at_x(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-    value, f_back = f(x)
-    return dy, before(x)[1](f_back(after(value)[1](dy)))
-
-
-@ways_back.misconception("Your f reads x where it should read before(x): its pullback belongs to another point.")
-def f_at_x(*args: Any) -> Parts:
-    return _rules(*args, pre=_pre_at_x, double=_double_at_x)
-
-
-@ways_back.misconception(
-    "Your second part is the whole gradient. Return the two parts separately: their sum is the gradient."
-)
-def through_is_the_whole(*args: Any) -> Parts:
-    straight, through = _rules(*args)
-    return straight, straight + through
-
-
-@ways_back.misconception(
-    "In “post” your second part is the whole gradient. Return only the gradient through the branch."
-)
-def post_through_is_the_whole(*args: Any) -> Parts:
-    def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        straight, through = _post(x, dy, f, before, after)
-        return straight, straight + through
-
-    return _rules(*args, post=rule)
-
-
-@ways_back.misconception(
-    "Your straight part goes through `before` in “pre” and “double”. That norm is inside the branch: the straight part "
-    "skips it."
-)
-def straight_through_before(*args: Any) -> Parts:
-    def past(rule: Rule) -> Rule:
-        return lambda x, dy, f, before, after: (before(x)[1](dy), rule(x, dy, f, before, after)[1])
-
-    return _rules(*args, pre=past(_pre), double=past(_double))
-
-
-def _straight_through_after(rule: Rule) -> Rule:
-    def changed(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        passed = dy
-
-        def keeping(h: Tensor) -> Any:
-            value, after_back = after(h)
-
-            def back(g: Tensor) -> Tensor:
-                nonlocal passed
-                passed = after_back(g)
-                return passed  # type: ignore[no-any-return]
-
-            return value, back
-
-        through = rule(x, dy, f, before, keeping)[1]
-        return passed, through
-
-    return changed
-
-
-@ways_back.misconception(
-    "Your straight part goes through `after` in “double” and “output”. That norm is inside the branch: the straight "
-    "part skips it."
-)
-def straight_through_after(*args: Any) -> Parts:
-    return _rules(*args, double=_straight_through_after(_double), output=_straight_through_after(_output))
-
-
-@ways_back.misconception("Your straight part is x. Return a gradient: the part that reaches x without the branch.")
-def straight_is_x(*args: Any) -> Parts:
-    return args[0], _rules(*args)[1]
-
-
-@ways_back.misconception(
-    "In the branch your gradient goes only through f. Apply the pullbacks of the branch's norms as well."
-)
-def norms_of_the_branch_forgotten(*args: Any) -> Parts:
-    return _rules(
-        *args,
-        pre=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)),
-        double=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)),
-        output=lambda x, dy, f, before, after: (dy, f(x)[1](dy)),
-    )
-
-
-@ways_back.misconception("Your gradient goes only through f. Apply the pullback of every norm that was called.")
-def all_norms_forgotten(*args: Any) -> Parts:
-    return _rules(
-        *args,
-        pre=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)),
-        double=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)),
-        output=lambda x, dy, f, before, after: (dy, f(x)[1](dy)),
-        post=lambda x, dy, f, before, after: (dy, f(x)[1](dy)),
-    )
-
-
-@ways_back.misconception(
-    "You multiply the results of the pullbacks. Chain them: each takes the result of the one before."
-)
-def pullbacks_multiplied(*args: Any) -> Parts:
-    def double(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        read, before_back = before(x)
-        value, f_back = f(read)
-        return dy, before_back(dy) * f_back(dy) * after(value)[1](dy)
-
-    def pre(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        read, before_back = before(x)
-        return dy, before_back(dy) * f(read)[1](dy)
-
-    def output(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        value, f_back = f(x)
-        return dy, f_back(dy) * after(value)[1](dy)
-
-    return _rules(*args, pre=pre, double=double, output=output)
-
-
-@ways_back.misconception("You swapped the two parts: the straight part comes first.")
-def swapped(*args: Any) -> Parts:
-    straight, through = _rules(*args)
-    return through, straight
-
-
-@ways_back.misconception("You return the sum. Return its two parts, the straight part first.")
-def added_up(*args: Any) -> Tensor:
-    straight, through = _rules(*args)
-    return straight + through
-
-
-@ways_back.misconception(
-    "You apply the norms to the gradient. Apply their pullbacks: the second of the two things that a function returns."
-)
-def norm_of_the_gradient(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    def applied(norm: Any) -> Any:
-        return lambda h: (norm(h)[0], lambda g: norm(g)[0])
-
-    first, second = (norm and applied(norm) for norm in (before, after))
-    return _rules(x, dy, f, first, second, placement)
-
-
-@ways_back.misconception("The two norms are swapped.")
-def norms_swapped(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    return _rules(x, dy, f, after, before, placement)
-
-
-@ways_back.misconception(
-    "You call functions twice. Each call does the work again: keep both of the things that it returns."
-)
-def called_twice(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    def twice(function: Any) -> Any:
-        return lambda h: (function(h)[0], function(h)[1])
-
-    branch, first, second = (function and twice(function) for function in (f, before, after))
-    return _rules(x, dy, branch, first, second, placement)
-
-
-@ways_back.misconception(
-    "In “post” you pull dy back through the norm twice. Both parts start from the same gradient: keep it."
-)
-def post_pulled_back_twice(*args: Any) -> Parts:
-    def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        value, f_back = f(x)
-        _, after_back = after(x + value)
-        return after_back(dy), f_back(after_back(dy))
-
-    return _rules(*args, post=rule)
-
-
-@ways_back.misconception("You call norms that a placement does not use. Such a norm may be None.")
-def both_norms_called(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    before(x), after(x)
-    return _rules(x, dy, f, before, after, placement)
-
-
-@ways_back.misconception("You treat an unknown placement as “pre”. Raise ValueError.")
-def anything_goes(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    return _rules(x, dy, f, before, after, placement if placement in RULES else "pre")
