@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises import check, hint
 from lmcourse.exercises.notebook_state import failed_version
 from lmcourse.exercises.prediction import predict
-from lmcourse.exercises.registry import exercises_here, exercises_of, find_exercise
+from lmcourse.exercises.registry import exercises_here, find_exercise, look_first_in
 from lmcourse.progress import saved_report
 from lmcourse.report import REPORT_MIME
 
@@ -62,7 +62,7 @@ def start(chapter: str) -> None:
     CourseError is raised if the chapter does not exist, and the folder has no exercises of a teacher.
     """
     if not exercises_here():
-        exercises_of(find_chapter(chapter))
+        look_first_in(find_chapter(chapter))
     torch.manual_seed(0)
     shell = get_ipython()
     if shell is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from lmcourse import course
 from lmcourse.errors import CourseError
+from lmcourse.exercises.registry import chapters
 
 if TYPE_CHECKING:
     from lmcourse.widgets import Choice
@@ -44,7 +44,7 @@ def predict(name: str) -> Choice:
 
 def find_prediction(name: str) -> Prediction:
     """Return the prediction with this name; raise CourseError if none has it."""
-    for chapter in course.CHAPTERS:
+    for chapter in chapters():
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:
             if prediction.name == name:
                 found: Prediction = prediction
