@@ -79,232 +79,66 @@ account_of = Exercise(
 )
 
 
-def _costs(
-    sizes: tuple[int, ...],
-    *,
-    tables: int = 2,
-    matrices: int = 3,
-    norms: int = 1,
-    final_norm: bool = True,
-    projections: int = 4,
-    head_flops: int = 1,
-    pairs: float = 1,
-    embedding_flops: int = 0,
-    passes: int = 3,
-    state_bytes: int = 16,
-    cache_numbers: int = 2,
-    cache_bytes: int = 4,
-) -> dict[str, int]:
-    """Return the account; the keyword arguments change the parts that people forget."""
-    layers, d, _, d_ff, vocabulary, batch, length = sizes
-    block = projections * d * d + matrices * d * d_ff
-    parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + final_norm) * d
-    tokens = batch * length
-    forward = 2 * tokens * (layers * block + (head_flops + embedding_flops) * vocabulary * d)
-    forward += int(pairs * layers * 4 * tokens * length * d)
-    return {
-        "parameters": parameters,
-        "flops": passes * forward,
-        "states": state_bytes * parameters,
-        "cache": cache_bytes * cache_numbers * layers * d,
-    }
-
-
-@account_of.misconception("You count one table. The head and the embedding are two matrices here.")
-def tied(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, tables=1)
-
-
-@account_of.misconception("You count two matrices in the feed-forward layer. A gated one has three.")
-def two_matrices(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, matrices=2)
-
-
-@account_of.misconception(
-    "You count 6ND. The table multiplies nothing, and scores and weighted values are products too."
-)
-def six_nd(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    return right | {"flops": 6 * right["parameters"] * sizes[-1] * sizes[-2]}
-
-
-@account_of.misconception(
-    "Your FLOPs leave out the scores and weighted values: two more products for every pair of positions."
-)
-def no_scores(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, pairs=0)
-
-
-@account_of.misconception(
-    "You count half of the FLOPs for the pairs of positions. All pairs count, the hidden ones too, and each takes two "
-    "products: a score and a weighted value."
-)
-def causal_half(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, pairs=0.5)
-
-
-@account_of.misconception(
-    "You count the pairs that a causal mask leaves, n(n + 1)/2 a text. All pairs count, the hidden ones too."
-)
-def causal_pairs(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, pairs=(sizes[-1] + 1) / (2 * sizes[-1]))
-
-
-@account_of.misconception(
-    "You add the scores to 6ND. N includes the table and the norms, which are no matrices that multiply."
-)
-def six_nd_and_scores(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    products = right["flops"] - _costs(sizes, pairs=0)["flops"]
-    return right | {"flops": 6 * right["parameters"] * sizes[-1] * sizes[-2] + products}
-
-
-@account_of.misconception(
-    "You count pairs of positions in all texts of the batch together. A token meets only the tokens of its own text."
-)
-def pairs_across_texts(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, pairs=sizes[-2])
-
-
-@account_of.misconception("You multiply by the embedding. It is a table: looking up rows takes no FLOPs.")
-def embedding_multiplied(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, embedding_flops=1)
-
-
-@account_of.misconception(
-    "Your backward pass costs as much as the forward pass. It costs twice as much, so a step costs three forward "
-    "passes."
-)
-def backward_once(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, passes=2)
-
-
-@account_of.misconception("You count the FLOPs of a forward pass only. A training step has a backward pass, too.")
-def forward_only(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, passes=1)
-
-
-@account_of.misconception("You count 18 bytes per parameter, as for mixed precision. The order says fp32: 16.")
-def states_of_mixed_precision(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, state_bytes=18)
-
-
-@account_of.misconception(
-    "Your states are three numbers per parameter. Weights, gradients and two moments are four, of four bytes each."
-)
-def three_numbers(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, state_bytes=12)
-
-
-@account_of.misconception("You forget the norms: two a block, and one at the end.")
-def norms_forgotten(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, norms=0)
-
-
-@account_of.misconception(
-    "You count three matrices in attention, for queries, keys and values. The outputs of the heads go through a fourth."
-)
-def no_output_matrix(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, projections=3)
-
-
-@account_of.misconception("Your FLOPs leave out the head. It is a matrix, and every token multiplies it.")
-def head_not_multiplied(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, head_flops=0)
-
-
-@account_of.misconception(
-    "You multiply the products of the scores by the heads. Each head has only a part of the d_model features."
-)
-def scores_times_heads(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, pairs=sizes[2])
-
-
-@account_of.misconception("You count a multiplication and an addition as one FLOP. They are two.")
-def one_flop_for_two(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    return right | {"flops": right["flops"] // 2}
-
-
-@account_of.misconception("You count the FLOPs of one text. A step trains on `batch` texts.")
-def flops_of_a_text(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    return right | {"flops": right["flops"] // sizes[-2]}
-
-
-@account_of.misconception("Your norms have a shift as well. An RMSNorm has one number per feature, its gain.")
-def norms_with_a_shift(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, norms=2)
-
-
-@account_of.misconception("The last norm is missing, the one between the last block and the head.")
-def last_norm_forgotten(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, final_norm=False)
-
-
-@account_of.misconception(
-    "You multiply the cache by the heads. All heads together have keys of d_model features: each has a part of them."
-)
-def cache_times_heads(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, cache_numbers=2 * sizes[2])
-
-
-@account_of.misconception("Your cache holds the keys and values of one head. Every head keeps its own.")
-def cache_of_a_head(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    return right | {"cache": right["cache"] // sizes[2]}
-
-
-@account_of.misconception("Your cache is that of one layer. Every layer keeps keys and values.")
-def cache_of_a_layer(*sizes: int) -> dict[str, int]:
-    right = _costs(sizes)
-    return right | {"cache": right["cache"] // sizes[0]}
-
-
-@account_of.misconception(
-    "Your cache has 4 bytes per layer and feature. Each keeps a key and a value, of 4 bytes in fp32."
-)
-def keys_only(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, cache_numbers=1)
-
-
-@account_of.misconception("You return the cache of a whole text. Return the bytes that one token adds.")
-def cache_of_a_text(*sizes: int) -> dict[str, int]:
-    return _costs(sizes, cache_bytes=4 * sizes[-1])
-
-
 @account_of.variant
-def with_tensors(
+def matrices_and_pairs(
     layers: int, d_model: int, heads: int, d_ff: int, vocabulary: int, batch: int, length: int
 ) -> dict[str, int]:
-    shapes = [(vocabulary, d_model), (d_model,)]
-    multiplied = [(vocabulary, d_model)]
-    for _ in range(layers):
-        multiplied += [(d_model, d_model)] * 4 + [(d_ff, d_model)] * 3
-        shapes += [(d_model,), (d_model,)]
-    n = sum(torch.empty(shape, device="meta").numel() for shape in shapes + multiplied)
-    flops = sum(2 * batch * length * rows * columns for rows, columns in multiplied)
-    flops += layers * 2 * (2 * batch * heads * length * length * (d_model // heads))
-    return {"parameters": n, "flops": 3 * flops, "states": 4 * n + 4 * n + 2 * 4 * n, "cache": layers * 8 * d_model}
+    tokens, d = batch * length, d_model
+    block = 4 * d * d + 3 * d * d_ff
+    norms = (2 * layers + 1) * d
+    table = head = vocabulary * d
+    parameters = table + layers * block + norms + head
+    pairs = layers * 4 * tokens * length * d
+    forward = 2 * tokens * (layers * block + head) + pairs
+    return {"parameters": parameters, "flops": 3 * forward, "states": 16 * parameters, "cache": layers * 2 * 4 * d}
 
 
-@account_of.variant
-def part_by_part(
-    layers: int, d_model: int, heads: int, d_ff: int, vocabulary: int, batch: int, length: int
-) -> dict[str, int]:
-    attention = [(d_model, d_model)] * 4
-    feed_forward = [(d_ff, d_model), (d_ff, d_model), (d_model, d_ff)]
-    read = [*(attention + feed_forward) * layers, (vocabulary, d_model)]
-    n = vocabulary * d_model + d_model
-    flops = 0
-    for rows, columns in read:
-        n += rows * columns
-        flops += 2 * rows * columns * batch * length
-    for _ in range(layers):
-        n += 2 * d_model
-        for _ in range(heads):
-            flops += 2 * 2 * batch * length * length * (d_model // heads)
-    return {"parameters": n, "flops": flops + 2 * flops, "states": (4 + 4 + 8) * n, "cache": layers * 2 * d_model * 4}
+account_of.slips(
+    matrices_and_pairs,
+    {
+        "table + layers → layers": "You count one table. The head and the embedding are two matrices here.",
+        "3 * d * d_ff → 2 * d * d_ff": "You count two matrices in the feed-forward layer. A gated one has three.",
+        "3 * forward → 6 * parameters * tokens": "You count 6ND. The table multiplies nothing, and scores and "
+        "weighted values are products too.",
+        " + pairs → ": "Your FLOPs leave out the scores and weighted values: two more products for every pair of "
+        "positions.",
+        "4 * tokens → 2 * tokens": "You count half of the FLOPs for the pairs of positions. All pairs count, the "
+        "hidden ones too, and each takes two products: a score and a weighted value.",
+        "4 * tokens * length → 2 * tokens * (length + 1)": "You count the pairs that a causal mask leaves, n(n + 1)/2 "
+        "a text. All pairs count, the hidden ones too.",
+        "3 * forward → 6 * parameters * tokens + 3 * pairs": "You add the scores to 6ND. N includes the table and the "
+        "norms, which are no matrices that multiply.",
+        "tokens * length → tokens * tokens": "You count pairs of positions in all texts of the batch together. A "
+        "token meets only the tokens of its own text.",
+        "block + head) → block + table + head)": "You multiply by the embedding. It is a table: looking up rows takes "
+        "no FLOPs.",
+        "3 * forward → 2 * forward": "Your backward pass costs as much as the forward pass. It costs twice as much, "
+        "so a step costs three forward passes.",
+        "3 * forward → forward": "You count the FLOPs of a forward pass only. A training step has a backward pass, "
+        "too.",
+        "16 → 18": "You count 18 bytes per parameter, as for mixed precision. The order says fp32: 16.",
+        "16 → 12": "Your states are three numbers per parameter. Weights, gradients and two moments are four, of four "
+        "bytes each.",
+        " + norms → ": "You forget the norms: two a block, and one at the end.",
+        "4 * d * d → 3 * d * d": "You count three matrices in attention, for queries, keys and values. The outputs of "
+        "the heads go through a fourth.",
+        "block + head) → block)": "Your FLOPs leave out the head. It is a matrix, and every token multiplies it.",
+        "4 * tokens → heads * 4 * tokens": "You multiply the products of the scores by the heads. Each head has only "
+        "a part of the d_model features.",
+        "3 * forward → 3 * forward // 2": "You count a multiplication and an addition as one FLOP. They are two.",
+        "batch * length → length": "You count the FLOPs of one text. A step trains on `batch` texts.",
+        "norms = (2 * layers + 1) → norms = 2 * (2 * layers + 1)": "Your norms have a shift as well. An RMSNorm has "
+        "one number per feature, its gain.",
+        "2 * layers + 1 → 2 * layers": "The last norm is missing, the one between the last block and the head.",
+        "2 * 4 * d → 2 * 4 * heads * d": "You multiply the cache by the heads. All heads together have keys of "
+        "d_model features: each has a part of them.",
+        "2 * 4 * d → 2 * 4 * d // heads": "Your cache holds the keys and values of one head. Every head keeps its own.",
+        "layers * 2 * 4 → 2 * 4": "Your cache is that of one layer. Every layer keeps keys and values.",
+        "layers * 2 * 4 → layers * 4": "Your cache has 4 bytes per layer and feature. Each keeps a key and a value, "
+        "of 4 bytes in fp32.",
+        "2 * 4 * d → 2 * 4 * length * d": "You return the cache of a whole text. Return the bytes that one token adds.",
+    },
+)
 
 
 @account_of.variant

@@ -151,55 +151,39 @@ commitment = Exercise(
 )
 
 
-@commitment.misconception("Your model has more parameters than the order allows.")
-def too_large() -> Numbers:
-    return _committed(1, 96)
+@commitment.variant
+def two_blocks() -> dict[str, object]:
+    layers, width, d_ff, batch = 2, 24, 64, 16
+    matrices = layers * (4 * width**2 + 3 * width * d_ff) + 128 * width
+    parameters = matrices + 128 * width + (2 * layers + 1) * width
+    step = 6 * batch * 64 * (matrices + 2 * layers * 64 * width)
+    steps = 2e11 // step
+    recipe = {"layers": layers, "d_model": width, "steps": steps, "optimizer": "muon", "batch": batch, "rate": 1.0}
+    counted = {"parameters": parameters, "flops": steps * step, "states": 16 * parameters}
+    return {**recipe, "warm_up": 30, **counted, "loss": 0.33}
 
 
-@commitment.misconception("You counted the steps with 6ND. When the scores are counted, you are over the budget.")
-def steps_of_six_nd() -> Numbers:
-    return _committed(2, 48, steps=int(2e11 / (6 * 67_824 * 1024)))
-
-
-@commitment.misconception(
-    "The parameters fit, but the activations do not: every block keeps its own. A smaller batch needs less memory."
+commitment.slips(
+    two_blocks,
+    {
+        "2, 24, 64, 16 → 1, 96, 256, 16": "Your model has more parameters than the order allows.",
+        "2, 24, 64, 16 → 2, 48, 128, 16 ;; 2e11 // step → 2e11 // (6 * parameters * batch * 64)": "You counted the "
+        "steps with 6ND. When the scores are counted, you are over the budget.",
+        "2, 24, 64, 16 → 4, 32, 88, 16": "The parameters fit, but the activations do not: every block keeps its own. "
+        "A smaller batch needs less memory.",
+        "2, 24, 64, 16 → 2, 32, 88, 16 ;; 2e11 // step → 435": "You spend half of the budget. The order asks for at "
+        "least 90 %.",
+        "2, 24, 64, 16 → 2, 24, 64, 8 ;; 2e11 // step → 1412": "You counted the steps for batches of 16. Smaller "
+        "batches cost less, so you can run more steps.",
+        "16 * parameters → 18 * parameters": "You forecast the memory of the states for mixed precision. The order "
+        "says fp32.",
+        "steps * step → step": "You give the FLOPs of one step. The order counts the whole training run.",
+        "steps * step → 2e11": "You give the whole budget as FLOPs. Forecast the FLOPs of your steps; whole steps "
+        "rarely use all of the budget.",
+        "steps * step → 6 * parameters * batch * 64 * steps": "You forecast 6ND FLOPs. This leaves out the scores and "
+        "counts the table.",
+    },
 )
-def too_deep_for_memory() -> Numbers:
-    return _committed(4, 32)
-
-
-@commitment.misconception("You spend half of the budget. The order asks for at least 90 %.")
-def thrifty() -> Numbers:
-    return _committed(2, 32, steps=435)
-
-
-@commitment.misconception(
-    "You counted the steps for batches of 16. Smaller batches cost less, so you can run more steps."
-)
-def steps_of_the_given_batch() -> Numbers:
-    return _committed(2, 24, steps=1412, batch=8)
-
-
-@commitment.misconception("You forecast the memory of the states for mixed precision. The order says fp32.")
-def states_of_mixed_precision() -> Numbers:
-    return _right() | {"states": 18.0 * float(_right()["parameters"])}
-
-
-@commitment.misconception("You give the FLOPs of one step. The order counts the whole training run.")
-def flops_of_a_step() -> Numbers:
-    return _right() | {"flops": float(_right()["flops"]) / float(_right()["steps"])}
-
-
-@commitment.misconception(
-    "You give the whole budget as FLOPs. Forecast the FLOPs of your steps; whole steps rarely use all of the budget."
-)
-def whole_budget() -> Numbers:
-    return _right() | {"flops": 2e11}
-
-
-@commitment.misconception("You forecast 6ND FLOPs. This leaves out the scores and counts the table.")
-def flops_of_six_nd() -> Numbers:
-    return _right() | {"flops": 6.0 * 20_088 * 1024 * float(_right()["steps"])}
 
 
 COSTS = "costs = account_of(2, 24, 2, 64, 128, batch, 64)"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from lmcourse.chapters.capstone.after import held_out
@@ -24,7 +21,6 @@ from lmcourse.exercises.values import Plain
 Runs = list[tuple[int, int, int, float]]
 Asked = list[tuple[int, int, int]]
 Losses = dict[str, float]
-Column = NDArray[Any]
 
 STEPS_OF_SKILL = (0.4, 0.5, 0.6)
 """Skills on the held-out designs: reaching each of them earns a point."""
@@ -50,17 +46,6 @@ def _evaluate(law: tuple[float, float, float, float], floor: float, asked: Asked
 
 def _forecasts(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return _evaluate(_law(runs, floor), floor, asked)
-
-
-def _line(
-    runs: Runs, seen: Callable[[Column], Column], feature: Callable[[Column, Column], list[Column]], asked: Asked
-) -> Column:
-    """Fit `seen` of the losses by a line in features of N and D, and continue the line."""
-    n, d, loss = (np.array(column, dtype=float) for column in list(zip(*runs, strict=True))[1:])
-    found, *_ = np.linalg.lstsq(np.stack([np.ones(len(n)), *feature(n, d)], 1), seen(loss), rcond=None)
-    _, *wanted = (np.array(column, dtype=float) for column in zip(*asked, strict=True))
-    continued: Column = np.stack([np.ones(len(asked)), *feature(*wanted)], 1) @ found
-    return continued
 
 
 def _nearest(runs: Runs, asked: Asked) -> list[float]:
@@ -187,128 +172,84 @@ forecasts.equivalent_mutant(
 )
 
 
-@forecasts.misconception(
-    "You forecast one number for every design. The losses of the designs differ by more than the error you are allowed."
-)
-def one_number(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return [min(loss for *_, loss in runs)] * len(asked)
-
-
-@forecasts.misconception("You fit with a floor of 0. Then the power laws must explain what no model can learn.")
-def without_floor(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _forecasts(runs, 0.0, asked)
-
-
-@forecasts.misconception("You return the excess over the entropy. Add the floor.")
-def excess(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return [loss - floor for loss in _forecasts(runs, floor, asked)]
-
-
-@forecasts.misconception("You take the loss of the nearest small run, as if more text changed nothing.")
-def of_the_nearest(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _nearest(runs, asked)
-
-
-@forecasts.misconception("You swap N and D where you evaluate the law.")
-def swapped(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _forecasts(runs, floor, [(layers, d, n) for layers, n, d in asked])
-
-
-@forecasts.misconception("You swap the exponents a and b where you evaluate the law.")
-def exponents_swapped(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    big_a, big_b, a, b = _law(runs, floor)
-    return _evaluate((big_a, big_b, b, a), floor, asked)
-
-
-@forecasts.misconception("You leave out B/Dᵇ, the price of too little text.")
-def without_the_text(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    big_a, _, a, b = _law(runs, floor)
-    return _evaluate((big_a, 0.0, a, b), floor, asked)
-
-
-@forecasts.misconception("You leave out A/Nᵃ, the price of too few parameters.")
-def without_the_size(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    _, big_b, a, b = _law(runs, floor)
-    return _evaluate((0.0, big_b, a, b), floor, asked)
-
-
-@forecasts.misconception(
-    "You subtract the floor before the fit, and `fit_law` subtracts it again. Pass the losses as they are."
-)
-def floor_subtracted_twice(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _evaluate(_law([(layers, n, d, loss - floor) for layers, n, d, loss in runs], floor), floor, asked)
-
-
-@forecasts.misconception(
-    "The fit may choose only the exponents of a published law. They belong to another text: offer 0.2 to 1.4."
-)
-def published_exponents(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _evaluate(_law(runs, floor, [0.28, 0.34]), floor, asked)
-
-
-@forecasts.misconception("The fit may choose only 0.5, the exponent of the example by hand. Offer 0.2 to 1.4.")
-def exponents_of_the_example(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _evaluate(_law(runs, floor, [0.5]), floor, asked)
-
-
-@forecasts.misconception("You use A, B, a and b of the example by hand. Fit them to `runs`.")
-def constants_of_the_example(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _evaluate((10.0, 100.0, 0.5, 0.5), floor, asked)
-
-
-@forecasts.misconception("You continue the losses as a plane in ln N and ln D. They bend, because of the floor.")
-def plane(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return [*map(float, _line(runs, lambda loss: loss, lambda n, d: [np.log(n), np.log(d)], asked))]
-
-
-@forecasts.misconception("You fit one product of powers to the loss. So your losses fall towards 0, not to the floor.")
-def power_law_of_the_loss(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return [*map(math.exp, _line(runs, np.log, lambda n, d: [np.log(n), np.log(d)], asked))]
-
-
-@forecasts.misconception(
-    "You multiply a power of N and a power of D. Too few parameters and too little text each have a price: add the two."
-)
-def product_of_powers(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(n), np.log(d)], asked)
-    return [floor + math.exp(log) for log in seen]
-
-
-@forecasts.misconception("You forecast from the text alone. A model that is too small gains little from more text.")
-def text_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(d)], asked)
-    return [floor + math.exp(log) for log in seen]
-
-
-@forecasts.misconception("You forecast from N · D alone. It matters how the FLOPs are divided between N and D.")
-def flops_alone(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    seen = _line(runs, lambda loss: np.log(loss - floor), lambda n, d: [np.log(n * d)], asked)
-    return [floor + math.exp(log) for log in seen]
-
-
-@forecasts.misconception(
-    "You average the losses of the three nearest runs. Their mean is never below all three, so it cannot continue a "
-    "trend."
-)
-def three_nearest(runs: Runs, floor: float, asked: Asked) -> list[float]:
+@forecasts.variant
+def law_of_all_runs(
+    runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]
+) -> list[float]:
+    exponents = np.linspace(0.2, 1.4, 25)
+    _, N, D, loss = np.array(runs).T
+    target = 1 - floor / loss
     found = []
-    for _, n, d in asked:
-        near = sorted(runs, key=lambda run: math.log(run[1] / n) ** 2 + math.log(run[2] / d) ** 2)
-        found.append(sum(run[3] for run in near[:3]) / 3)
-    return found
+    for a, b, used in product(exponents, exponents, ([0], [1], [0, 1])):
+        columns, law = np.stack([N**-a, D**-b], axis=1) / loss[:, None], np.zeros(2)
+        law[used] = np.linalg.lstsq(columns[:, used], target, rcond=None)[0]
+        if law.min() >= 0:
+            found.append((np.square(columns @ law - target).sum(), *law, a, b))
+    _, A, B, a, b = min(found)
+    return [floor + A / n**a + B / d**b for _, n, d in asked]
+
+
+forecasts.slips(
+    law_of_all_runs,
+    {
+        "floor + A / n**a + B / d**b → min(loss)": "You forecast one number for every design. The losses of the "
+        "designs differ by more than the error you are allowed.",
+        "exponents = → floor = 0.0\n    exponents =": "You fit with a floor of 0. Then the power laws must explain "
+        "what no model can learn.",
+        "floor + A → A": "You return the excess over the entropy. Add the floor.",
+        "floor + A / n**a + B / d**b → loss[np.argmin(np.log(N / n) ** 2 + np.log(D / d) ** 2)]": "You take the loss "
+        "of the nearest small run, as if more text changed nothing.",
+        "_, n, d in → _, d, n in": "You swap N and D where you evaluate the law.",
+        "A / n**a + B / d**b → A / n**b + B / d**a": "You swap the exponents a and b where you evaluate the law.",
+        " + B / d**b → ": "You leave out B/Dᵇ, the price of too little text.",
+        "A / n**a + B → B": "You leave out A/Nᵃ, the price of too few parameters.",
+        "np.array(runs).T → np.array(runs).T\n    loss = loss - floor": "You subtract the floor before the fit, and "
+        "`fit_law` subtracts it again. Pass the losses as they are.",
+        "np.linspace(0.2, 1.4, 25) → [0.28, 0.34]": "The fit may choose only the exponents of a published law. They "
+        "belong to another text: offer 0.2 to 1.4.",
+        "np.linspace(0.2, 1.4, 25) → [0.5]": "The fit may choose only 0.5, the exponent of the example by hand. Offer "
+        "0.2 to 1.4.",
+        "_, A, B, a, b = min(found) → A, B, a, b = 10.0, 100.0, 0.5, 0.5": "You use A, B, a and b of the example by "
+        "hand. Fit them to `runs`.",
+        "floor + A / n**a + B / d**b → loss[np.argsort(np.log(N / n) ** 2 + np.log(D / d) ** 2)[:3]].mean()": "You "
+        "average the losses of the three nearest runs. Their mean is never below all three, so it cannot continue a "
+        "trend.",
+    },
+)
 
 
 @forecasts.variant
-def with_loops(runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]) -> list[float]:
-    best, law = math.inf, np.zeros(2)
-    data = np.array([run[1:] for run in runs])
-    for a, b in product(np.linspace(0.4, 1.2, 5), repeat=2):
-        columns = np.stack([data[:, 0] ** -a, data[:, 1] ** -b], 1) / data[:, 2:]
-        found, *_ = np.linalg.lstsq(columns, 1 - floor / data[:, 2], rcond=None)
-        error = ((columns @ found - 1 + floor / data[:, 2]) ** 2).sum()
-        if error < best and found.min() >= 0:
-            best, law, exponents = error, found, (a, b)
-    return [floor + law[0] / n ** exponents[0] + law[1] / d ** exponents[1] for _, n, d in asked]
+def line_in_two_powers(
+    runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]
+) -> list[float]:
+    def features(n: np.ndarray, d: np.ndarray) -> np.ndarray:
+        return np.stack([n**-0.7, d**-0.7], axis=1)
+
+    _, N, D, loss = np.array(runs).T
+    line, *_ = np.linalg.lstsq(features(N, D), loss - floor, rcond=None)
+    _, n, d = np.array(asked, dtype=float).T
+    return list(floor + features(n, d) @ line)
+
+
+forecasts.slips(
+    line_in_two_powers,
+    {
+        "[n**-0.7, d**-0.7] → [np.ones(len(n)), np.log(n), np.log(d)] ;; loss - floor → loss ;; floor + features → "
+        "features": "You continue the losses as a plane in ln N and ln D. They bend, because of the floor.",
+        "[n**-0.7, d**-0.7] → [np.ones(len(n)), np.log(n), np.log(d)] ;; loss - floor → np.log(loss) ;; floor + "
+        "features(n, d) @ line → np.exp(features(n, d) @ line)": "You fit one product of powers to the loss. So your "
+        "losses fall towards 0, not to the floor.",
+        "[n**-0.7, d**-0.7] → [np.ones(len(n)), np.log(n), np.log(d)] ;; loss - floor → np.log(loss - floor) ;; "
+        "features(n, d) @ line → np.exp(features(n, d) @ line)": "You multiply a power of N and a power of D. Too few "
+        "parameters and too little text each have a price: add the two.",
+        "[n**-0.7, d**-0.7] → [np.ones(len(n)), np.log(d)] ;; loss - floor → np.log(loss - floor) ;; features(n, d) @ "
+        "line → np.exp(features(n, d) @ line)": "You forecast from the text alone. A model that is too small gains "
+        "little from more text.",
+        "[n**-0.7, d**-0.7] → [np.ones(len(n)), np.log(n * d)] ;; loss - floor → np.log(loss - floor) ;; features(n, "
+        "d) @ line → np.exp(features(n, d) @ line)": "You forecast from N · D alone. It matters how the FLOPs are "
+        "divided between N and D.",
+    },
+)
 
 
 @forecasts.variant

@@ -94,50 +94,32 @@ hunt = Exercise(
 )
 
 
-@hunt.misconception("You believe all five. Three are wrong: recompute one, then the next.")
-def trusting() -> list[Verdict]:
-    return _answer(lambda claim: RIGHT)
-
-
-@hunt.misconception("You call none of them right, and two are. A check that always finds a mistake checks nothing.")
-def doubting() -> list[Verdict]:
-    return _answer(lambda claim: 0 if claim.truth == RIGHT else claim.truth)
-
-
-@hunt.misconception("You give the numbers as claimed. Give the right numbers.")
-def as_printed() -> list[Verdict]:
-    return _answer(lambda claim: claim.printed)
-
-
-@hunt.misconception("You answer the wrong claims with a text. Give the right numbers, as numbers.")
-def only_accused() -> list[Verdict]:
-    return _answer(lambda claim: RIGHT if claim.truth == RIGHT else "wrong")
-
-
-@hunt.misconception("You found only the wrong feed-forward layers: look at claims 2 and 3 again.")
-def only_the_last() -> list[Verdict]:
-    return [RIGHT, RIGHT, RIGHT, RIGHT, 11_274_289_152]
-
-
-@hunt.misconception("You believe claim 3. A decoder's first token sees only itself.")
-def a_quarter_is_right() -> list[Verdict]:
-    return [RIGHT, 640, RIGHT, RIGHT, 11_274_289_152]
-
-
-@hunt.misconception("In claim 5 you count a multiplication and an addition as one FLOP. They are two.")
-def multiplications_only() -> list[Verdict]:
-    return [RIGHT, 640, 1, RIGHT, 5_637_144_576]
-
-
-@hunt.misconception("In claim 2 you count the queries of one head. Count those of all heads, one row per token.")
-def queries_of_one_head() -> list[Verdict]:
-    return [RIGHT, 80, 1, RIGHT, 11_274_289_152]
-
-
 @hunt.variant
 def computed() -> list[object]:
-    heads = 8 * 10 * 8
-    return ["right", heads, 1, "right", 32 * 3 * 2 * 4096 * 14336]
+    queries = 8 * 10 * 8
+    flops = 32 * 3 * 2 * 4096 * 14336
+    return ["right", queries, 1, "right", flops]
+
+
+hunt.slips(
+    computed,
+    {
+        'queries, 1, "right", flops → "right", "right", "right", "right"': "You believe all five. Three are wrong: "
+        "recompute one, then the next.",
+        '["right", queries, 1, "right", → [0, queries, 1, 0,': "You call none of them right, and two are. A check "
+        "that always finds a mistake checks nothing.",
+        'queries, 1, "right", flops → 4096, 0.25, "right", 7516192768': "You give the numbers as claimed. Give the "
+        "right numbers.",
+        'queries, 1, "right", flops → "wrong", "wrong", "right", "wrong"': "You answer the wrong claims with a text. "
+        "Give the right numbers, as numbers.",
+        'queries, 1 → "right", "right"': "You found only the wrong feed-forward layers: look at claims 2 and 3 again.",
+        'queries, 1 → queries, "right"': "You believe claim 3. A decoder's first token sees only itself.",
+        "32 * 3 * 2 * 4096 → 32 * 3 * 4096": "In claim 5 you count a multiplication and an addition as one FLOP. They "
+        "are two.",
+        "8 * 10 * 8 → 10 * 8": "In claim 2 you count the queries of one head. Count those of all heads, one row per "
+        "token.",
+    },
+)
 
 
 @hunt.variant

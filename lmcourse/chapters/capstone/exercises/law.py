@@ -128,41 +128,65 @@ fit_law.equivalent_mutant(
 )
 
 
-@fit_law.misconception("You compare absolute errors, so the large losses decide. Compare relative errors.")
-def absolute(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _fit(runs, floor, exponents, relative=False)
-
-
-@fit_law.misconception("Your fit has no floor, so N and D must explain what no model can learn.")
-def floor_forgotten(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _fit(runs, 0.0, exponents)
-
-
-@fit_law.misconception("You subtract the floor before you compare. The relative error is a fraction of the whole loss.")
-def share_of_the_rest(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _fit([(n, d, loss - floor) for n, d, loss in runs], 0.0, exponents)
-
-
-@fit_law.misconception("A term of yours is negative. In this law more parameters or more text cannot hurt.")
-def negative(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _of_any_sign(runs, floor, exponents)
-
-
-@fit_law.misconception("Two things: you compare absolute errors, where relative ones count, and a term is negative.")
-def absolute_and_negative(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _of_any_sign(runs, floor, exponents, relative=False)
-
-
-def _of_any_sign(runs: Runs, floor: float, exponents: list[float], *, relative: bool = True) -> dict[str, float]:
-    best: tuple[float, ...] = (float("inf"),)
-    size, text, loss = np.array(runs).T
+@fit_law.variant
+def pair_after_pair(runs: list[tuple[float, float, float]], floor: float, exponents: list[float]) -> dict[str, float]:
+    N, D, loss = torch.tensor(runs, dtype=torch.float64).unbind(1)
+    target = 1 - floor / loss
+    found = []
     for a, b in product(exponents, repeat=2):
-        weight = loss if relative else np.ones_like(loss)
-        columns, target = np.stack([size**-a, text**-b], axis=1) / weight[:, None], (loss - floor) / weight
-        part, *_ = np.linalg.lstsq(columns, target, rcond=None)
-        error = float(np.square(columns @ part - target).sum())
-        best = min(best, (error, float(part[0]), float(part[1]), a, b))
-    return dict(zip("ABab", best[1:], strict=True))
+        columns = torch.stack([N**-a / loss, D**-b / loss], dim=1)
+        law = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
+        for kept in (0, 1):
+            if law[1 - kept] < 0:
+                column = columns[:, kept]
+                law = torch.zeros_like(law)
+                law[kept] = column @ target / (column @ column)
+        error = (columns @ law - target).square().sum()
+        found.append((float(error), *law.tolist(), a, b))
+    _, A, B, a, b = min(found)
+    return {"A": A, "B": B, "a": a, "b": b}
+
+
+fit_law.slips(
+    pair_after_pair,
+    {
+        "N**-a / loss, D**-b / loss → N**-a, D**-b ;; 1 - floor / loss → loss - floor": "You compare absolute errors, "
+        "so the large losses decide. Compare relative errors.",
+        "1 - floor / loss → torch.ones_like(loss)": "Your fit has no floor, so N and D must explain what no model can "
+        "learn.",
+        "target = 1 - floor / loss → loss = loss - floor\n    target = torch.ones_like(loss)": "You subtract the "
+        "floor before you compare. The relative error is a fraction of the whole loss.",
+        "law[1 - kept] < 0 → False": "A term of yours is negative. In this law more parameters or more text cannot "
+        "hurt.",
+        "N**-a / loss, D**-b / loss → N**-a, D**-b ;; 1 - floor / loss → loss - floor ;; law[1 "
+        "- kept] < 0 → False": "Two things: you compare absolute errors, where relative ones count, and a term is "
+        "negative.",
+        "product(exponents, → product(exponents[:1],": "You stop at the first pair of exponents. Try all, and keep "
+        "the one with the smallest error.",
+        '"A": A, "B": B, "a": a, "b": b → "A": B, "B": A, "a": b, "b": a': "A and B are swapped: A and a belong to "
+        "the parameters, B and b to the text.",
+        "product(exponents, repeat=2) → zip(exponents, exponents, strict=True)": "You give both terms the same "
+        "exponent. Parameters and text have separate exponents.",
+        "in product(exponents, → in product([-exponent for exponent in exponents],": "You multiply by Nᵃ. The term "
+        "falls when the model grows: divide by it.",
+        "N**-a / loss, D**-b / loss → N**a / loss, D**b / loss": "You multiply by Nᵃ. The term falls when the model "
+        "grows: divide by it.",
+        'law[1 - kept] < 0 → False ;; "A": A, "B": B → "A": max(A, 0.0), "B": max(B, 0.0)': "You set a negative term "
+        "to 0 and keep the other as it was. Fit the other one again, alone.",
+        "law[1 - kept] < 0 → False ;; return { → return None if min(A, B) < 0 else {": "You discard exponents with "
+        "which A or B comes out negative, so no law is left. They have a best law that is allowed: one term is 0.",
+        "law[1 - kept] < 0 → False ;; return { → if min(A, B) < 0:\n        A = B = 0.0\n    return {": "Both terms "
+        "are 0 where the fit makes one of them negative. Only that one is 0: fit the other one alone.",
+        ".square().sum() → .abs().max()": "You choose the exponents by the largest error. Choose them by the sum of "
+        "the squared errors of all runs.",
+        ", dtype=torch.float64 → ": "You compute in fp32. Where sizes and texts grow in step, its seven digits are "
+        "too few: use fp64.",
+        "in (0, 1) → in (1,)": "If A would be negative you refit B, but not the other way round: B may be negative, "
+        "too.",
+        "in (0, 1) → in (0,)": "If B would be negative you refit A, but not the other way round: A may be negative, "
+        "too.",
+    },
+)
 
 
 @fit_law.misconception("You fit a straight line to logarithms. The law is a sum, and its logarithm is no line.")
@@ -170,127 +194,6 @@ def logs(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     size, text, loss = np.log(np.array(runs)).T
     line = np.linalg.lstsq(np.stack([np.ones_like(size), -size, -text], axis=1), loss, rcond=None)[0]
     return {"A": float(np.exp(line[0])), "B": float(np.exp(line[0])), "a": float(line[1]), "b": float(line[2])}
-
-
-@fit_law.misconception("You stop at the first pair of exponents. Try all, and keep the one with the smallest error.")
-def first_pair(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _fit(runs, floor, exponents[:1])
-
-
-@fit_law.misconception("A and B are swapped: A and a belong to the parameters, B and b to the text.")
-def swapped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    right = _fit(runs, floor, exponents)
-    return {"A": right["B"], "B": right["A"], "a": right["b"], "b": right["a"]}
-
-
-@fit_law.misconception("You give both terms the same exponent. Parameters and text have separate exponents.")
-def same_exponent(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    fits = [_fit(runs, floor, [exponent]) for exponent in exponents]
-    size, text, loss = np.array(runs).T
-
-    def error(law: dict[str, float]) -> float:
-        forecast = floor + law["A"] * size ** -law["a"] + law["B"] * text ** -law["b"]
-        return float(np.square(forecast / loss - 1).sum())
-
-    best: dict[str, float] = min(fits, key=error)
-    return best
-
-
-@fit_law.misconception("You multiply by Nᵃ. The term falls when the model grows: divide by it.")
-def growing(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _fit(runs, floor, [-exponent for exponent in exponents])
-
-
-@fit_law.misconception("You set a negative term to 0 and keep the other as it was. Fit the other one again, alone.")
-def clipped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    law: dict[str, float] = negative(runs, floor, exponents)
-    return law | {"A": max(law["A"], 0.0), "B": max(law["B"], 0.0)}
-
-
-@fit_law.misconception(
-    "You discard exponents with which A or B comes out negative, so no law is left. They have a best law that is "
-    "allowed: one term is 0."
-)
-def negative_pairs_discarded(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float] | None:
-    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
-    return law if min(law["A"], law["B"]) >= 0 else None
-
-
-@fit_law.misconception(
-    "Both terms are 0 where the fit makes one of them negative. Only that one is 0: fit the other one alone."
-)
-def both_at_zero(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    law: dict[str, float] = _of_any_sign(runs, floor, exponents)
-    return law if min(law["A"], law["B"]) >= 0 else law | {"A": 0.0, "B": 0.0}
-
-
-@fit_law.misconception(
-    "You choose the exponents by the largest error. Choose them by the sum of the squared errors of all runs."
-)
-def by_the_largest_error(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    size, text, loss = np.array(runs).T
-
-    def largest(law: dict[str, float]) -> float:
-        forecast = floor + law["A"] * size ** -law["a"] + law["B"] * text ** -law["b"]
-        return float(np.abs(forecast / loss - 1).max())
-
-    return min((_fit_pair(runs, floor, a, b) for a, b in product(exponents, repeat=2)), key=largest)
-
-
-def _fit_pair(runs: Runs, floor: float, a: float, b: float) -> dict[str, float]:
-    """Fit A and B for one pair of exponents."""
-    size, text, loss = np.array(runs).T
-    columns = np.stack([size**-a, text**-b], axis=1) / loss[:, None]
-    scale = np.linalg.norm(columns, axis=0)
-    (big_a, big_b), _ = _squares(columns / scale, 1 - floor / loss)
-    return {"A": float(big_a / scale[0]), "B": float(big_b / scale[1]), "a": a, "b": b}
-
-
-@fit_law.misconception(
-    "You compute in fp32. Where sizes and texts grow in step, its seven digits are too few: use fp64."
-)
-def in_single_precision(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    size, text, loss = torch.tensor(runs).unbind(1)
-    found = []
-    for a, b in product(exponents, repeat=2):
-        columns, target = torch.stack([size**-a / loss, text**-b / loss], dim=1), 1 - floor / loss
-        part = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
-        for kept in (0, 1):
-            if part[1 - kept] < 0:
-                column = columns[:, kept]
-                part = torch.zeros(2)
-                part[kept] = column @ target / (column @ column)
-        error = float((columns @ part - target).square().sum())
-        found.append((error, float(part[0]), float(part[1]), a, b))
-    return dict(zip("ABab", min(found)[1:], strict=True))
-
-
-@fit_law.misconception("If A would be negative you refit B, but not the other way round: B may be negative, too.")
-def only_one_refitted(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _one_refitted(runs, floor, exponents, refit="B")
-
-
-@fit_law.misconception("If B would be negative you refit A, but not the other way round: A may be negative, too.")
-def only_the_other_refitted(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    return _one_refitted(runs, floor, exponents, refit="A")
-
-
-def _one_refitted(runs: Runs, floor: float, exponents: list[float], refit: str) -> dict[str, float]:
-    """Fit both terms; where the term other than `refit` is negative, fit `refit` alone."""
-    size, text, loss = np.array(runs).T
-    kept, dropped = (0, 1) if refit == "A" else (1, 0)
-    found = []
-    for a, b in product(exponents, repeat=2):
-        columns = np.stack([size**-a, text**-b], axis=1) / loss[:, None]
-        scale = np.linalg.norm(columns, axis=0)
-        part = np.linalg.lstsq(columns / scale, 1 - floor / loss, rcond=None)[0] / scale
-        if part[dropped] < 0:
-            part[dropped] = 0.0
-            column = columns[:, kept]
-            part[kept] = column @ (1 - floor / loss) / (column @ column)
-        error = float(np.square(columns @ part - 1 + floor / loss).sum())
-        found.append((error, float(part[0]), float(part[1]), a, b))
-    return dict(zip("ABab", min(found)[1:], strict=True))
 
 
 @fit_law.variant
@@ -316,26 +219,6 @@ def with_normal_equations(
                     best = error, {"A": p * 1e4**a, "B": q * 1e6**b, "a": a, "b": b}
     assert best is not None
     return best[1]
-
-
-@fit_law.variant
-def with_torch(runs: list[tuple[float, float, float]], floor: float, exponents: list[float]) -> dict[str, float]:
-    n, d, loss = torch.tensor(runs, dtype=torch.float64).unbind(1)
-    found = []
-    for a in exponents:
-        for b in exponents:
-            x = torch.stack([n**-a / loss, d**-b / loss], 1)
-            y = 1 - floor / loss
-            for columns in ([0, 1], [0], [1]):
-                z = x[:, columns] / x[:, columns].norm(dim=0)
-                w = torch.linalg.lstsq(z, y[:, None], driver="gelsd").solution[:, 0]
-                if (w < 0).any():
-                    w = w * 0
-                full = torch.zeros(2, dtype=torch.float64)
-                full[columns] = w / x[:, columns].norm(dim=0)
-                found.append((((x @ full - y) ** 2).sum().item(), full.tolist(), a, b))
-    _, (big_a, big_b), a, b = min(found)
-    return {"A": big_a, "B": big_b, "a": a, "b": b}
 
 
 @fit_law.variant

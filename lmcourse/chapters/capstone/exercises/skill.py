@@ -83,124 +83,61 @@ for mutated in (
     skill.equivalent_mutant(mutated, "a distance is the same from either end")
 
 
-@skill.misconception("You return the quotient of the errors. The skill is 1 minus that: 1 is perfect, 0 is no gain.")
-def quotient(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    return 1 - _skill(forecast, measured, baseline)
-
-
-@skill.misconception("You divide by the error of the forecast. Divide by the error of the baseline.")
-def other_denominator(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    return 1 - _error(baseline, measured) / _error(forecast, measured)
-
-
-@skill.misconception("You let errors cancel: too high here and too low there is not right on average. Take |error|.")
-def signed(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours = sum(forecast[name] - measured[name] for name in measured)
-    theirs = sum(baseline[name] - measured[name] for name in measured)
-    return 1 - abs(ours) / abs(theirs)
-
-
-@skill.misconception("You square the errors, so one large error decides. Use mean absolute errors.")
-def squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours = sum((forecast[name] - measured[name]) ** 2 for name in measured)
-    return 1 - ours / sum((baseline[name] - measured[name]) ** 2 for name in measured)
-
-
-@skill.misconception("You compare root mean squares, so one large error decides. Use the mean absolute errors.")
-def root_mean_squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    return float(1 - (1 - squares(forecast, measured, baseline)) ** 0.5)
-
-
-@skill.misconception("You average one quotient per name. Average the errors first, then divide the two means.")
-def mean_of_quotients(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    shares = [abs(forecast[name] - loss) / abs(baseline[name] - loss) for name, loss in measured.items()]
-    return 1 - sum(shares) / len(shares)
-
-
-@skill.misconception(
-    "You cut a negative skill off at 0. A negative skill shows that the law is worse than the baseline."
-)
-def cut_off(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    return max(0.0, _skill(forecast, measured, baseline))
-
-
-@skill.misconception("You count how often the forecast is nearer. The skill compares how far away the two are.")
-def count_of_wins(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    return sum(abs(forecast[n] - x) < abs(baseline[n] - x) for n, x in measured.items()) / len(measured)
-
-
-@skill.misconception("You measure the forecast's distance from the baseline. Compare both with the measured losses.")
-def from_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    return 1 - _error(forecast, baseline) / _error(measured, baseline)
-
-
-@skill.misconception("You pair losses by their place in the dicts. Pair them by name: the order of names may differ.")
-def by_place(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours = sum(abs(a - b) for a, b in zip(forecast.values(), measured.values(), strict=True))
-    return 1 - ours / sum(abs(a - b) for a, b in zip(baseline.values(), measured.values(), strict=True))
-
-
-@skill.misconception("You do not compare the baseline's names. All three dicts need the same names.")
-def other_names_in_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    return _skill(forecast, measured, {name: loss for name, loss in baseline.items() if name in measured})
-
-
-@skill.misconception("You compare median errors. The skill compares the means of all errors.")
-def medians(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours, theirs = (
-        float(np.median([abs(losses[name] - loss) for name, loss in measured.items()]))
-        for losses in (forecast, baseline)
-    )
-    return 1 - ours / theirs
-
-
-@skill.misconception("You compare the largest errors. The skill compares the means of all errors.")
-def largest_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours, theirs = (max(abs(losses[name] - loss) for name, loss in measured.items()) for losses in (forecast, baseline))
-    return 1 - ours / theirs
-
-
-@skill.misconception("You divide each error by the measured loss. The skill compares absolute errors, in nats.")
-def relative_errors(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    ours, theirs = (
-        sum(abs(losses[name] / loss - 1) for name, loss in measured.items()) for losses in (forecast, baseline)
-    )
-    return 1 - ours / theirs
-
-
-@skill.misconception(
-    "You return by how many nats the forecast is better. Divide by the baseline's mean error, so that 1 is perfect."
-)
-def difference(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    _skill(forecast, measured, baseline)
-    return _error(baseline, measured) - _error(forecast, measured)
-
-
-@skill.misconception("You return 0 for a perfect baseline. No forecast can improve on it: `raise ValueError`.")
-def silent(forecast: Losses, measured: Losses, baseline: Losses) -> float:
-    of_baseline = _error(baseline, measured)
-    return 1 - _error(forecast, measured) / of_baseline if of_baseline else 0.0
-
-
 @skill.variant
-def with_numpy(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
-    names = sorted(measured)
-    if not names or sorted(forecast) != names or sorted(baseline) != names:
-        raise ValueError("the names differ")
-    f, m, b = (np.array([values[name] for name in names]) for values in (forecast, measured, baseline))
-    if (b == m).all():
+def quotient_of_means(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
+    if not measured or not forecast.keys() == measured.keys() == baseline.keys():
+        raise ValueError("forecasts, measurements and baseline need the same names, at least one")
+    if baseline == measured:
         raise ValueError("no forecast can be better than a perfect baseline")
-    return float(1 - np.abs(f - m).mean() / np.abs(b - m).mean())
+
+    def error(losses: dict[str, float]) -> float:
+        return float(np.mean([abs(losses[name] - loss) for name, loss in measured.items()]))
+
+    return 1 - error(forecast) / error(baseline)
+
+
+skill.slips(
+    quotient_of_means,
+    {
+        "1 - error(forecast) → error(forecast)": "You return the quotient of the errors. The skill is 1 minus that: 1 "
+        "is perfect, 0 is no gain.",
+        "error(forecast) / error(baseline) → error(baseline) / error(forecast)": "You divide by the error of the "
+        "forecast. Divide by the error of the baseline.",
+        "abs(losses[name] - loss) → losses[name] - loss ;; error(forecast) / error(baseline) → abs(error(forecast)) / "
+        "abs(error(baseline))": "You let errors cancel: too high here and too low there is not right on average. Take "
+        "|error|.",
+        "abs(losses[name] - loss) → (losses[name] - loss) ** 2": "You square the errors, so one large error decides. "
+        "Use mean absolute errors.",
+        "abs(losses[name] - loss) → (losses[name] - loss) ** 2 ;; .items()])) → .items()])) ** 0.5": "You compare "
+        "root mean squares, so one large error decides. Use the mean absolute errors.",
+        "error(forecast) / error(baseline) → float(np.mean([abs(forecast[name] - loss) / abs(baseline[name] - loss) "
+        "for name, loss in measured.items()]))": "You average one quotient per name. Average the errors first, then "
+        "divide the two means.",
+        "1 - error(forecast) / error(baseline) → max(0.0, 1 - error(forecast) / error(baseline))": "You cut a "
+        "negative skill off at 0. A negative skill shows that the law is worse than the baseline.",
+        "1 - error(forecast) / error(baseline) → float(np.mean([abs(forecast[name] - loss) < abs(baseline[name] - "
+        "loss) for name, loss in measured.items()]))": "You count how often the forecast is nearer. The skill "
+        "compares how far away the two are.",
+        "measured.items() → baseline.items() ;; / error(baseline) → / error(measured)": "You measure the forecast's "
+        "distance from the baseline. Compare both with the measured losses.",
+        "losses[name] - loss) for name, loss in measured.items() → one - loss) for one, loss in zip(losses.values(), "
+        "measured.values(), strict=True)": "You pair losses by their place in the dicts. Pair them by name: the order "
+        "of names may differ.",
+        "== baseline.keys() → <= baseline.keys()": "You do not compare the baseline's names. All three dicts need the "
+        "same names.",
+        "np.mean → np.median": "You compare median errors. The skill compares the means of all errors.",
+        "np.mean → np.max": "You compare the largest errors. The skill compares the means of all errors.",
+        "losses[name] - loss → losses[name] / loss - 1": "You divide each error by the measured loss. The skill "
+        "compares absolute errors, in nats.",
+        "1 - error(forecast) / error(baseline) → error(baseline) - error(forecast)": "You return by how many nats the "
+        "forecast is better. Divide by the baseline's mean error, so that 1 is perfect.",
+        'raise ValueError("no forecast can be better than a perfect baseline") → return 0.0': "You return 0 for a "
+        "perfect baseline. No forecast can improve on it: `raise ValueError`.",
+        'not measured or not forecast.keys() == measured.keys() == baseline.keys() → False ;; raise ValueError("no '
+        'forecast can be better than a perfect baseline") → return 0.0': "You return 0 for a perfect baseline. No "
+        "forecast can improve on it: `raise ValueError`.",
+    },
+)
 
 
 @skill.variant

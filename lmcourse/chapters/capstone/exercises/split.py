@@ -67,87 +67,39 @@ best_split = Exercise(
 )
 
 
-@best_split.misconception(
-    "You take 20 tokens per parameter. That ratio was found for one law, one text and one tokenizer."
+@best_split.variant
+def ratio_times_power(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
+    product = flops / 6
+    ratio = a * A / (b * B)
+    N = ratio ** (1 / (a + b)) * product ** (b / (a + b))
+    return N, product / N
+
+
+best_split.slips(
+    ratio_times_power,
+    {
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → (product / 20) ** 0.5": "You take 20 tokens per "
+        "parameter. That ratio was found for one law, one text and one tokenizer.",
+        "flops / 6 → flops": "Your N · D is the budget itself. A token costs six FLOPs per parameter.",
+        "product ** (b → product ** (a": "You swap the exponents of the budget: the larger a is, the more slowly N "
+        "grows with it.",
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → product**0.5": "You give N and D the same size. That is "
+        "right only for equal exponents and factors.",
+        "a * A / (b * B) → A / B": "You make both terms equal. At the minimum, one percent more of N helps as much as "
+        "one percent more of D, so a and b are factors.",
+        "a * A / (b * B) → b * B / (a * A)": "Your ratio is upside down: N grows with a A, the price of a small model.",
+        "a * A / (b * B) → a * B / (b * A)": "A and B are swapped.",
+        "ratio ** (1 / (a + b)) * → ": "You take only the power of the budget. Its factor (a A / (b B))^(1 / (a + b)) "
+        "is missing.",
+        "ratio ** (1 / (a + b)) → ratio ** (a + b)": "You raise the ratio to a + b. To solve for N, raise it to 1 / "
+        "(a + b).",
+        "product / N → product": "Your D is C/6. It is what the budget leaves for each parameter: C/(6N).",
+        "a * A / (b * B) → b * A / (a * B)": "In your ratio a and b are swapped: a belongs to A, and b to B.",
+        "1 / (a + b) → 1 / (a + b + 1)": "You raise the factor to 1 / (a + b + 1). The derivatives of 1/Nᵃ and of Nᵇ "
+        "have powers −a − 1 and b − 1, and their ratio has a + b.",
+        "N, product / N → product / N, N": "You return (D, N). The parameters come first.",
+    },
 )
-def twenty(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = math.sqrt(flops / 120)
-    return size, 20 * size
-
-
-@best_split.misconception("Your N · D is the budget itself. A token costs six FLOPs per parameter.")
-def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    return _best(A, B, a, b, 6 * flops)
-
-
-@best_split.misconception("You swap the exponents of the budget: the larger a is, the more slowly N grows with it.")
-def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("You give N and D the same size. That is right only for equal exponents and factors.")
-def square_root(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = math.sqrt(flops / 6)
-    return size, size
-
-
-@best_split.misconception(
-    "You make both terms equal. At the minimum, one percent more of N helps as much as one percent more of D, so a and "
-    "b are factors."
-)
-def equal_terms(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = ((A / B) * (flops / 6) ** b) ** (1 / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("Your ratio is upside down: N grows with a A, the price of a small model.")
-def upside_down(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = (b * B / (a * A) * (flops / 6) ** b) ** (1 / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("A and B are swapped.")
-def factors_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    return _best(B, A, a, b, flops)
-
-
-@best_split.misconception("You take only the power of the budget. Its factor (a A / (b B))^(1 / (a + b)) is missing.")
-def without_factor(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = (flops / 6) ** (b / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("You raise the ratio to a + b. To solve for N, raise it to 1 / (a + b).")
-def power_not_inverted(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = (a * A / (b * B)) ** (a + b) * (flops / 6) ** (b / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("Your D is C/6. It is what the budget leaves for each parameter: C/(6N).")
-def text_without_size(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    return _best(A, B, a, b, flops)[0], flops / 6
-
-
-@best_split.misconception("In your ratio a and b are swapped: a belongs to A, and b to B.")
-def ratio_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = (b * A / (a * B)) ** (1 / (a + b)) * (flops / 6) ** (b / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception(
-    "You raise the factor to 1 / (a + b + 1). The derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, "
-    "and their ratio has a + b."
-)
-def one_too_many(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size = (a * A / (b * B)) ** (1 / (a + b + 1)) * (flops / 6) ** (b / (a + b))
-    return size, flops / 6 / size
-
-
-@best_split.misconception("You return (D, N). The parameters come first.")
-def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
-    size, text = _best(A, B, a, b, flops)
-    return text, size
 
 
 @best_split.variant

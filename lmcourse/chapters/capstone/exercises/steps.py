@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
 from random import Random
 
 import numpy as np
@@ -50,58 +49,29 @@ steps_within = Exercise(
 )
 
 
-@steps_within.misconception(
-    "You round to the nearest whole number. A step that the budget does not pay for cannot be taken."
+@steps_within.variant
+def rounded_down(budget: float, flops_per_step: int) -> int:
+    steps = Fraction(budget) / flops_per_step
+    return math.floor(steps)
+
+
+steps_within.slips(
+    rounded_down,
+    {
+        "math.floor(steps) → round(steps)": "You round to the nearest whole number. A step that the budget does not "
+        "pay for cannot be taken.",
+        "/ flops_per_step → / (3 * flops_per_step)": "You divide by three: a step's FLOPs include its backward pass "
+        "already.",
+        "math.floor(steps) → 1024 * math.floor(steps)": "You return bytes of text, 1,024 per step. Return the number "
+        "of steps.",
+        "math.floor(steps) → float(steps)": "You return a fraction of a step. Count whole steps only.",
+        "math.floor(steps) → max(1, math.floor(steps))": "You return at least one step. If the budget pays for none, "
+        "the answer is 0.",
+        "math.floor(steps) → max(0, math.ceil(steps) - 1)": "You return one step too few where steps use up the whole "
+        "budget. They may cost *at most* the budget.",
+        "math.floor → math.ceil": "You round up. The budget does not pay for the last step.",
+    },
 )
-def rounded(budget: float, flops_per_step: int) -> int:
-    return round(budget / flops_per_step)
-
-
-@steps_within.misconception("You divide by three: a step's FLOPs include its backward pass already.")
-def backward_again(budget: float, flops_per_step: int) -> int:
-    return int(budget / (3 * flops_per_step))
-
-
-@steps_within.misconception("You return bytes of text, 1,024 per step. Return the number of steps.")
-def tokens(budget: float, flops_per_step: int) -> int:
-    return 1024 * int(budget / flops_per_step)
-
-
-@steps_within.misconception("You return a fraction of a step. Count whole steps only.")
-def a_float(budget: float, flops_per_step: int) -> float:
-    return budget / flops_per_step
-
-
-@steps_within.misconception("You return at least one step. If the budget pays for none, the answer is 0.")
-def at_least_one(budget: float, flops_per_step: int) -> int:
-    return max(1, int(budget / flops_per_step))
-
-
-@steps_within.misconception(
-    "You return one step too few where steps use up the whole budget. They may cost *at most* the budget."
-)
-def strictly_less(budget: float, flops_per_step: int) -> int:
-    return max(0, ceil(Fraction(budget) / flops_per_step) - 1)
-
-
-@steps_within.misconception("You round up. The budget does not pay for the last step.")
-def rounded_up(budget: float, flops_per_step: int) -> int:
-    return ceil(budget / flops_per_step)
-
-
-@steps_within.variant
-def floored(budget: float, flops_per_step: int) -> int:
-    return floor(Fraction(budget) / flops_per_step)
-
-
-@steps_within.variant
-def with_decimals(budget: float, flops_per_step: int) -> int:
-    return int(Decimal(budget) // Decimal(flops_per_step))
-
-
-@steps_within.variant
-def with_whole_numbers(budget: float, flops_per_step: int) -> int:
-    return int(budget) // flops_per_step
 
 
 steps_within.equivalent_mutant(
@@ -162,144 +132,52 @@ predicted_seconds = Exercise(
 )
 
 
-@predicted_seconds.misconception("You take the mean: one disturbed step moves it, and the whole forecast with it.")
-def mean(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.mean(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception("You keep the first steps, which paid for memory and caches. Leave them out.")
-def with_warm_up(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median(probe) * steps
-
-
-@predicted_seconds.misconception("You take the fastest step. It occurred once; the median is the typical time.")
-def fastest(probe: list[float], warm: int, steps: int) -> float:
-    return min(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception(
-    "You multiply the sum of the probe by the steps. Multiply the time of one step by the steps."
-)
-def total(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return sum(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception(
-    "You subtract the probe's steps. The run starts again from the beginning, so all its steps count."
-)
-def remaining(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median(probe[warm:]) * (steps - len(probe))
-
-
-@predicted_seconds.misconception(
-    "You subtract the warm-up steps. The run starts again from the beginning, and has `steps` steps."
-)
-def without_the_warm_up(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median(probe[warm:]) * (steps - warm)
-
-
-@predicted_seconds.misconception(
-    "You sort the times, and then drop the longest. Drop the first `warm` of the list, short or long, before you sort."
-)
-def longest_dropped(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median(sorted(probe)[: len(probe) - warm]) * steps
-
-
-@predicted_seconds.misconception(
-    "You sort the times, and then drop the shortest. Drop the first `warm` of the list, short or long, before you sort."
-)
-def shortest_dropped(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median(sorted(probe)[warm:]) * steps
-
-
-@predicted_seconds.misconception("You drop one step too many. Drop the first `warm`, no more.")
-def one_more_dropped(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[warm + 1 :]) * steps
-
-
-@predicted_seconds.misconception("You drop one step, whatever `warm` is. Drop the first `warm` steps.")
-def first_one_dropped(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[1:]) * steps
-
-
-@predicted_seconds.misconception("You use the first `warm` steps. They are the ones to leave out: use the others.")
-def warm_up_only(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[:warm]) * steps
-
-
-@predicted_seconds.misconception("You drop the last `warm` steps. Drop the first: they pay for memory and caches.")
-def last_ones_dropped(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[: len(probe) - warm]) * steps
-
-
-@predicted_seconds.misconception("You return the time of one step. Multiply it by the steps of the run.")
-def one_step(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[warm:])
-
-
-@predicted_seconds.misconception(
-    "You add the warm-up's time to the forecast. Return only the median of the others, times the steps."
-)
-def warm_up_added(probe: list[float], warm: int, steps: int) -> float:
-    return sum(probe[:warm]) + statistics.median(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception(
-    "You predict 0 s from an empty probe. Without a step there is no forecast: raise a ValueError."
-)
-def silent(probe: list[float], warm: int, steps: int) -> float:
-    return statistics.median(probe[warm:] or [0.0]) * steps
-
-
-@predicted_seconds.misconception(
-    "For an even number of steps you take the upper of the two in the middle. The median is their mean."
-)
-def upper_middle(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median_high(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception(
-    "For an even number of steps you take the lower of the two in the middle, as torch.median does. Return their mean."
-)
-def lower_middle(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    return statistics.median_low(probe[warm:]) * steps
-
-
-@predicted_seconds.misconception(
-    "You take the middle of the list as it is. The median is in the middle of the sorted list."
-)
-def unsorted_middle(probe: list[float], warm: int, steps: int) -> float:
-    if not probe[warm:]:
-        raise ValueError
-    times = probe[warm:]
-    return (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2 * steps
-
-
 @predicted_seconds.variant
-def by_sorting(probe: list[float], warm: int, steps: int) -> float:
-    times = sorted(probe[warm:])
-    if not times:
-        raise ValueError("the probe has no steps left")
-    middle = len(times) // 2
-    return steps * (times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2)
+def median_of_the_rest(probe: list[float], warm: int, steps: int) -> float:
+    if warm >= len(probe):
+        raise ValueError("the probe has no steps left after the warm-up")
+    times = probe[warm:]
+    return statistics.median(times) * steps
+
+
+predicted_seconds.slips(
+    median_of_the_rest,
+    {
+        "statistics.median → statistics.mean": "You take the mean: one disturbed step moves it, and the whole "
+        "forecast with it.",
+        "median(times) → median(probe)": "You keep the first steps, which paid for memory and caches. Leave them out.",
+        "statistics.median(times) → min(times)": "You take the fastest step. It occurred once; the median is the "
+        "typical time.",
+        "statistics.median(times) → sum(times)": "You multiply the sum of the probe by the steps. Multiply the time "
+        "of one step by the steps.",
+        "* steps → * (steps - len(probe))": "You subtract the probe's steps. The run starts again from the beginning, "
+        "so all its steps count.",
+        "* steps → * (steps - warm)": "You subtract the warm-up steps. The run starts again from the beginning, and "
+        "has `steps` steps.",
+        "probe[warm:] → sorted(probe)[: len(probe) - warm]": "You sort the times, and then drop the longest. Drop the "
+        "first `warm` of the list, short or long, before you sort.",
+        "probe[warm:] → sorted(probe)[warm:]": "You sort the times, and then drop the shortest. Drop the first `warm` "
+        "of the list, short or long, before you sort.",
+        "probe[warm:] → probe[warm + 1 :]": "You drop one step too many. Drop the first `warm`, no more.",
+        "warm >= len(probe) → len(probe) == 0 ;; probe[warm:] → probe[1:]": "You drop one step, whatever `warm` is. "
+        "Drop the first `warm` steps.",
+        "warm >= len(probe) → len(probe) == 0 ;; probe[warm:] → probe[:warm]": "You use the first `warm` steps. They "
+        "are the ones to leave out: use the others.",
+        "probe[warm:] → probe[: len(probe) - warm]": "You drop the last `warm` steps. Drop the first: they pay for "
+        "memory and caches.",
+        " * steps → ": "You return the time of one step. Multiply it by the steps of the run.",
+        "return statistics → return sum(probe[:warm]) + statistics": "You add the warm-up's time to the forecast. "
+        "Return only the median of the others, times the steps.",
+        'raise ValueError("the probe has no steps left after the warm-up") → return 0.0': "You predict 0 s from an "
+        "empty probe. Without a step there is no forecast: raise a ValueError.",
+        "statistics.median → statistics.median_high": "For an even number of steps you take the upper of the two in "
+        "the middle. The median is their mean.",
+        "statistics.median → statistics.median_low": "For an even number of steps you take the lower of the two in "
+        "the middle, as torch.median does. Return their mean.",
+        "statistics.median(times) → (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2": "You take the "
+        "middle of the list as it is. The median is in the middle of the sorted list.",
+    },
+)
 
 
 @predicted_seconds.variant
@@ -307,12 +185,3 @@ def with_numpy(probe: list[float], warm: int, steps: int) -> float:
     if len(probe) <= warm:
         raise ValueError("the probe has no steps left")
     return np.quantile(probe[warm:], 0.5) * steps
-
-
-@predicted_seconds.variant
-def of_the_whole_run(probe: list[float], warm: int, steps: int) -> float:
-    rest = [seconds * steps for position, seconds in enumerate(probe) if position >= warm]
-    try:
-        return statistics.median(rest)
-    except statistics.StatisticsError as error:
-        raise ValueError(str(error)) from error

@@ -12,7 +12,6 @@ from safetensors import safe_open
 from safetensors.torch import load, load_file
 from torch import Tensor
 
-from lmcourse.chapters.capstone.measured import ENTROPY
 from lmcourse.chapters.capstone.recipe import DEPTHS, FRESH_BYTES, ORDER, TRAINED, WIDTHS, Design, loss_on, stories
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -184,48 +183,32 @@ trained = Exercise(
 )
 
 
-@trained.misconception("You hand in the weights from before training: they have learned nothing from the stories.")
-def untrained() -> File:
-    torch.manual_seed(0)
-    model = Transformer(Design(2, 24).config)
-    return _example() | {name: value.half() for name, value in model.state_dict().items()}
-
-
-@trained.misconception("The loss that you report is in bits. The course uses nats: multiply by ln 2.")
-def in_bits() -> File:
-    return _example() | {"reported": _example()["reported"] / math.log(2)}
-
-
-@trained.misconception("You report the entropy of the text, which no model reaches, not what your model has.")
-def entropy_reported() -> File:
-    return _example() | {"reported": torch.tensor(ENTROPY, dtype=torch.float64)}
-
-
-@trained.misconception("The weights in the file belong to a different design from the one it names.")
-def another_design() -> File:
-    return _example() | {"d_model": torch.tensor(32.0, dtype=torch.float64)}
-
-
-@trained.misconception("Your forecast is the entropy of the text, which a perfect model would reach.")
-def entropy_as_forecast() -> File:
-    return _example() | {"forecast": torch.tensor(ENTROPY, dtype=torch.float64)}
-
-
-@trained.misconception(
-    "You forecast a loss that a small run reached. The order allows more than three times the FLOPs of those runs."
-)
-def loss_of_the_small_runs() -> File:
-    return _example() | {"forecast": torch.tensor(0.42, dtype=torch.float64)}
-
-
-@trained.misconception("You return only the weights. Return the design, the forecast and the reported loss with them.")
-def weights_alone() -> File:
-    return {name: value for name, value in _example().items() if name not in NUMBERS}
-
-
 @trained.variant
 def from_bytes() -> dict[str, Tensor]:
-    return load(Path("trained.safetensors").read_bytes())
+    file = Path("trained.safetensors")
+    return load(file.read_bytes())
+
+
+trained.slips(
+    from_bytes,
+    {
+        "return load(file.read_bytes()) → torch.manual_seed(0)\n    model = Transformer(Design(2, 24).config)\n    "
+        "return _example() | {name: value.half() for name, value in model.state_dict().items()}": "You hand in the "
+        "weights from before training: they have learned nothing from the stories.",
+        'load(file.read_bytes()) → _example() | {"reported": _example()["reported"] / math.log(2)}': "The loss that "
+        "you report is in bits. The course uses nats: multiply by ln 2.",
+        'load(file.read_bytes()) → _example() | {"reported": torch.tensor(0.2221, dtype=torch.float64)}': "You report "
+        "the entropy of the text, which no model reaches, not what your model has.",
+        'load(file.read_bytes()) → _example() | {"d_model": torch.tensor(32.0, dtype=torch.float64)}': "The weights "
+        "in the file belong to a different design from the one it names.",
+        'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.2221, dtype=torch.float64)}': "Your "
+        "forecast is the entropy of the text, which a perfect model would reach.",
+        'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.42, dtype=torch.float64)}': "You forecast "
+        "a loss that a small run reached. The order allows more than three times the FLOPs of those runs.",
+        "load(file.read_bytes()) → {name: value for name, value in _example().items() if name not in NUMBERS}": "You "
+        "return only the weights. Return the design, the forecast and the reported loss with them.",
+    },
+)
 
 
 @trained.variant
