@@ -10,8 +10,11 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+from lmcourse.exercises.edits import EditError, edit_between, edited
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -223,20 +226,24 @@ OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., 
 
 @dataclass(frozen=True)
 class Mutant:
-    """An answer with one change: the statement before and after ("x < 0 → x <= 0"), and the whole text."""
+    """An answer with one change: the whole text, as `ast.unparse` writes it, without and with the change."""
 
-    change: str
+    original: str
     text: str
+
+    @cached_property
+    def change(self) -> str:
+        """The change as an edit of the original, such as "x < 0 → x <= 0"."""
+        return edit_between(self.original, self.text)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A node with its statement and its place: `holder` is a list, or the fields of a node."""
+    """A node with its place: `holder` is a list, or the fields of a node."""
 
     node: ast.AST
     holder: Any
     key: Any
-    statement: ast.stmt
 
     def put(self, node: ast.AST) -> None:
         """Put a node into this place of the tree."""
@@ -247,45 +254,42 @@ def mutants(text: str) -> list[Mutant]:
     """Return all mutants of an answer. Docstrings, annotations and messages of exceptions are not changed."""
     tree = ast.parse(text)
     original = ast.unparse(tree)
-    found: dict[str, Mutant] = {}
+    found: dict[str, None] = {}
     for place in _places(tree):
-        before = _first_line(place.statement)
         for new in replacements(place.node):
-            place.put(ast.copy_location(new, place.statement))
-            mutated = ast.unparse(tree)
-            after = _first_line(new if place.node is place.statement else place.statement)  # type: ignore[arg-type]
+            place.put(ast.copy_location(new, place.node))
+            found.setdefault(ast.unparse(tree))
             place.put(place.node)
-            if mutated != original:
-                found.setdefault(mutated, Mutant(f"{before} → {after}", mutated))
-    return list(found.values())
+    return [Mutant(original, mutated) for mutated in found if mutated != original]
 
 
-def _first_line(statement: ast.stmt) -> str:
-    """Return a statement as code; for a compound statement, its first line and any code added at its end."""
-    lines = ast.unparse(statement).split("\n")
-    ends_early = isinstance(statement, ast.For | ast.While) and isinstance(statement.body[-1], ast.Break)
-    return f"{lines[0]} ... break" if ends_early else lines[0]
+def with_change(text: str, change: str) -> str:
+    """Return the text of the mutant of an answer that a change describes; raise EditError if there cannot be one."""
+    changed = edited(ast.unparse(ast.parse(text)), change)
+    try:
+        return ast.unparse(ast.parse(changed))
+    except SyntaxError as error:
+        raise EditError(f"what it makes is not Python: {error.msg}") from error
 
 
 def _places(tree: ast.Module) -> Iterator[_Place]:
     for number, statement in enumerate(tree.body):
-        yield from _below(_Place(statement, tree.body, number, statement))
+        yield from _below(_Place(statement, tree.body, number))
 
 
 def _below(place: _Place) -> Iterator[_Place]:
     """Yield a place and all places below it that take part in the computation."""
     node = place.node
-    statement = node if isinstance(node, ast.stmt) else place.statement
-    yield replace(place, statement=statement)
+    yield place
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases") or isinstance(node, ast.Raise | ast.JoinedStr):
             continue
         if isinstance(value, ast.AST):
-            yield from _below(_Place(value, vars(node), field, statement))
+            yield from _below(_Place(value, vars(node), field))
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 if isinstance(item, ast.AST) and not _is_docstring(item):
-                    yield from _below(_Place(item, value, number, statement))
+                    yield from _below(_Place(item, value, number))
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -8,7 +8,7 @@ and answers that ignore their inputs must earn no points.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir, nullcontext
+from contextlib import chdir, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -18,6 +18,7 @@ from typing import Any
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import seconds_after, try_cases
+from lmcourse.exercises.edits import EditError, shown
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
@@ -29,7 +30,7 @@ from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verd
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 from lmcourse.proof.answers import AnswerCell, variant_text
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
-from lmcourse.proof.mutants import Mutant, mutants
+from lmcourse.proof.mutants import Mutant, mutants, with_change
 from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
 from lmcourse.report import Report
 
@@ -152,11 +153,24 @@ class _Proof:
     @cached_property
     def mutants(self) -> list[MutantResult]:
         """Return the results of the mutants of the printed solution."""
-        reasons = self.exercise.equivalent_mutants
+        reasons = {text: self.exercise.equivalent_mutants[change] for change, text in self._equivalents.items()}
         return [
-            MutantResult(self.exercise.name, mutant.change, self._killed(mutant), reasons.get(mutant.change, ""))
-            for mutant in mutants(self.cell.solution)
+            MutantResult(self.exercise.name, shown(mutant.change), killed, reasons.get(mutant.text, ""))
+            for mutant, killed in self._mutants
         ]
+
+    @cached_property
+    def _mutants(self) -> list[tuple[Mutant, bool]]:
+        return [(mutant, self._killed(mutant)) for mutant in mutants(self.cell.solution)]
+
+    @cached_property
+    def _equivalents(self) -> dict[str, str]:
+        """The text of each mutant that is declared equivalent, by its change, if the change fits the solution."""
+        found = {}
+        for change in self.exercise.equivalent_mutants:
+            with suppress(EditError):
+                found[change] = with_change(self.cell.solution, change)
+        return found
 
     @cached_property
     def constants(self) -> list[Constant]:
@@ -172,8 +186,12 @@ class _Proof:
 
     def untrue(self) -> list[str]:
         """Return the mutants that are declared equivalent but do not exist or fail a case."""
-        alive = {mutant.change for mutant in self.mutants if not mutant.killed}
-        return [f"{self.exercise.name}: {change}" for change in self.exercise.equivalent_mutants if change not in alive]
+        alive = {mutant.text for mutant, killed in self._mutants if not killed}
+        return [
+            f"{self.exercise.name}: {shown(change)}"
+            for change in self.exercise.equivalent_mutants
+            if self._equivalents.get(change) not in alive
+        ]
 
     def stub_earns(self) -> bool:
         """Return True if the untouched stub earns points."""
@@ -262,7 +280,7 @@ class _Proof:
             answer = self.cell.run(mutant.text)
         except Exception:
             return True
-        right = mutant.change in self.exercise.equivalent_mutants
+        right = mutant.text in self._equivalents.values()
         return any(
             verdict(
                 self.exercise,
