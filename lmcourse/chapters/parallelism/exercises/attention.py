@@ -131,113 +131,49 @@ def with_einsum(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, h
     return worker.all_reduce(part)
 
 
-@tensor_parallel_attention.misconception(
-    "You put the workers' results side by side. Add them: `out` was cut along its inputs, so each result has the full "
-    "width."
+@tensor_parallel_attention.variant
+def all_heads_at_once(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = (part.reshape(len(x), heads, -1).transpose(0, 1) for part in (x @ qkv.T).chunk(3, dim=1))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    hidden = torch.ones(len(x), len(x)).triu(1).bool()
+    mixed = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
+    part = mixed.transpose(0, 1).flatten(1) @ out.T
+    return worker.all_reduce(part)
+
+
+tensor_parallel_attention.slips(
+    all_heads_at_once,
+    {
+        "all_reduce(part) → all_gather(part, 1)": "You put the workers' results side by side. Add them: `out` was cut "
+        "along its inputs, so each result has the full width.",
+        "worker.all_reduce(part) → part": "Your result has only this worker's own heads.",
+        "mixed.transpose(0, 1).flatten(1) → worker.all_reduce(mixed.transpose(0, 1).flatten(1)) ;; "
+        "worker.all_reduce(part) → part": "You add the heads' results before the output matrix, but workers have "
+        "different heads. Multiply by your part of `out` first, then add.",
+        "q.shape[-1] → x.shape[1]": "You scale by the width of the residual stream. Scale by the width of a head, "
+        "however many workers there are.",
+        " / q.shape[-1] ** 0.5 → ": "Your scores are not divided by √d_head.",
+        "(len(x), heads, -1) → (len(x), 1, -1)": "You treat all of a worker's features as one head. The worker has "
+        "`heads` heads.",
+        "(len(x), heads, -1).transpose(0, 1) → (len(x), -1, heads).permute(2, 0, 1) ;; mixed.transpose(0, 1) → "
+        "mixed.permute(1, 2, 0)": "You cut the rows into d_head groups of `heads`. A head has d_head rows that follow "
+        "each other: (3, heads, d_head).",
+        ".transpose(0, 1) for →  for ;; torch.ones(len(x), len(x)) → torch.ones(heads, heads) ;; mixed.transpose(0, 1) "
+        "→ mixed": "Your heads attend to each other, within each token. Tokens attend to tokens: move the heads "
+        "before the tokens.",
+        "scores.masked_fill(hidden, -torch.inf) → scores": "Tokens see their future: the mask is missing.",
+        "part.reshape(len(x), heads, -1).transpose(0, 1) → part.transpose(0, 1) ;; .chunk(3, dim=1) → .reshape(len(x), "
+        "heads, 3, -1).unbind(2)": "You read `qkv` as query, key and value of one head after the other. It holds all "
+        "queries, then all keys, then all values.",
+        "all_reduce(part) → all_reduce(part) / worker.size": "You divide the sum by the number of workers. Only add "
+        "the parts.",
+        "q, k, v = → qkv = torch.cat([worker.all_gather(rows) for rows in qkv.chunk(3)])\n    out, heads = "
+        "worker.all_gather(out, 1), heads * worker.size\n    q, k, v = ;; worker.all_reduce(part) → part": "The "
+        "result is right, but you gather whole matrices, and every worker computes all heads.",
+        "mixed.transpose(0, 1).flatten(1) → mixed.reshape(len(x), -1)": "Features of different heads are mixed when "
+        "you put them side by side: go back to (t, heads, d_head) first.",
+        "q, k, v = → q, v, k =": "You swapped keys and values. The rows are queries, keys, values.",
+        "triu(1) → triu() ;; .softmax(-1) → .softmax(-1).nan_to_num(0.0)": "Your mask hides a token from itself. It "
+        "sees itself and the tokens before it.",
+    },
 )
-def concatenated(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return worker.all_gather(_part(x, qkv, out, heads), 1)
-
-
-@tensor_parallel_attention.misconception("Your result has only this worker's own heads.")
-def not_reduced(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return _part(x, qkv, out, heads)
-
-
-@tensor_parallel_attention.misconception(
-    "You add the heads' results before the output matrix, but workers have different heads. Multiply by your part of "
-    "`out` first, then add."
-)
-def reduced_too_early(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = _heads(x, qkv, heads)
-    return worker.all_reduce(_attended(q, k, v, q.shape[-1] ** -0.5)) @ out.T
-
-
-@tensor_parallel_attention.misconception(
-    "You scale by the width of the residual stream. Scale by the width of a head, however many workers there are."
-)
-def width_of_the_stream(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return worker.all_reduce(_part(x, qkv, out, heads, scale=x.shape[1] ** -0.5))
-
-
-@tensor_parallel_attention.misconception("Your scores are not divided by √d_head.")
-def not_scaled(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return worker.all_reduce(_part(x, qkv, out, heads, scale=1.0))
-
-
-@tensor_parallel_attention.misconception(
-    "You treat all of a worker's features as one head. The worker has `heads` heads."
-)
-def one_head(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return _layer(worker, x, qkv, out, 1)
-
-
-@tensor_parallel_attention.misconception(
-    "You cut the rows into d_head groups of `heads`. A head has d_head rows that follow each other: (3, heads, d_head)."
-)
-def heads_last(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = einops.rearrange(x @ qkv.T, "t (kind e h) -> kind h t e", kind=3, h=heads)
-    mixed = einops.rearrange(_attended(q, k, v, q.shape[-1] ** -0.5), "t (h e) -> t (e h)", h=heads)
-    return worker.all_reduce(mixed @ out.T)
-
-
-@tensor_parallel_attention.misconception(
-    "Your heads attend to each other, within each token. Tokens attend to tokens: move the heads before the tokens."
-)
-def over_heads(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = _heads(x, qkv, heads).transpose(1, 2)
-    mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return worker.all_reduce(mixed.flatten(1) @ out.T)
-
-
-@tensor_parallel_attention.misconception("Tokens see their future: the mask is missing.")
-def not_causal(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return worker.all_reduce(_part(x, qkv, out, heads, causal=False))
-
-
-@tensor_parallel_attention.misconception(
-    "You read `qkv` as query, key and value of one head after the other. It holds all queries, then all keys, then "
-    "all values."
-)
-def qkv_interleaved(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = einops.rearrange(x @ qkv.T, "t (h kind e) -> kind h t e", kind=3, h=heads)
-    return worker.all_reduce(_attended(q, k, v, q.shape[-1] ** -0.5) @ out.T)
-
-
-@tensor_parallel_attention.misconception("You divide the sum by the number of workers. Only add the parts.")
-def averaged(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return _layer(worker, x, qkv, out, heads) / worker.size
-
-
-@tensor_parallel_attention.misconception(
-    "The result is right, but you gather whole matrices, and every worker computes all heads."
-)
-def gathered(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    kinds = [worker.all_gather(part) for part in qkv.chunk(3)]
-    return _part(x, torch.cat(kinds), worker.all_gather(out, 1), heads * worker.size)
-
-
-@tensor_parallel_attention.misconception(
-    "Features of different heads are mixed when you put them side by side: go back to (t, heads, d_head) first."
-)
-def heads_and_tokens_mixed(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = _heads(x, qkv, heads)
-    mixed = einops.rearrange(_attended(q, k, v, q.shape[-1] ** -0.5), "t (h e) -> h t e", h=heads)
-    return worker.all_reduce(mixed.reshape(len(x), -1) @ out.T)
-
-
-@tensor_parallel_attention.misconception("You swapped keys and values. The rows are queries, keys, values.")
-def keys_and_values_swapped(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = _heads(x, qkv, heads)
-    return worker.all_reduce(_attended(q, v, k, q.shape[-1] ** -0.5) @ out.T)
-
-
-@tensor_parallel_attention.misconception(
-    "Your mask hides a token from itself. It sees itself and the tokens before it."
-)
-def hidden_from_itself(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    q, k, v = _heads(x, qkv, heads)
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    scores = scores.masked_fill(torch.ones(len(x), len(x)).triu().bool(), -torch.inf)
-    mixed = scores.softmax(-1).nan_to_num(0.0) @ v
-    return worker.all_reduce(einops.rearrange(mixed, "h t e -> t (h e)") @ out.T)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 from lmcourse.accounting.step_time import (
     Machines,
-    StepParts,
     TrainingStep,
     candidates,
     step_parts,
@@ -106,24 +103,6 @@ best_layout.equivalent_mutant(
 
 
 @best_layout.variant
-def with_a_sorted_list(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
-    found = []
-    for place, (data, tensor, pipeline, zero, micro) in enumerate(candidates(step, machines)):
-        parts = step_parts(step, machines, data, tensor, pipeline, zero, micro)
-        alive = pipeline if pipeline < parts.micro_batches else parts.micro_batches
-        if parts.state + alive * parts.activations > machines.memory:
-            continue
-        busy = parts.arithmetic + parts.tensor + parts.border
-        waiting = busy / parts.micro_batches * (pipeline - 1)
-        sticks_out = max(parts.gradients - parts.arithmetic * 4 / 6, 0.0)
-        found.append((busy + waiting + sticks_out, place, [data, tensor, pipeline, zero, micro]))
-    if not found:
-        raise ValueError("no layout fits into memory")
-    seconds, _, layout = sorted(found)[0]
-    return layout, seconds
-
-
-@best_layout.variant
 def with_min(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
     def seconds(layout: tuple[int, ...]) -> float:
         parts = step_parts(step, machines, *layout)  # type: ignore[arg-type]
@@ -157,231 +136,73 @@ def layout_by_layout(step: TrainingStep, machines: Machines) -> tuple[tuple[int,
     return fastest, record
 
 
-def _busy(parts: StepParts) -> float:
-    return parts.arithmetic + parts.tensor + parts.border
-
-
-def _bubble(parts: StepParts, pipeline: int) -> float:
-    return _busy(parts) * (pipeline - 1) / parts.micro_batches
-
-
-def _exposed(parts: StepParts, pipeline: int) -> float:
-    return max(0.0, parts.gradients - parts.arithmetic * 2 / 3)
-
-
-def _alive(parts: StepParts, pipeline: int) -> float:
-    return min(pipeline, parts.micro_batches)
-
-
-def _search(
-    step: TrainingStep,
-    machines: Machines,
-    *,
-    bubble: Callable[[StepParts, int], float] = _bubble,
-    exposed: Callable[[StepParts, int], float] = _exposed,
-    alive: Callable[[StepParts, int], float] = _alive,
-    state: float = 1.0,
-    last: bool = False,
-    worst: bool = False,
-) -> Best:
-    """Search for the best layout with a slip in one part."""
-    best: Best | None = None
+@best_layout.variant
+def best_so_far(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
+    best, fastest = None, float("inf")
     for layout in candidates(step, machines):
         parts, pipeline = step_parts(step, machines, *layout), layout[2]
-        if state * parts.state + parts.activations * alive(parts, pipeline) > machines.memory:
-            continue
-        seconds = _busy(parts) + bubble(parts, pipeline) + exposed(parts, pipeline)
-        better = best is None or (seconds > best[1] if worst else seconds < best[1] or (last and seconds == best[1]))
-        if better:
-            best = list(layout), seconds
+        busy = parts.arithmetic + parts.tensor + parts.border
+        bubble = busy * (pipeline - 1) / parts.micro_batches
+        exposed = max(0.0, parts.gradients - parts.arithmetic * 2 / 3)
+        seconds = busy + bubble + exposed
+        alive = min(pipeline, parts.micro_batches)
+        memory = parts.state + parts.activations * alive
+        if memory <= machines.memory and seconds < fastest:
+            best, fastest = list(layout), seconds
     if best is None:
         raise ValueError("no layout fits into memory")
-    return best
+    return best, fastest
 
 
-@best_layout.misconception(
-    "Your step has no bubble: each stage of a pipeline waits while the others fill and empty it."
+best_layout.slips(
+    best_so_far,
+    {
+        "busy + bubble → busy": "Your step has no bubble: each stage of a pipeline waits while the others fill and "
+        "empty it.",
+        "/ parts.micro_batches → / (parts.micro_batches + pipeline - 1)": "(P − 1)/(m + P − 1) is the bubble's "
+        "fraction of the *whole* time. You multiply it by the busy time alone.",
+        "bubble = busy → bubble = parts.arithmetic": "Your bubble contains only arithmetic. In each micro-batch, the "
+        "traffic of tensor parallelism and between stages takes time as well.",
+        "parts.arithmetic + parts.tensor + parts.border → parts.arithmetic": "You leave out the traffic of tensor "
+        "parallelism and between stages. A stage is busy with all three: add them.",
+        "(pipeline - 1) → pipeline": "Your bubble has P micro-batches. When the first stage starts, the last one "
+        "waits for P − 1 others.",
+        "max(0.0, parts.gradients - parts.arithmetic * 2 / 3) → parts.gradients": "You add all the seconds for "
+        "sending gradients. They are sent during the backward pass: only the excess costs time.",
+        "bubble + exposed → bubble": "For you, sending gradients costs nothing. The backward pass can hide only as "
+        "many seconds as it takes itself.",
+        "arithmetic * 2 / 3 → arithmetic": "You hide gradients behind all the arithmetic. The forward pass, a third "
+        "of it, has no gradients to send.",
+        "* 2 / 3 → / 2": "You hide gradients behind half of the arithmetic. A backward pass takes twice as long as a "
+        "forward pass.",
+        "* 2 / 3 → / 3": "You hide gradients behind a third of the arithmetic. The backward pass is the other two "
+        "thirds.",
+        "parts.arithmetic * 2 / 3 → busy * 2 / 3": "You hide gradients behind the traffic of tensor parallelism and "
+        "between stages as well. Only arithmetic hides them.",
+        "parts.state + parts.activations * alive → parts.state": "Your layout has memory for the state, but not for "
+        "activations.",
+        "parts.activations * alive → parts.activations": "You keep the activations of one micro-batch. The first "
+        "stage of a pipeline has started several before the first one comes back.",
+        "min(pipeline, parts.micro_batches) → parts.micro_batches": "You keep the activations of all micro-batches, "
+        "as GPipe does. 1F1B frees one before it starts another.",
+        "min(pipeline, parts.micro_batches) → pipeline": "You count activations for P micro-batches even where a step "
+        "has fewer than P: they do not exist.",
+        "memory <= machines.memory and → ": "Your layout does not fit: leave out the layouts that need more than the "
+        "memory.",
+        "parts.state + → ": "You count only activations. Weights, gradients and optimizer states take memory, too.",
+        "bubble = busy → bubble = (busy - parts.border)": "Your bubble leaves out the traffic between stages. In each "
+        "micro-batch it takes time as well.",
+        "max(0.0, parts.gradients - parts.arithmetic * 2 / 3) → parts.gradients - parts.arithmetic * 2 / 3": "You "
+        "subtract the backward pass even if it is longer than sending the gradients. Then the rest is 0, not negative.",
+        "parts.arithmetic * 2 / 3 → busy - bubble": "You hide gradients behind the whole step. Only the arithmetic of "
+        "the backward pass hides them.",
+        "return best, fastest → return best": "You return the layout alone. Return two things: the layout and its "
+        "seconds.",
+        "return best, fastest → return fastest": "You return the seconds alone. Return two things: the layout and its "
+        "seconds.",
+        'float("inf") → 0.0 ;; seconds < fastest → seconds > fastest': "You return the slowest layout that fits.",
+        "seconds < fastest → seconds <= fastest": "You return the last of several equally fast layouts. Return the "
+        "first.",
+        "seconds < fastest → best is None": "You return the first layout that fits, not the fastest one.",
+    },
 )
-def no_bubble(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, bubble=lambda parts, pipeline: 0.0)
-
-
-@best_layout.misconception(
-    "(P − 1)/(m + P − 1) is the bubble's fraction of the *whole* time. You multiply it by the busy time alone."
-)
-def fraction_of_the_busy_time(step: TrainingStep, machines: Machines) -> Best:
-    return _search(
-        step,
-        machines,
-        bubble=lambda parts, pipeline: _busy(parts) * (pipeline - 1) / (parts.micro_batches + pipeline - 1),
-    )
-
-
-@best_layout.misconception(
-    "Your bubble contains only arithmetic. In each micro-batch, the traffic of tensor parallelism and between stages "
-    "takes time as well."
-)
-def bubble_of_arithmetic(step: TrainingStep, machines: Machines) -> Best:
-    return _search(
-        step,
-        machines,
-        bubble=lambda parts, pipeline: parts.arithmetic * (pipeline - 1) / parts.micro_batches,
-    )
-
-
-@best_layout.misconception(
-    "You leave out the traffic of tensor parallelism and between stages. A stage is busy with all three: add them."
-)
-def arithmetic_only(step: TrainingStep, machines: Machines) -> Best:
-    return _search(
-        step,
-        machines,
-        bubble=lambda parts, pipeline: (
-            parts.arithmetic * (pipeline - 1) / parts.micro_batches - parts.tensor - parts.border
-        ),
-    )
-
-
-@best_layout.misconception(
-    "Your bubble has P micro-batches. When the first stage starts, the last one waits for P − 1 others."
-)
-def one_stage_too_many(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, bubble=lambda parts, pipeline: _busy(parts) * pipeline / parts.micro_batches)
-
-
-@best_layout.misconception(
-    "You add all the seconds for sending gradients. They are sent during the backward pass: only the excess costs time."
-)
-def nothing_hidden(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients)
-
-
-@best_layout.misconception(
-    "For you, sending gradients costs nothing. The backward pass can hide only as many seconds as it takes itself."
-)
-def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: 0.0)
-
-
-@best_layout.misconception(
-    "You hide gradients behind all the arithmetic. The forward pass, a third of it, has no gradients to send."
-)
-def hidden_by_forward_too(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic))
-
-
-@best_layout.misconception(
-    "You hide gradients behind half of the arithmetic. A backward pass takes twice as long as a forward pass."
-)
-def hidden_by_half(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic / 2))
-
-
-@best_layout.misconception(
-    "You hide gradients behind a third of the arithmetic. The backward pass is the other two thirds."
-)
-def hidden_by_a_third(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic / 3))
-
-
-@best_layout.misconception(
-    "You hide gradients behind the traffic of tensor parallelism and between stages as well. Only arithmetic hides "
-    "them."
-)
-def hidden_by_traffic(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - _busy(parts) * 2 / 3))
-
-
-@best_layout.misconception("Your layout has memory for the state, but not for activations.")
-def no_activations(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, alive=lambda parts, pipeline: 0)
-
-
-@best_layout.misconception(
-    "You keep the activations of one micro-batch. The first stage of a pipeline has started several before the first "
-    "one comes back."
-)
-def one_alive(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, alive=lambda parts, pipeline: 1)
-
-
-@best_layout.misconception(
-    "You keep the activations of all micro-batches, as GPipe does. 1F1B frees one before it starts another."
-)
-def all_alive(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, alive=lambda parts, pipeline: parts.micro_batches)
-
-
-@best_layout.misconception(
-    "You count activations for P micro-batches even where a step has fewer than P: they do not exist."
-)
-def more_alive_than_there_are(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, alive=lambda parts, pipeline: pipeline)
-
-
-@best_layout.misconception("Your layout does not fit: leave out the layouts that need more than the memory.")
-def memory_ignored(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, replace(machines, memory=float("inf")))
-
-
-@best_layout.misconception("You count only activations. Weights, gradients and optimizer states take memory, too.")
-def no_state(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, state=0.0)
-
-
-@best_layout.misconception(
-    "Your bubble leaves out the traffic between stages. In each micro-batch it takes time as well."
-)
-def bubble_without_border(step: TrainingStep, machines: Machines) -> Best:
-    return _search(
-        step,
-        machines,
-        bubble=lambda parts, pipeline: (parts.arithmetic + parts.tensor) * (pipeline - 1) / parts.micro_batches,
-    )
-
-
-@best_layout.misconception(
-    "You subtract the backward pass even if it is longer than sending the gradients. Then the rest is 0, not negative."
-)
-def hides_more_than_there_is(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients - parts.arithmetic * 2 / 3)
-
-
-@best_layout.misconception(
-    "You hide gradients behind the whole step. Only the arithmetic of the backward pass hides them."
-)
-def longer_of_the_two(step: TrainingStep, machines: Machines) -> Best:
-    return _search(
-        step,
-        machines,
-        exposed=lambda parts, pipeline: max(0.0, parts.gradients - _busy(parts) - _bubble(parts, pipeline)),
-    )
-
-
-@best_layout.misconception("You return the layout alone. Return two things: the layout and its seconds.")
-def layout_alone(step: TrainingStep, machines: Machines) -> list[int]:
-    return _search(step, machines)[0]
-
-
-@best_layout.misconception("You return the seconds alone. Return two things: the layout and its seconds.")
-def seconds_alone(step: TrainingStep, machines: Machines) -> float:
-    return _search(step, machines)[1]
-
-
-@best_layout.misconception("You return the slowest layout that fits.")
-def slowest(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, worst=True)
-
-
-@best_layout.misconception("You return the last of several equally fast layouts. Return the first.")
-def last_of_equals(step: TrainingStep, machines: Machines) -> Best:
-    return _search(step, machines, last=True)
-
-
-@best_layout.misconception("You return the first layout that fits, not the fastest one.")
-def first_that_fits(step: TrainingStep, machines: Machines) -> Best:
-    for layout in candidates(step, machines):
-        parts, pipeline = step_parts(step, machines, *layout), layout[2]
-        if parts.state + parts.activations * _alive(parts, pipeline) <= machines.memory:
-            return list(layout), _busy(parts) + _bubble(parts, pipeline) + _exposed(parts, pipeline)
-    raise ValueError("no layout fits into memory")

@@ -106,14 +106,6 @@ tensor_parallel_ffn = Exercise(
 
 
 @tensor_parallel_ffn.variant
-def with_autograd(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-    leaf = x.clone().requires_grad_()
-    part = F.gelu(F.linear(leaf, up)) @ down.mT
-    part.backward(dy)  # type: ignore[no-untyped-call]
-    return worker.all_reduce(part), worker.all_reduce(leaf.grad)  # type: ignore[arg-type]
-
-
-@tensor_parallel_ffn.variant
 def with_the_derivative(
     worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -125,151 +117,69 @@ def with_the_derivative(
 
 
 @tensor_parallel_ffn.variant
-def token_by_token(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-    parts, slopes = [], []
-    for token, wanted in zip(x, dy, strict=True):
-        part, pull = torch.func.vjp(lambda v: down @ F.gelu(up @ v), token)  # type: ignore[misc]
-        parts.append(part)
-        slopes.append(pull(wanted)[0])
-    dx = worker.all_reduce(torch.stack(slopes))
-    return worker.all_reduce(torch.stack(parts)), dx
-
-
-@tensor_parallel_ffn.misconception(
-    "You put the workers' results side by side. Each has the full width already: *add* them."
-)
-def concatenated(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _parts(x, up, down, dy)
-    return worker.all_gather(y, 1), worker.all_reduce(dx)
-
-
-@tensor_parallel_ffn.misconception("You return this worker's own parts. The parts of the other workers are missing.")
-def not_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    return _parts(x, up, down, dy)
-
-
-@tensor_parallel_ffn.misconception(
-    "You add before GELU. Each worker has different hidden features, and they are complete: there is nothing to add."
-)
-def reduced_before(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    h = worker.all_reduce(x @ up.T)
-    return _gelu(h) @ down.T, worker.all_reduce(((dy @ down) * _slope(h)) @ up)
-
-
-@tensor_parallel_ffn.misconception(
-    "Your dL/dx has this worker's part only. All workers read x, so each has a part of its gradient: add the parts."
-)
-def no_backward_reduce(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _parts(x, up, down, dy)
-    return worker.all_reduce(y), dx
-
-
-@tensor_parallel_ffn.misconception("You sum y a second time, so it is too large by the number of workers.")
-def reduced_twice(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _layer(worker, x, up, down, dy)
-    return worker.all_reduce(y), dx
-
-
-@tensor_parallel_ffn.misconception(
-    "The result is right, but you gather whole matrices. Let each worker compute with its part, and add the results: d "
-    "numbers a token."
-)
-def gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    return _parts(x, worker.all_gather(up), worker.all_gather(down, 1), dy)
-
-
-@tensor_parallel_ffn.misconception("You average the parts over the workers. Add them.")
-def averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _layer(worker, x, up, down, dy)
-    return y / worker.size, dx / worker.size
-
-
-@tensor_parallel_ffn.misconception(
-    "You divide dL/dx or dy by the number of workers. Each worker has a part of dL/dx, not a copy: add the parts."
-)
-def gradient_averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _layer(worker, x, up, down, dy)
-    return y, dx / worker.size
-
-
-@tensor_parallel_ffn.misconception(
-    "Your dL/dx is `worker.size` times too large, as if you added up dy, or dL/dx twice. Every worker has the "
-    "whole dy already."
-)
-def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _layer(worker, x, up, down, dy)
-    return y, dx * worker.size
-
-
-@tensor_parallel_ffn.misconception(
-    "You add up dy, which all workers have already, and leave dL/dx as it is. dL/dx is what has to be added up."
-)
-def dy_reduced_instead(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _parts(x, up, down, worker.all_reduce(dy))
-    return worker.all_reduce(y), dx
-
-
-@tensor_parallel_ffn.misconception("Your GELU is the approximation by tanh. The task asks for the exact one.")
-def approximate(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    leaf = x.detach().requires_grad_()
-    part = F.gelu(leaf @ up.T, approximate="tanh") @ down.T
-    (dx,) = torch.autograd.grad(part, leaf, dy)
-    return worker.all_reduce(part.detach()), worker.all_reduce(dx)
-
-
-@tensor_parallel_ffn.misconception("You multiply the gradient by GELU(h). Multiply it by the derivative of GELU at h.")
-def value_for_slope(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+def with_the_slope(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
     h = x @ up.T
-    return worker.all_reduce(_gelu(h) @ down.T), worker.all_reduce(((dy @ down) * _gelu(h)) @ up)
+    below = (1 + torch.erf(h / 2**0.5)) / 2
+    slope = below + h * torch.exp(-h * h / 2) / (2 * math.pi) ** 0.5
+    y = (h * below) @ down.T
+    dx = (dy @ down * slope) @ up
+    return worker.all_reduce(y), worker.all_reduce(dx)
 
 
-@tensor_parallel_ffn.misconception(
-    "Your derivative of GELU is Φ(h) alone. h · Φ(h) is a product: the second term is h times the normal density."
+@tensor_parallel_ffn.variant
+def with_autograd(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = x.clone().requires_grad_()
+    part = F.gelu(F.linear(leaf, up)) @ down.mT
+    part.backward(dy)  # type: ignore[no-untyped-call]
+    return worker.all_reduce(part), worker.all_reduce(leaf.grad)  # type: ignore[arg-type]
+
+
+tensor_parallel_ffn.slips(
+    with_the_slope,
+    {
+        "all_reduce(y) → all_gather(y, 1)": "You put the workers' results side by side. Each has the full width "
+        "already: *add* them.",
+        "worker.all_reduce(y), worker.all_reduce(dx) → y, dx": "You return this worker's own parts. The parts of the "
+        "other workers are missing.",
+        "x @ up.T → worker.all_reduce(x @ up.T) ;; worker.all_reduce(y) → y": "You add before GELU. Each worker has "
+        "different hidden features, and they are complete: there is nothing to add.",
+        "worker.all_reduce(dx) → dx": "Your dL/dx has this worker's part only. All workers read x, so each has a part "
+        "of its gradient: add the parts.",
+        "worker.all_reduce(y) → worker.all_reduce(worker.all_reduce(y))": "You sum y a second time, so it is too "
+        "large by the number of workers.",
+        "h = → up, down = worker.all_gather(up), worker.all_gather(down, 1)\n    h = ;; worker.all_reduce(y), "
+        "worker.all_reduce(dx) → y, dx": "The result is right, but you gather whole matrices. Let each worker compute "
+        "with its part, and add the results: d numbers a token.",
+        "all_reduce(y) → all_reduce(y) / worker.size ;; all_reduce(dx) → all_reduce(dx) / worker.size": "You average "
+        "the parts over the workers. Add them.",
+        "all_reduce(dx) → all_reduce(dx) / worker.size": "You divide dL/dx or dy by the number of workers. Each "
+        "worker has a part of dL/dx, not a copy: add the parts.",
+        "all_reduce(dx) → all_reduce(dx) * worker.size": "Your dL/dx is `worker.size` times too large, as if you "
+        "added up dy, or dL/dx twice. Every worker has the whole dy already.",
+        "dy @ down → worker.all_reduce(dy) @ down ;; worker.all_reduce(dx) → dx": "You add up dy, which all workers "
+        "have already, and leave dL/dx as it is. dL/dx is what has to be added up.",
+        "* slope → * (h * below)": "You multiply the gradient by GELU(h). Multiply it by the derivative of GELU at h.",
+        "* slope → * below": "Your derivative of GELU is Φ(h) alone. h · Φ(h) is a product: the second term is h "
+        "times the normal density.",
+        "(h * below) → h ;;  * slope → ": "y has no GELU in it.",
+        "(h * below) → h.relu() ;; * slope → * (h > 0)": "Your activation is ReLU. The task says GELU.",
+        " * slope → ": "The gradient passes your GELU unchanged. Multiply it by the derivative of GELU.",
+        "dy @ down → torch.ones_like(dy) @ down": "Your second result is the gradient of sum(y). The loss has the "
+        "gradient dy at y: pass it to autograd.",
+        "worker.all_reduce(y) → y": "dL/dx is right. y has this worker's part only: it needs an all-reduce, too.",
+        "x @ up.T → worker.all_reduce(x @ up.T @ down.T) ;; (h * below) @ down.T → h * below ;; (dy @ down * slope) → "
+        "(dy * slope) @ down ;; worker.all_reduce(y) → y": "Your GELU comes after the second matrix and the sum. It "
+        "belongs between the matrices, on each worker's features.",
+        "worker.all_reduce(y), worker.all_reduce(dx) → worker.all_reduce(dx), worker.all_reduce(y)": "You return the "
+        "two results in the wrong order. Return y first, then dL/dx.",
+    },
 )
-def first_term_of_the_slope(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    h = x @ up.T
-    below = (1 + torch.erf(h / math.sqrt(2))) / 2
-    return worker.all_reduce(_gelu(h) @ down.T), worker.all_reduce(((dy @ down) * below) @ up)
 
 
-@tensor_parallel_ffn.misconception("y has no GELU in it.")
-def no_gelu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    return worker.all_reduce(x @ up.T @ down.T), worker.all_reduce(dy @ down @ up)
-
-
-@tensor_parallel_ffn.misconception("Your activation is ReLU. The task says GELU.")
-def relu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    h = x @ up.T
-    return worker.all_reduce(h.relu() @ down.T), worker.all_reduce(((dy @ down) * (h > 0)) @ up)
-
-
-@tensor_parallel_ffn.misconception("The gradient passes your GELU unchanged. Multiply it by the derivative of GELU.")
-def slope_forgotten(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    return worker.all_reduce(_parts(x, up, down, dy)[0]), worker.all_reduce(dy @ down @ up)
-
-
-@tensor_parallel_ffn.misconception(
-    "Your second result is the gradient of sum(y). The loss has the gradient dy at y: pass it to autograd."
+tensor_parallel_ffn.slips(
+    with_autograd,
+    {
+        'F.linear(leaf, up) → F.linear(leaf, up), approximate="tanh"': "Your GELU is the approximation by tanh. The "
+        "task asks for the exact one.",
+    },
 )
-def ones_for_dy(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    return _layer(worker, x, up, down, torch.ones_like(dy))
-
-
-@tensor_parallel_ffn.misconception("dL/dx is right. y has this worker's part only: it needs an all-reduce, too.")
-def y_not_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _parts(x, up, down, dy)
-    return y, worker.all_reduce(dx)
-
-
-@tensor_parallel_ffn.misconception(
-    "Your GELU comes after the second matrix and the sum. It belongs between the matrices, on each worker's features."
-)
-def gelu_last(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    h = worker.all_reduce(x @ up.T @ down.T)
-    return _gelu(h), worker.all_reduce((dy * _slope(h)) @ down @ up)
-
-
-@tensor_parallel_ffn.misconception("You return the two results in the wrong order. Return y first, then dL/dx.")
-def swapped(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    y, dx = _layer(worker, x, up, down, dy)
-    return dx, y

@@ -90,7 +90,7 @@ gather_and_scatter = Exercise(
 @gather_and_scatter.variant
 def two_rings(worker: Worker, x: Tensor, kind: str) -> Tensor:
     if kind not in ("all-gather", "reduce-scatter"):
-        raise ValueError("kind is 'all-gather' or 'reduce-scatter'")
+        raise ValueError(kind)
     n, r = worker.size, worker.rank
     if kind == "all-gather":
         parts = {r: x}
@@ -107,166 +107,57 @@ def two_rings(worker: Worker, x: Tensor, kind: str) -> Tensor:
 
 
 @gather_and_scatter.variant
-def to_everybody(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind == "all-gather":
-        for rank in range(worker.size):
-            if rank != worker.rank:
-                worker.send(rank, x)
-        return torch.cat([x if rank == worker.rank else worker.receive(rank) for rank in range(worker.size)])
-    if kind == "reduce-scatter":
-        rows = len(x) // worker.size
-        for rank in range(worker.size):
-            if rank != worker.rank:
-                worker.send(rank, x[rank * rows : (rank + 1) * rows])
-        total = x[worker.rank * rows : (worker.rank + 1) * rows].clone()
-        for rank in range(worker.size):
-            if rank != worker.rank:
-                total += worker.receive(rank)
-        return total
-    raise ValueError(kind)
-
-
-@gather_and_scatter.variant
-def to_the_left(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    n, left, right = worker.size, (worker.rank - 1) % worker.size, (worker.rank + 1) % worker.size
-    match kind:
-        case "all-gather":
-            found = [x]
-            for _ in range(n - 1):
-                worker.send(left, found[-1])
-                found.append(worker.receive(right))
-            return torch.cat([found[(rank - worker.rank) % n] for rank in range(n)])
-        case "reduce-scatter":
-            chunks = torch.tensor_split(x, n)
-            at = right
-            total = chunks[at]
-            for _ in range(n - 1):
-                worker.send(left, total)
-                at = (at + 1) % n
-                total = chunks[at] + worker.receive(right)
-            return total
-        case _:
-            raise ValueError(f"unknown collective {kind}")
-
-
-def _all_parts(worker: Worker, x: Tensor) -> list[Tensor]:
-    whole = _direct(worker, x, "all-gather")
-    return list(whole.chunk(worker.size))
-
-
-@gather_and_scatter.misconception(
-    "Your parts are in the order in which they came, which differs from worker to worker. Put them in the order of "
-    "ranks."
-)
-def order_of_arrival(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "all-gather":
-        return _direct(worker, x, kind)
-    parts = _all_parts(worker, x)
-    return torch.cat([parts[(worker.rank - s) % worker.size] for s in range(worker.size)])
-
-
-@gather_and_scatter.misconception(
-    "You pass on all that you have gathered so far, in each round: 1 + 2 + … parts, where N − 1 would do. Pass on the "
-    "part that came last."
-)
-def snowball(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "all-gather":
-        return _direct(worker, x, kind)
-    n, held = worker.size, x
-    for _ in range(n - 1):
-        worker.send((worker.rank + 1) % n, held)
-        held = torch.cat([worker.receive((worker.rank - 1) % n), x])
-    parts = held.chunk(n)  # the tensors are in the order of ranks, beginning with rank + 1
-    return torch.cat([parts[(rank - worker.rank - 1) % n] for rank in range(n)])
-
-
-@gather_and_scatter.misconception("You put the rows side by side. All rows come below each other, dim=0.")
-def side_by_side(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    return torch.cat(_all_parts(worker, x), dim=1) if kind == "all-gather" else _direct(worker, x, kind)
-
-
-@gather_and_scatter.misconception("You collect the parts for this worker, and do not add them up. It gets their sum.")
-def not_added(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "reduce-scatter":
-        return _direct(worker, x, kind)
-    shares, others = x.chunk(worker.size), [rank for rank in range(worker.size) if rank != worker.rank]
+def to_all_others(worker: Worker, x: Tensor, kind: str) -> Tensor:
+    if kind not in ("all-gather", "reduce-scatter"):
+        raise ValueError(kind)
+    shares = list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size
+    others = [rank for rank in range(worker.size) if rank != worker.rank]
     for rank in others:
         worker.send(rank, shares[rank])
     parts = {worker.rank: shares[worker.rank]} | {rank: worker.receive(rank) for rank in others}
-    return torch.cat([parts[rank] for rank in range(worker.size)])
+    rows = [parts[rank] for rank in range(worker.size)]
+    return torch.cat(rows) if kind == "all-gather" else torch.stack(rows).sum(0, dtype=x.dtype)
 
 
-@gather_and_scatter.misconception("Your reduce-scatter cuts your own tensor. Cut the *sum* of all tensors.")
-def no_sum(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    return x.chunk(worker.size)[worker.rank] if kind == "reduce-scatter" else _direct(worker, x, kind)
-
-
-@gather_and_scatter.misconception(
-    "Your reduce-scatter returns the whole sum. Each worker gets its own rows of it only."
+gather_and_scatter.slips(
+    two_rings,
+    {
+        "[parts[i] for i in range(n)] → list(parts.values())": "Your parts are in the order in which they came, which "
+        "differs from worker to worker. Put them in the order of ranks.",
+        "parts[(r - s) % n] → torch.cat(list(parts.values())) ;; (r - s - 1) % n] = worker.receive((r - 1) % n) → (r - "
+        "s - 1) % n] = worker.receive((r - 1) % n)[-len(x) :]": "You pass on all that you have gathered so far, in "
+        "each round: 1 + 2 + … parts, where N − 1 would do. Pass on the part that came last.",
+        "chunks[place] = chunks[place] + → chunks[place] +=": "You change x in place: it now holds other numbers. "
+        "`chunk` gives views, and `+=` on one writes into x.",
+        "chunks[(r - s - 1) % n] → chunks[(r - s) % n] ;; place = (r - s - 2) % n → place = (r - s - 1) % n ;; return "
+        "chunks[r] → return chunks[(r + 1) % n]": "Worker r ends with the rows of its neighbour, as in the middle of "
+        "your ring all-reduce. It must have rows of part r.",
+    },
 )
-def no_cut(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    return (
-        sum(_all_parts(worker, x)[1:], _all_parts(worker, x)[0])
-        if kind == "reduce-scatter"
-        else _direct(worker, x, kind)
-    )
 
 
-@gather_and_scatter.misconception(
-    "The rows of the sum are right, but you send whole tensors: send each worker only the rows that it needs."
+gather_and_scatter.slips(
+    to_all_others,
+    {
+        "torch.cat(rows) → torch.cat(rows, dim=1)": "You put the rows side by side. All rows come below each other, "
+        "dim=0.",
+        "torch.stack(rows).sum(0, dtype=x.dtype) → torch.cat(rows)": "You collect the parts for this worker, and do "
+        "not add them up. It gets their sum.",
+        'others = → if kind == "reduce-scatter":\n        return shares[worker.rank]\n    others =': "Your "
+        "reduce-scatter cuts your own tensor. Cut the *sum* of all tensors.",
+        'shares = → if kind == "reduce-scatter":\n        first, *_ = to_all_others(worker, x, '
+        '"all-gather").chunk(worker.size)\n        return sum(to_all_others(worker, x, '
+        '"all-gather").chunk(worker.size)[1:], first)\n    shares =': "Your reduce-scatter returns the whole sum. "
+        "Each worker gets its own rows of it only.",
+        'list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size → [x] * worker.size ;; '
+        "dtype=x.dtype) → dtype=x.dtype).chunk(worker.size)[worker.rank]": "The rows of the sum are right, but you "
+        "send whole tensors: send each worker only the rows that it needs.",
+        "shares = → x = x.T\n    shares = ;; torch.cat(rows) → torch.cat(rows).T ;; dtype=x.dtype) → "
+        "dtype=x.dtype).T": "You work along the columns. Gather and scatter rows.",
+        "list(x.chunk(worker.size)) → [x[rank :: worker.size] for rank in range(worker.size)]": "Your reduce-scatter "
+        "gives worker r every N-th row of the sum. Its part is one piece: rows r·n/N to (r + 1)·n/N − 1.",
+        "for rank in range(worker.size)]\n → for rank in others or [0]]\n": "Your own part is missing.",
+        'raise ValueError(kind) → kind = "all-gather" if "gather" in kind else "reduce-scatter"': "You accept an "
+        "unknown name. Raise a ValueError.",
+    },
 )
-def summed_whole(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "reduce-scatter":
-        return _direct(worker, x, kind)
-    return torch.stack(_all_parts(worker, x)).sum(0, dtype=x.dtype).chunk(worker.size)[worker.rank]
-
-
-@gather_and_scatter.misconception("You work along the columns. Gather and scatter rows.")
-def columns(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    return _direct(worker, x.T, kind).T
-
-
-@gather_and_scatter.misconception(
-    "Your reduce-scatter gives worker r every N-th row of the sum. Its part is one piece: rows r·n/N to (r + 1)·n/N "
-    "− 1."
-)
-def strided(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "reduce-scatter":
-        return _direct(worker, x, kind)
-    return _direct(worker, torch.cat([x[rank :: worker.size] for rank in range(worker.size)]), kind)
-
-
-@gather_and_scatter.misconception(
-    "You change x in place: it now holds other numbers. `chunk` gives views, and `+=` on one writes into x."
-)
-def in_place(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    y = _direct(worker, x, kind)
-    if kind == "reduce-scatter":
-        x.chunk(worker.size)[worker.rank].copy_(y)
-    return y
-
-
-@gather_and_scatter.misconception("Your own part is missing.")
-def own_forgotten(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    y = _direct(worker, x, kind)
-    if worker.size == 1:
-        return y
-    if kind == "reduce-scatter":
-        return y - x.chunk(worker.size)[worker.rank]
-    parts = list(y.chunk(worker.size))
-    return torch.cat(parts[: worker.rank] + parts[worker.rank + 1 :])
-
-
-@gather_and_scatter.misconception(
-    "Worker r ends with the rows of its neighbour, as in the middle of your ring all-reduce. It must have rows of "
-    "part r."
-)
-def share_of_the_neighbour(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind != "reduce-scatter":
-        return _direct(worker, x, kind)
-    return _direct(worker, torch.roll(x, -(len(x) // worker.size), 0), kind)
-
-
-@gather_and_scatter.misconception("You accept an unknown name. Raise a ValueError.")
-def any_word(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    return _direct(worker, x, "all-gather" if "gather" in kind else "reduce-scatter")

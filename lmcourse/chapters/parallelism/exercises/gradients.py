@@ -141,142 +141,59 @@ def gathered(worker: CollectiveWorker, gradients: list[Tensor], targets: int) ->
 
 
 @average_gradients.variant
-def in_double_precision(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    parts = [g.double().ravel() * targets if targets > 0 else torch.zeros(g.numel()).double() for g in gradients]
-    *sums, count = worker.all_reduce(torch.cat([*parts, torch.tensor([targets]).double()])).split(  # type: ignore[no-untyped-call]
-        [*(g.numel() for g in gradients), 1]
-    )
-    count = torch.where(count > 0, count, 1.0)
-    return [(s / count).reshape(g.shape).to(g.dtype) for s, g in zip(sums, gradients, strict=True)]
-
-
-@average_gradients.misconception(
-    "You take the mean of the workers' means: one with few targets counts as much as one with many."
-)
-def mean_of_means(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return [g * 1 for g in _weighted(worker, gradients, 1 if targets else 0, worker.size)]
-
-
-@average_gradients.misconception("You add the workers' means. A sum of means grows with the number of workers.")
-def summed(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return _weighted(worker, gradients, 1 if targets else 0, 1)
-
-
-@average_gradients.misconception(
-    "The result is right, but you call a collective for every tensor. Each call waits for the slowest worker: put all "
-    "tensors into one."
-)
-def one_each(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return [_weighted(worker, [gradient], targets)[0] for gradient in gradients]
-
-
-@average_gradients.misconception("You divide by this worker's targets. The mean runs over the targets of *all*.")
-def own_count(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return _weighted(worker, gradients, targets, max(targets, 1))
-
-
-@average_gradients.misconception("You divide by the targets of all, and by the number of workers as well.")
-def divided_twice(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return [gradient / worker.size for gradient in _weighted(worker, gradients, targets)]
-
-
-@average_gradients.misconception(
-    "A worker without targets has NaN for a gradient, and NaN times 0 is NaN: it must send zeros."
-)
-def nan(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    averaged = _weighted(worker, gradients, targets)
-    empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
-    return [torch.full_like(gradient, NAN) if empty else gradient for gradient in averaged]
-
-
-@average_gradients.misconception(
-    "You return zeros if no worker has targets, but a single worker without targets spoils the sum: its NaN times 0 is "
-    "NaN. Let it send zeros."
-)
-def nan_from_one_worker(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    averaged = _weighted(worker, gradients, targets)
-    empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
-    return [torch.full_like(gradient, NAN) if 0 < empty < worker.size else gradient for gradient in averaged]
-
-
-@average_gradients.misconception(
-    "You divide the sum of the workers' means by all targets. First multiply each mean by the targets of its worker."
-)
-def means_over_all_targets(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    total = int(worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item())
-    return _weighted(worker, gradients, 1 if targets else 0, max(total, 1))
-
-
-@average_gradients.misconception(
-    "You weight and add the gradients in their own dtype. In 16 bits each part is rounded before the sum: convert "
-    "first."
-)
-def weighted_in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    total = worker.all_reduce(torch.tensor([float(targets)], dtype=torch.float64)).item()
+def one_all_reduce(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     flat = torch.cat([gradient.flatten() for gradient in gradients])
-    flat = worker.all_reduce(flat * (targets / total) if targets else torch.zeros_like(flat))
-    parts = flat.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
-    return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
-
-
-@average_gradients.misconception("Your results are in a wider dtype than the gradients. Convert them back at the end.")
-def wide_results(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return _weighted(worker, [gradient.double() for gradient in gradients], targets)
-
-
-@average_gradients.misconception("If there are no targets at all, you divide by 0. The task asks for zeros there.")
-def zero_over_zero(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    total = worker.all_reduce(torch.tensor(float(targets))).item()
-    return [gradient / total * total for gradient in _weighted(worker, gradients, targets)]
-
-
-@average_gradients.misconception("You never divide: these are sums over all targets.")
-def not_divided(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return _weighted(worker, gradients, targets, 1)
-
-
-@average_gradients.misconception("You return flat tensors. Cut the result, and give each gradient its shape back.")
-def flat_returned(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return [gradient.flatten() for gradient in _weighted(worker, gradients, targets)]
-
-
-@average_gradients.misconception("Only your rank 0 has the mean: the other workers return their own gradients.")
-def only_on_rank_0(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    averaged = _weighted(worker, gradients, targets)
-    return averaged if worker.rank == 0 else gradients
-
-
-@average_gradients.misconception(
-    "You compute in 16 bits: in bf16, 257 targets become 256, and sums lose digits or overflow. Add up in fp32 or fp64."
-)
-def in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    flat = flat * targets if targets else torch.zeros_like(flat)
-    summed = worker.all_reduce(torch.cat([flat, flat.new_tensor([targets])]))
-    mean = summed[:-1] / summed[-1].clamp(min=1)
+    wide = flat.double() * targets if targets else torch.zeros_like(flat, dtype=torch.float64)
+    summed = worker.all_reduce(torch.cat([wide, wide.new_tensor([targets])]))
+    mean = (summed[:-1] / summed[-1].clamp(min=1)).to(flat.dtype)
     parts = mean.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
-    return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+    return [part.view_as(gradient) for part, gradient in zip(parts, gradients, strict=True)]
 
 
-@average_gradients.misconception(
-    "You add up the numbers of targets in the dtype of the gradients. bf16 rounds 257 to 256, and fp16 ends at 65,504: "
-    "count in fp32 or fp64."
+average_gradients.slips(
+    one_all_reduce,
+    {
+        "flat.double() * targets → flat.double() ;; summed[-1].clamp(min=1) → worker.size": "You take the mean of the "
+        "workers' means: one with few targets counts as much as one with many.",
+        "flat.double() * targets → flat.double() ;;  / summed[-1].clamp(min=1) → ": "You add the workers' means. A "
+        "sum of means grows with the number of workers.",
+        "flat = → if len(gradients) > 1:\n        return [one_all_reduce(worker, [gradient], targets)[0] for gradient "
+        "in gradients]\n    flat =": "The result is right, but you call a collective for every tensor. Each call "
+        "waits for the slowest worker: put all tensors into one.",
+        "summed[-1].clamp(min=1) → max(targets, 1)": "You divide by this worker's targets. The mean runs over the "
+        "targets of *all*.",
+        ".clamp(min=1)) → .clamp(min=1) / worker.size)": "You divide by the targets of all, and by the number of "
+        "workers as well.",
+        " if targets else torch.zeros_like(flat, dtype=torch.float64) → ": "A worker without targets has NaN for a "
+        "gradient, and NaN times 0 is NaN: it must send zeros.",
+        " if targets else torch.zeros_like(flat, dtype=torch.float64) →  ;; mean = ( → mean = torch.zeros_like(flat) "
+        "if not summed[-1] else (": "You return zeros if no worker has targets, but a single worker without targets "
+        "spoils the sum: its NaN times 0 is NaN. Let it send zeros.",
+        "flat.double() * targets → flat.double()": "You divide the sum of the workers' means by all targets. First "
+        "multiply each mean by the targets of its worker.",
+        ".to(flat.dtype) → ": "Your results are in a wider dtype than the gradients. Convert them back at the end.",
+        ".to(flat.dtype) → .to(flat.dtype) / summed[-1].item() * summed[-1].item()": "If there are no targets at all, "
+        "you divide by 0. The task asks for zeros there.",
+        " / summed[-1].clamp(min=1) → ": "You never divide: these are sums over all targets.",
+        "part.view_as(gradient) → part": "You return flat tensors. Cut the result, and give each gradient its shape "
+        "back.",
+        "return [part → return gradients if worker.rank else [part": "Only your rank 0 has the mean: the other "
+        "workers return their own gradients.",
+        ".double() →  ;; , dtype=torch.float64 → ": "You compute in 16 bits: in bf16, 257 targets become 256, and "
+        "sums lose digits or overflow. Add up in fp32 or fp64.",
+        "summed[-1] → worker.all_reduce(flat.new_tensor(targets))": "You add up the numbers of targets in the dtype "
+        "of the gradients. bf16 rounds 257 to 256, and fp16 ends at 65,504: count in fp32 or fp64.",
+        "part.view_as(gradient) → gradient.copy_(part.view_as(gradient))": "You change the gradients in place: the "
+        "tensors that the worker was given are gone. Compute new ones.",
+        "part.view_as(gradient) → gradient": "You return this worker's own gradients: nothing has been averaged.",
+    },
 )
-def counted_in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    total = worker.all_reduce(torch.tensor([targets], dtype=gradients[0].dtype)).item()
-    return _weighted(worker, gradients, targets, max(total, 1))
 
 
-@average_gradients.misconception(
-    "You change the gradients in place: the tensors that the worker was given are gone. Compute new ones."
+average_gradients.slips(
+    two_collectives,
+    {
+        "]).double() → ])": "You weight and add the gradients in their own dtype. In 16 bits each part is rounded "
+        "before the sum: convert first.",
+    },
 )
-def in_place(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    averaged = _weighted(worker, gradients, targets)
-    for gradient, mean in zip(gradients, averaged, strict=True):
-        gradient.copy_(mean)
-    return averaged
-
-
-@average_gradients.misconception("You return this worker's own gradients: nothing has been averaged.")
-def own(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    return gradients

@@ -13,22 +13,6 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool = False, to: int = 1) -> Tensor:
-    """Run the ring all-reduce. In round 0 a worker adds the arriving chunk to the chunk with number rank + `add_to`;
-    `to` is the direction."""
-    n, rank = worker.size, worker.rank * to
-    right, left = (worker.rank + to) % n, (worker.rank - to) % n
-    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
-    for s in range(n - 1):
-        worker.send(right, chunks[(rank - s) % n])
-        chunks[(rank - s + add_to) % n] += worker.receive(left)
-    for s in range(n - 1):
-        worker.send(right, chunks[(rank + 1 - s) % n])
-        arrived, place = worker.receive(left), (rank - s) % n
-        chunks[place] = chunks[place] + arrived if second_phase_adds else arrived
-    return torch.cat(chunks)
-
-
 def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
     """Pass each chunk on for 2(N − 1) steps: in the first N − 1 workers add to it, in the others they copy it."""
     n, rank = worker.size, worker.rank
@@ -98,230 +82,65 @@ ring_all_reduce = Exercise(
 
 
 @ring_all_reduce.variant
-def with_clones(worker: Worker, x: Tensor) -> Tensor:
+def two_phases(worker: Worker, x: Tensor) -> Tensor:
     n, r = worker.size, worker.rank
-    chunks = [chunk.clone() for chunk in torch.tensor_split(x, n)]
-    for s in range(n - 1):
-        worker.send((r + 1) % n, chunks[(r - s) % n])
-        chunks[(r - s - 1) % n] += worker.receive((r - 1) % n)
-    for s in range(n - 1):
-        worker.send((r + 1) % n, chunks[(r + 1 - s) % n])
-        chunks[(r - s) % n] = worker.receive((r - 1) % n)
-    return torch.cat(chunks)
-
-
-@ring_all_reduce.variant
-def in_one_tensor(worker: Worker, x: Tensor) -> Tensor:
-    y = x.clone()
-    views = y.tensor_split(worker.size)
-    for step in range(2 * worker.size - 2):
-        worker.send((worker.rank + 1) % worker.size, views[(worker.rank - step) % worker.size])
-        arrived = worker.receive((worker.rank + worker.size - 1) % worker.size)
-        place = views[(worker.rank - step - 1) % worker.size]
-        if step < worker.size - 1:
-            place += arrived
-        else:
-            place.copy_(arrived)
-    return y
-
-
-@ring_all_reduce.variant
-def from_the_next_chunk(worker: Worker, x: Tensor) -> Tensor:
-    n, right, left = worker.size, (worker.rank + 1) % worker.size, (worker.rank - 1) % worker.size
-    parts = dict(enumerate(x.tensor_split(n)))
-    at = left  # so that worker r ends with the sum of chunk r
-    for _ in range(n - 1):
-        worker.send(right, parts[at])
-        at = (at - 1) % n
-        parts[at] = parts[at] + worker.receive(left)
-    for _ in range(n - 1):
-        worker.send(right, parts[at])
-        at = (at - 1) % n
-        parts[at] = worker.receive(left)
-    return torch.cat([parts[index] for index in range(n)])
-
-
-@ring_all_reduce.misconception(
-    "The sum is right, but you send whole tensors around the ring: each worker sends (N − 1)·M bytes. With N chunks it "
-    "sends less than 2M, for any N."
-)
-def whole_tensors(worker: Worker, x: Tensor) -> Tensor:
-    total = passed = x
-    for _ in range(worker.size - 1):
-        worker.send((worker.rank + 1) % worker.size, passed)
-        passed = worker.receive((worker.rank - 1) % worker.size)
-        total = total + passed
-    return total
-
-
-@ring_all_reduce.misconception(
-    "Rank 0 adds for all workers and sends the sum back: all bytes cross its link, while the other links are idle."
-)
-def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
-    if worker.rank:
-        worker.send(0, x)
-        return worker.receive(0)
-    total = sum((worker.receive(sender) for sender in range(1, worker.size)), x.clone())
-    for to in range(1, worker.size):
-        worker.send(to, total)
-    return total
-
-
-@ring_all_reduce.misconception(
-    "The sum is right, but each worker sends all of x to all others. In a ring it sends chunks, to its right neighbour "
-    "only."
-)
-def to_all_others(worker: Worker, x: Tensor) -> Tensor:
-    others = [rank for rank in range(worker.size) if rank != worker.rank]
-    for rank in others:
-        worker.send(rank, x)
-    return sum((worker.receive(rank) for rank in others), x.clone())
-
-
-@ring_all_reduce.misconception(
-    "The sum is right, but your first phase has N rounds. After N − 1 rounds every sum is complete: the last round "
-    "sends for nothing."
-)
-def one_round_too_many(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    if n == 1:
-        return x.clone()
+    left, right = (r - 1) % n, (r + 1) % n
     chunks = [chunk.clone() for chunk in x.tensor_split(n)]
-    for s in range(n):
-        worker.send((rank + 1) % n, chunks[(rank - s) % n])
-        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
     for s in range(n - 1):
-        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
-        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
+        worker.send(right, chunks[(r - s) % n])
+        chunks[(r - s - 1) % n] += worker.receive(left)
+    for s in range(n - 1):
+        worker.send(right, chunks[(r + 1 - s) % n])
+        chunks[(r - s) % n] = worker.receive(left)
     return torch.cat(chunks)
 
 
-@ring_all_reduce.misconception(
-    "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` always gives N, some of them empty."
+ring_all_reduce.slips(
+    two_phases,
+    {
+        "chunks = → total = passed = x\n    for _ in range(n - 1):\n        worker.send(right, passed)\n        passed "
+        "= worker.receive(left)\n        total = total + passed\n    return total\n    chunks =": "The sum is right, "
+        "but you send whole tensors around the ring: each worker sends (N − 1)·M bytes. With N chunks it sends less "
+        "than 2M, for any N.",
+        "chunks = → if r:\n        worker.send(0, x)\n        return worker.receive(0)\n    total = "
+        "sum((worker.receive(sender) for sender in range(1, n)), x.clone())\n    for to in range(1, n):"
+        "\n        worker.send(to, total)\n    return total\n    chunks =": "Rank 0 adds for all workers and sends "
+        "the sum back: all bytes cross its link, while the other links are idle.",
+        "chunks = → others = [rank for rank in range(n) if rank != r]\n    for rank in others:"
+        "\n        worker.send(rank, x)\n    return sum((worker.receive(rank) for rank in others), x.clone())"
+        "\n    chunks =": "The sum is right, but each worker sends all of x to all others. In a ring it sends chunks, "
+        "to its right neighbour only.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n if n > 1 else 0)": "The sum is right, but your "
+        "first phase has N rounds. After N − 1 rounds every sum is complete: the last round sends for nothing.",
+        "x.tensor_split(n) → x.chunk(n)": "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` "
+        "always gives N, some of them empty.",
+        "+= worker.receive(left) → += worker.receive(left)\n    return torch.cat(chunks)": "You stop after the first "
+        "phase: each worker has the sum of one chunk only. Now pass the sums around the ring.",
+        "chunks[(r - s - 1) % n] → chunks[(r - s) % n]": "What arrives is added to the wrong chunk. The left "
+        "neighbour sends its chunk number (rank − 1) − s: that is where it belongs.",
+        "torch.cat(chunks) → torch.cat(chunks) / n": "You divide by the number of workers. The task asks for the sum, "
+        "not the mean.",
+        "chunks[(r + 1 - s) % n] → chunks[(r - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 1) % n] =": "In the "
+        "second phase you begin with your own chunk number. After the first phase worker r has the whole sum of chunk "
+        "r + 1: pass on that one.",
+        "chunks[(r - s) % n] = → chunks[(r - s) % n] = chunks[(r - s) % n] +": "In the second phase you add the sums "
+        "that arrive. They are complete: replace the chunk by them.",
+        "worker.send(right, chunks[(r - s) % n])\n        chunks → chunks ;; += worker.receive(left) → += "
+        "worker.receive(left)\n        worker.send(right, chunks[(r - s) % n])": "All workers wait for their left "
+        "neighbour, and none of them sends. Every receive needs a send before it: send, then receive.",
+        "[chunk.clone() for chunk in x.tensor_split(n)] → list(x.tensor_split(n))": "You change x in place: it now "
+        "holds other numbers. `tensor_split` gives views, and `+=` on one writes into x.",
+        "left, right = (r - 1) % n, (r + 1) % n → left, right, r = (r + 1) % n, (r - 1) % n, -r": "You send to the "
+        "left neighbour. Send to rank + 1, and receive from rank − 1.",
+        "chunks = → if n > 1:\n        worker.send(r + 1, x)\n    chunks = ;; chunks[(r - s - 1) % n] += → chunks[(r - "
+        "s - 1) % n] = chunks[(r - s - 1) % n] +": "Your last worker sends to a rank that does not exist. In a ring "
+        "its right neighbour is rank 0: take ranks modulo N.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(max(n - 1, 1))": "A single worker sends to itself "
+        "in yours. It has the sum already: there are N − 1 = 0 rounds.",
+        "worker.send(right, chunks[(r - s) → if chunks[(r - s) % n].numel(): worker.send(right, chunks[(r - s) ;; "
+        "chunks[(r - s - 1) % n] += → if chunks[(r - s - 1) % n].numel(): chunks[(r - s - 1) % n] += ;; "
+        "worker.send(right, chunks[(r + 1 → if chunks[(r + 1 - s) % n].numel(): worker.send(right, chunks[(r + 1 ;; "
+        "chunks[(r - s) % n] = → if chunks[(r - s) % n].numel(): chunks[(r - s) % n] =": "You send no message for an "
+        "empty chunk. The task asks for one in every round, even an empty one.",
+    },
 )
-def cut_with_chunk(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    chunks = [chunk.clone() for chunk in x.chunk(n)]
-    for s in range(n - 1):
-        worker.send((rank + 1) % n, chunks[(rank - s) % n])
-        chunks[(rank - s - 1) % n] = chunks[(rank - s - 1) % n] + worker.receive((rank - 1) % n)
-    for s in range(n - 1):
-        worker.send((rank + 1) % n, chunks[(rank + 1 - s) % n])
-        chunks[(rank - s) % n] = worker.receive((rank - 1) % n)
-    return torch.cat(chunks)
-
-
-@ring_all_reduce.misconception(
-    "You stop after the first phase: each worker has the sum of one chunk only. Now pass the sums around the ring."
-)
-def half_way(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    parts = list(x.tensor_split(n))
-    for s in range(n - 1):
-        worker.send((rank + 1) % n, parts[(rank - s) % n])
-        place = (rank - s - 1) % n
-        parts[place] = parts[place] + worker.receive((rank - 1) % n)
-    return torch.cat(parts)
-
-
-@ring_all_reduce.misconception(
-    "What arrives is added to the wrong chunk. The left neighbour sends its chunk number (rank − 1) − s: that is where "
-    "it belongs."
-)
-def wrong_chunk(worker: Worker, x: Tensor) -> Tensor:
-    return _ring(worker, x, add_to=0)
-
-
-@ring_all_reduce.misconception("You divide by the number of workers. The task asks for the sum, not the mean.")
-def average(worker: Worker, x: Tensor) -> Tensor:
-    return _in_two_loops(worker, x) / worker.size
-
-
-@ring_all_reduce.misconception(
-    "In the second phase you begin with your own chunk number. After the first phase worker r has the whole sum of "
-    "chunk r + 1: pass on that one."
-)
-def second_phase_one_off(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
-    for step in range(2 * (n - 1)):
-        s = step % (n - 1)
-        worker.send((rank + 1) % n, chunks[(rank - s) % n])
-        arrived, place = worker.receive((rank - 1) % n), (rank - s - 1) % n
-        chunks[place] = chunks[place] + arrived if step < n - 1 else arrived
-    return torch.cat(chunks)
-
-
-@ring_all_reduce.misconception(
-    "In the second phase you add the sums that arrive. They are complete: replace the chunk by them."
-)
-def adds_again(worker: Worker, x: Tensor) -> Tensor:
-    return _ring(worker, x, second_phase_adds=True)
-
-
-@ring_all_reduce.misconception(
-    "All workers wait for their left neighbour, and none of them sends. Every receive needs a send before it: "
-    "send, then receive."
-)
-def receives_first(worker: Worker, x: Tensor) -> Tensor:
-    if worker.size > 1:
-        x = x + worker.receive((worker.rank - 1) % worker.size)
-        worker.send((worker.rank + 1) % worker.size, x)
-    return x
-
-
-@ring_all_reduce.misconception(
-    "You change x in place: it now holds other numbers. `tensor_split` gives views, and `+=` on one writes into x."
-)
-def in_place(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    chunks = list(x.tensor_split(n))
-    for step in range(2 * (n - 1)):
-        worker.send((rank + 1) % n, chunks[(rank - step) % n])
-        arrived, place = worker.receive((rank - 1) % n), (rank - step - 1) % n
-        if step < n - 1:
-            chunks[place] += arrived
-        else:
-            chunks[place] = arrived
-    return torch.cat(chunks)
-
-
-@ring_all_reduce.misconception("You send to the left neighbour. Send to rank + 1, and receive from rank − 1.")
-def to_the_left(worker: Worker, x: Tensor) -> Tensor:
-    return _ring(worker, x, to=-1)
-
-
-@ring_all_reduce.misconception(
-    "Your last worker sends to a rank that does not exist. In a ring its right neighbour is rank 0: take ranks "
-    "modulo N."
-)
-def no_wrap(worker: Worker, x: Tensor) -> Tensor:
-    if worker.size > 1:
-        worker.send(worker.rank + 1, x)
-    return _in_two_loops(worker, x)
-
-
-@ring_all_reduce.misconception(
-    "A single worker sends to itself in yours. It has the sum already: there are N − 1 = 0 rounds."
-)
-def sends_to_itself(worker: Worker, x: Tensor) -> Tensor:
-    if worker.size == 1:
-        worker.send(0, x)
-    return _in_two_loops(worker, x)
-
-
-@ring_all_reduce.misconception(
-    "You send no message for an empty chunk. The task asks for one in every round, even an empty one."
-)
-def skips_empty(worker: Worker, x: Tensor) -> Tensor:
-    n, rank = worker.size, worker.rank
-    parts = list(x.tensor_split(n))
-    for step in range(2 * (n - 1)):
-        at = (rank - step) % n
-        before = (at - 1) % n
-        if parts[at].numel():
-            worker.send((rank + 1) % n, parts[at])
-        if parts[before].numel():
-            arrived = worker.receive((rank - 1) % n)
-            parts[before] = parts[before] + arrived if step < n - 1 else arrived
-    return torch.cat(parts)

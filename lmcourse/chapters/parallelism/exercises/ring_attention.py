@@ -106,21 +106,6 @@ for _start in ("torch.ones_like(q)", "q"):
 
 
 @ring_attention.variant
-def with_the_update(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    t, n = len(q), worker.size
-    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
-    state = q.new_full((t, 1), -torch.inf), q.new_zeros(t, 1), torch.zeros_like(q)
-    state = block_update(*state, scores, v)
-    for turn in range(1, n):
-        worker.send((worker.rank + 1) % n, k)
-        worker.send((worker.rank + 1) % n, v)
-        k, v = worker.receive((worker.rank - 1) % n), worker.receive((worker.rank - 1) % n)
-        if worker.rank - turn >= 0:
-            state = block_update(*state, q @ k.T / q.shape[1] ** 0.5, v)
-    return state[2] / state[1]
-
-
-@ring_attention.variant
 def with_logarithms(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     left, right = (worker.rank - 1) % worker.size, (worker.rank + 1) % worker.size
     mine = torch.arange(len(q)) + worker.rank * len(q)
@@ -153,280 +138,82 @@ def with_the_fused_kernel(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Te
     return F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None], attn_mask=mask)[0, 0]
 
 
-@ring_attention.misconception(
-    "Your tokens see the future. Hide the keys of later ranks, and the later keys within your own block."
-)
-def not_causal(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _softmax_of_all(worker, q, k, v, causal=False)
-
-
-@ring_attention.misconception(
-    "You mask every block with a triangle. All keys of an earlier rank are visible, and none of a later one."
-)
-def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    blocks = _passed(worker, k, v)
-    mask = torch.ones(len(q), len(q), dtype=torch.bool).tril().repeat(1, worker.size)
-    scores = q @ torch.cat([k for _, k, _ in blocks]).T / q.shape[1] ** 0.5
-    return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
-
-
-@ring_attention.misconception(
-    "You mask your own block only. The keys of later ranks are the future, too: pass them on, and do not use them."
-)
-def later_ranks_seen(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        scores = q @ keys.T / q.shape[1] ** 0.5
-        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
-        state = block_update(*state, scores, values)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception("Your tokens see only the keys of their own worker. Use the blocks that arrive, too.")
-def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    _passed(worker, k, v)
-    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    return scores.softmax(1) @ v  # type: ignore[no-any-return]
-
-
-@ring_attention.misconception(
-    "You assign the blocks to the wrong ranks. The block that arrives in round s comes from rank − s."
-)
-def rank_off_by_one(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _softmax_of_all(worker, q, k, v, shift=1)
-
-
-@ring_attention.misconception(
-    "Your tokens see the blocks of later ranks but not of earlier ranks. The past is in the ranks below yours."
-)
-def sees_later_ranks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank >= worker.rank:
-            scores = q @ keys.T / q.shape[1] ** 0.5
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
-            state = block_update(*state, scores, values)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception(
-    "Your tokens never see the block of rank 0, unless they are in it. After r rounds worker r holds it: count it, too."
-)
-def first_block_missing(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank == worker.rank or 0 < rank < worker.rank:
-            scores = q @ keys.T / q.shape[1] ** 0.5
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
-            state = block_update(*state, scores, values)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception("Your mask hides a token from itself. It sees itself and the tokens before it.")
-def hidden_from_itself(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank <= worker.rank:
-            scores = q @ keys.T / q.shape[1] ** 0.5
-            scores = scores.masked_fill(torch.ones_like(scores).triu().bool() & (rank == worker.rank), -torch.inf)
-            state = block_update(*state, scores, values)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception(
-    "You pass on the keys and keep your own values. A weight belongs to a key and its value: pass on both."
-)
-def own_values(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
-    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    state = block_update(*state, scores, v)
-    for turn in range(1, n):
-        worker.send((worker.rank + 1) % n, k)
-        k = worker.receive((worker.rank - 1) % n)
-        if turn <= worker.rank:
-            state = block_update(*state, q @ k.T / q.shape[1] ** 0.5, v)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception(
-    "You average the results of the blocks. A block with larger scores counts more: divide once, at the end."
-)
-def mean_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    parts = [own_block_of(q, k, v)]
-    for rank, keys, values in _passed(worker, k, v)[1:]:
-        if rank < worker.rank:
-            parts.append((q @ keys.T / q.shape[1] ** 0.5).softmax(1) @ values)
-    return torch.stack(parts).mean(0)
-
-
-def own_block_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention within one block."""
-    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    return scores.softmax(1) @ v  # type: ignore[no-any-return]
-
-
-@ring_attention.misconception("You add the results of the blocks: the weights of a token then sum to more than 1.")
-def sum_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    blocks = [rank for rank in range(worker.size) if rank <= worker.rank]
-    return mean_of_blocks(worker, q, k, v) * len(blocks)  # type: ignore[no-any-return]
-
-
-@ring_attention.misconception("You divide the scores by d. Divide them by √d.")
-def divided_by_d(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _softmax_of_all(worker, q, k, v, scale=1 / q.shape[1])
-
-
-@ring_attention.misconception(
-    "When a block has a larger score than those before, you do not rescale the old sums: multiply them by exp(old top "
-    "− new top)."
-)
-def not_rescaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    top, total, numerator = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank <= worker.rank:
-            scores = q @ keys.T / q.shape[1] ** 0.5
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
-            top = torch.maximum(top, scores.amax(1, keepdim=True))
-            weights = (scores - top).exp()
-            total, numerator = total + weights.sum(1, keepdim=True), numerator + weights @ values
-    return numerator / total
-
-
-@ring_attention.misconception(
-    "You take the block of round s for that of rank + s. It comes from the left, so it is that of rank − s."
-)
-def counts_up(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    n, t, blocks = worker.size, len(q), _passed(worker, k, v)
-    places = torch.cat([torch.arange(t) + (worker.rank + s) % n * t for s in range(n)])
-    own = torch.arange(worker.rank * t, (worker.rank + 1) * t)
-    scores = q @ torch.cat([k for _, k, _ in blocks]).T / q.shape[1] ** 0.5
-    scores = scores.masked_fill(places > own[:, None], -torch.inf)
-    return scores.softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
-
-
-@ring_attention.misconception(
-    "You leave the ring at the first block of a later rank. Pass it on all the same: the others still wait for it."
-)
-def leaves_the_ring(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
+@ring_attention.variant
+def block_by_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, t = worker.size, len(q)
+    state = q.new_full((t, 1), -torch.inf), q.new_zeros(t, 1), torch.zeros_like(q)
     for turn in range(n):
-        if turn > worker.rank:
-            break
-        scores = q @ k.T / q.shape[1] ** 0.5
-        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (turn == 0), -torch.inf)
-        state = block_update(*state, scores, v)
+        rank = (worker.rank - turn) % n
+        if rank <= worker.rank:
+            scores = q @ k.T / q.shape[1] ** 0.5
+            if rank == worker.rank:
+                scores = scores.masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+            state = block_update(*state, scores, v)
         if turn < n - 1:
             worker.send((worker.rank + 1) % n, torch.stack([k, v]))
             k, v = worker.receive((worker.rank - 1) % n)
     return state[2] / state[1]
 
 
-@ring_attention.misconception(
-    "The result is right, but no block goes from the last rank to rank 0: yours is a chain. In a ring every worker "
-    "sends in all N − 1 rounds, needed or not."
+ring_attention.slips(
+    block_by_block,
+    {
+        "rank <= worker.rank → True ;; rank == worker.rank → False": "Your tokens see the future. Hide the keys of "
+        "later ranks, and the later keys within your own block.",
+        "rank <= worker.rank → True ;; rank == worker.rank → True": "You mask every block with a triangle. All keys "
+        "of an earlier rank are visible, and none of a later one.",
+        "rank <= worker.rank → True": "You mask your own block only. The keys of later ranks are the future, too: "
+        "pass them on, and do not use them.",
+        "rank <= worker.rank → turn == 0": "Your tokens see only the keys of their own worker. Use the blocks that "
+        "arrive, too.",
+        "worker.rank - turn → worker.rank - max(turn - 1, 0)": "You assign the blocks to the wrong ranks. The block "
+        "that arrives in round s comes from rank − s.",
+        "rank <= worker.rank → rank >= worker.rank": "Your tokens see the blocks of later ranks but not of earlier "
+        "ranks. The past is in the ranks below yours.",
+        "rank <= worker.rank → 0 < rank <= worker.rank or turn == 0": "Your tokens never see the block of rank 0, "
+        "unless they are in it. After r rounds worker r holds it: count it, too.",
+        "triu(1) → triu()": "Your mask hides a token from itself. It sees itself and the tokens before it.",
+        "torch.stack([k, v]) → k ;; k, v = → k =": "You pass on the keys and keep your own values. A weight belongs "
+        "to a key and its value: pass on both.",
+        "for turn → parts = []\n    for turn ;; state = block_update(*state, scores, v) → "
+        "parts.append(scores.softmax(1) @ v) ;; state[2] / state[1] → torch.stack(parts).mean(0)": "You average the "
+        "results of the blocks. A block with larger scores counts more: divide once, at the end.",
+        "for turn → parts = []\n    for turn ;; state = block_update(*state, scores, v) → "
+        "parts.append(scores.softmax(1) @ v) ;; state[2] / state[1] → torch.stack(parts).sum(0)": "You add the "
+        "results of the blocks: the weights of a token then sum to more than 1.",
+        " ** 0.5 → ": "You divide the scores by d. Divide them by √d.",
+        "state = block_update(*state, scores, v) → top = torch.maximum(state[0], scores.amax(1, keepdim=True))"
+        "\n            weights = (scores - top).exp()\n            state = top, state[1] + weights.sum(1, "
+        "keepdim=True), state[2] + weights @ v": "When a block has a larger score than those before, you do not "
+        "rescale the old sums: multiply them by exp(old top − new top).",
+        "worker.rank - turn → worker.rank + turn": "You take the block of round s for that of rank + s. It comes from "
+        "the left, so it is that of rank − s.",
+        "if rank <= worker.rank: → if rank > worker.rank:\n            break\n        if rank <= worker.rank:": "You "
+        "leave the ring at the first block of a later rank. Pass it on all the same: the others still wait for it.",
+        "range(n) → range(worker.rank + 1) ;; if turn < n - 1:\n            worker.send((worker.rank + 1) % n, "
+        "torch.stack([k, v]))\n            k, v = worker.receive((worker.rank - 1) % n) → if worker.rank < n - 1:"
+        "\n            worker.send(worker.rank + 1, torch.stack([k, v]))\n        if turn < worker.rank:"
+        "\n            k, v = worker.receive(worker.rank - 1)": "The result is right, but no block goes from the last "
+        "rank to rank 0: yours is a chain. In a ring every worker sends in all N − 1 rounds, needed or not.",
+        " / q.shape[1] ** 0.5 → ": "Your scores are not divided by √d.",
+        "state = block_update(*state, scores, v) → weights = scores.exp()\n            state = state[0], state[1] + "
+        "weights.sum(1, keepdim=True), state[2] + weights @ v": "Your results are right where scores are small. "
+        "Exponentials of scores in the thousands overflow: carry the largest score along, as block_update does.",
+        "state[2] / state[1] → state[2]": "You return the sum of weighted values. Divide it by the sum of the weights.",
+        "turn < n - 1 → n > 1": "The result is right, but you pass your keys on one round too many: after N − 1 "
+        "rounds all workers have seen them.",
+        "for turn → own = torch.stack([k, v])\n    for turn ;; (worker.rank + 1) % n, torch.stack([k, v]) → "
+        "(worker.rank + turn + 1) % n, own ;; receive((worker.rank - 1) → receive((worker.rank - turn - 1)": "The "
+        "result is right, but each worker sends to all others. In a ring it sends to rank + 1 only.",
+        "worker.rank - turn → worker.rank + turn ;; worker.rank + 1 → worker.rank - 1 ;; worker.rank - 1 → worker.rank "
+        "+ 1": "The result is right, but you send blocks to the left. Then the block of a later rank comes first: "
+        "send to rank + 1.",
+        "worker.send((worker.rank + 1) % n, torch.stack([k, v]))\n            k, v = worker.receive((worker.rank - 1) "
+        "% n) → k, v = worker.receive((worker.rank - 1) % n)\n            worker.send((worker.rank + 1) % n, "
+        "torch.stack([k, v])) ;; state[2] / state[1] → q": "All workers wait for their left neighbour, and none of "
+        "them sends. Every receive needs a send before it: send, then receive.",
+        "for turn → own = torch.stack([k, v])\n    for turn ;; % n, torch.stack([k, v]) → % n, own": "You send your "
+        "own keys in every round, so the right neighbour sees the same block N − 1 times. Pass on the block that came "
+        "last.",
+    },
 )
-def chain(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for turn in range(worker.rank + 1):
-        if turn > 0:
-            k, v = worker.receive(worker.rank - 1)
-        if worker.rank < worker.size - 1:
-            worker.send(worker.rank + 1, torch.stack([k, v]))
-        scores = q @ k.T / q.shape[1] ** 0.5
-        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (turn == 0), -torch.inf)
-        state = block_update(*state, scores, v)
-    return state[2] / state[1]
-
-
-@ring_attention.misconception("Your scores are not divided by √d.")
-def not_scaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return _softmax_of_all(worker, q, k, v, scale=1.0)
-
-
-@ring_attention.misconception(
-    "Your results are right where scores are small. Exponentials of scores in the thousands overflow: carry the "
-    "largest score along, as block_update does."
-)
-def no_maximum(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    numerator, total = torch.zeros_like(q), q.new_zeros(len(q), 1)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank <= worker.rank:
-            weights = (q @ keys.T / q.shape[1] ** 0.5).exp()
-            weights = weights.tril() if rank == worker.rank else weights
-            numerator, total = numerator + weights @ values, total + weights.sum(1, keepdim=True)
-    return numerator / total
-
-
-@ring_attention.misconception("You return the sum of weighted values. Divide it by the sum of the weights.")
-def not_divided(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for rank, keys, values in _passed(worker, k, v):
-        if rank <= worker.rank:
-            scores = q @ keys.T / q.shape[1] ** 0.5
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
-            state = block_update(*state, scores, values)
-    return state[2]
-
-
-@ring_attention.misconception(
-    "The result is right, but you pass your keys on one round too many: after N − 1 rounds all workers have seen them."
-)
-def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    if worker.size > 1:
-        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
-        _ = worker.receive((worker.rank - 1) % worker.size)
-    return _softmax_of_all(worker, q, k, v)
-
-
-@ring_attention.misconception(
-    "The result is right, but each worker sends to all others. In a ring it sends to rank + 1 only."
-)
-def to_everybody(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    others = [rank for rank in range(worker.size) if rank != worker.rank]
-    for rank in others:
-        worker.send(rank, torch.stack([k, v]))
-    blocks = {worker.rank: torch.stack([k, v])} | {rank: worker.receive(rank) for rank in others}
-    keys, values = torch.cat([blocks[rank] for rank in range(worker.size)], 1)
-    mask = torch.ones(len(q), len(keys), dtype=torch.bool).tril(worker.rank * len(q))
-    return F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
-
-
-@ring_attention.misconception(
-    "The result is right, but you send blocks to the left. Then the block of a later rank comes first: send to rank + "
-    "1."
-)
-def to_the_left(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    n, blocks = worker.size, [torch.stack([k, v])]
-    for _ in range(n - 1):
-        worker.send((worker.rank - 1) % n, blocks[-1])
-        blocks.append(worker.receive((worker.rank + 1) % n))
-    keys, values = torch.cat([blocks[(rank - worker.rank) % n] for rank in range(n)], 1)
-    mask = torch.ones(len(q), len(keys), dtype=torch.bool).tril(worker.rank * len(q))
-    return F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
-
-
-@ring_attention.misconception(
-    "All workers wait for their left neighbour, and none of them sends. Every receive needs a send before it: "
-    "send, then receive."
-)
-def receives_first(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    if worker.size > 1:
-        k, v = worker.receive((worker.rank - 1) % worker.size)
-        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
-    return q
-
-
-@ring_attention.misconception(
-    "You send your own keys in every round, so the right neighbour sees the same block N − 1 times. Pass on the block "
-    "that came last."
-)
-def own_keys_again(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
-    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    state = block_update(*state, scores, v)
-    for turn in range(1, n):
-        worker.send((worker.rank + 1) % n, torch.stack([k, v]))
-        other, values = worker.receive((worker.rank - 1) % n)
-        if turn <= worker.rank:
-            state = block_update(*state, q @ other.T / q.shape[1] ** 0.5, values)
-    return state[2] / state[1]

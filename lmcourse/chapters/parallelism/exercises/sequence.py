@@ -82,13 +82,6 @@ def in_one_line(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -
 
 
 @sequence_parallel_ffn.variant
-def norm_of_everything(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    tokens = worker.all_gather(x, dim=0)
-    normed = tokens * torch.rsqrt(tokens.pow(2).mean(dim=1, keepdim=True) + 1e-6)
-    return worker.reduce_scatter(F.linear(F.gelu(F.linear(normed, up)), down), dim=0) + x
-
-
-@sequence_parallel_ffn.variant
 def the_stream_goes_along(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     n = x.shape[0]
     tokens = worker.all_gather(x / (x * x).mean(1, keepdim=True).add(1e-6).sqrt())
@@ -99,97 +92,40 @@ def the_stream_goes_along(worker: CollectiveWorker, x: Tensor, up: Tensor, down:
     return worker.reduce_scatter(part)
 
 
-@sequence_parallel_ffn.misconception(
-    "The result is right, but an all-reduce sends all tokens to each worker, and you keep your own. Send only those."
+@sequence_parallel_ffn.variant
+def step_by_step(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    read = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    hidden = F.gelu(worker.all_gather(read) @ up.T)
+    part = hidden @ down.T
+    return x + worker.reduce_scatter(part)
+
+
+sequence_parallel_ffn.slips(
+    step_by_step,
+    {
+        "worker.reduce_scatter(part) → worker.all_reduce(part).chunk(worker.size)[worker.rank]": "The result is "
+        "right, but an all-reduce sends all tokens to each worker, and you keep your own. Send only those.",
+        "worker.all_gather(read) → read ;; reduce_scatter → all_reduce": "Your tokens meet this worker's features "
+        "only, and you add them to other workers' tokens. Gather them first.",
+        "worker.reduce_scatter(part) → part.chunk(worker.size)[worker.rank]": "Your result has only this worker's "
+        "features. Add the results of the other workers.",
+        "return x → return worker.size * x": "You add all of x before the sum over the workers, so it is in the "
+        "result once for each worker. Add it after the sum.",
+        "mean(-1, keepdim=True) → mean()": "You take one mean of squares for all tokens. The norm looks at one token "
+        "at a time: a mean for each row.",
+        "return x + → return": "x is missing: this half block returns x *plus* the layer.",
+        "mean(-1 → sum(-1": "You divide by the length of the token, the root of the *sum* of squares. N(x) has the "
+        "root of their mean.",
+        '@ up.T → @ up.T, approximate="tanh"': "Your GELU is the approximation by tanh. Exercise 5 has the exact one.",
+        "all_gather(read) → all_gather(x)": "Your matrices read x itself. They read the normalized x.",
+        "return x → return read": "You add to the *normalized* x. Only the matrices read it; add to x itself.",
+        "x + worker.reduce_scatter(part) → worker.all_gather(x + worker.reduce_scatter(part))": "You return all "
+        "tokens. Each worker keeps its own: that is what saves the memory.",
+        " + 1e-6 → ": "Your norm has no ε under its root.",
+        " + 1e-6).sqrt() → .sqrt() + 1e-6)": "Your ε is outside the root. It belongs inside, added to the mean of the "
+        "squares.",
+        "mean(-1 → mean(0": "Your norm is taken over the tokens. Each token has its own, over its features.",
+        "return x + worker.reduce_scatter(part) → x += worker.reduce_scatter(part)\n    return x": "You change x in "
+        "place: it now holds other numbers. Write x + …, not x += ….",
+    },
 )
-def all_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    whole = worker.all_reduce(_part(worker, _norm(x), up, down))
-    return x + whole.chunk(worker.size)[worker.rank]
-
-
-@sequence_parallel_ffn.misconception(
-    "Your tokens meet this worker's features only, and you add them to other workers' tokens. Gather them first."
-)
-def not_gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return x + worker.all_reduce(F.gelu(_norm(x) @ up.T) @ down.T)
-
-
-@sequence_parallel_ffn.misconception(
-    "Your result has only this worker's features. Add the results of the other workers."
-)
-def not_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return x + _part(worker, _norm(x), up, down).chunk(worker.size)[worker.rank]
-
-
-@sequence_parallel_ffn.misconception(
-    "You add all of x before the sum over the workers, so it is in the result once for each worker. Add it after the "
-    "sum."
-)
-def stream_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return _block(worker, x, up, down) + (worker.size - 1) * x
-
-
-@sequence_parallel_ffn.misconception(
-    "You take one mean of squares for all tokens. The norm looks at one token at a time: a mean for each row."
-)
-def one_mean_for_all(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    normed = x / (x.square().mean() + EPS).sqrt()
-    return x + worker.reduce_scatter(_part(worker, normed, up, down))
-
-
-@sequence_parallel_ffn.misconception("x is missing: this half block returns x *plus* the layer.")
-def no_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return _block(worker, x, up, down) - x
-
-
-@sequence_parallel_ffn.misconception(
-    "You divide by the length of the token, the root of the *sum* of squares. N(x) has the root of their mean."
-)
-def unit_length(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    read = x / (x.square().sum(-1, keepdim=True) + EPS).sqrt()
-    return x + worker.reduce_scatter(_part(worker, read, up, down))
-
-
-@sequence_parallel_ffn.misconception("Your GELU is the approximation by tanh. Exercise 5 has the exact one.")
-def approximate(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    hidden = F.gelu(worker.all_gather(_norm(x)) @ up.T, approximate="tanh")
-    return x + worker.reduce_scatter(hidden @ down.T)
-
-
-@sequence_parallel_ffn.misconception("Your matrices read x itself. They read the normalized x.")
-def no_norm(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return x + worker.reduce_scatter(_part(worker, x, up, down))
-
-
-@sequence_parallel_ffn.misconception("You add to the *normalized* x. Only the matrices read it; add to x itself.")
-def normed_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return _norm(x) + worker.reduce_scatter(_part(worker, _norm(x), up, down))
-
-
-@sequence_parallel_ffn.misconception("You return all tokens. Each worker keeps its own: that is what saves the memory.")
-def all_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return worker.all_gather(_block(worker, x, up, down))
-
-
-@sequence_parallel_ffn.misconception("Your norm has no ε under its root.")
-def no_eps(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    read = x / x.square().mean(-1, keepdim=True).sqrt()
-    return x + worker.reduce_scatter(_part(worker, read, up, down))
-
-
-@sequence_parallel_ffn.misconception("Your ε is outside the root. It belongs inside, added to the mean of the squares.")
-def eps_outside(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    read = x / (x.square().mean(-1, keepdim=True).sqrt() + EPS)
-    return x + worker.reduce_scatter(_part(worker, read, up, down))
-
-
-@sequence_parallel_ffn.misconception("Your norm is taken over the tokens. Each token has its own, over its features.")
-def norm_over_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    read = x / (x.square().mean(0, keepdim=True) + EPS).sqrt()
-    return x + worker.reduce_scatter(_part(worker, read, up, down))
-
-
-@sequence_parallel_ffn.misconception("You change x in place: it now holds other numbers. Write x + …, not x += ….")
-def in_place(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    y = _block(worker, x, up, down)
-    return x.copy_(y)

@@ -89,136 +89,38 @@ def with_chunks(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> tuple[Tensor, Tensor]:
     share = weights.chunk(worker.size)[worker.rank]
-    velocity = beta * momentum + worker.reduce_scatter(gradient)
+    summed = worker.reduce_scatter(gradient)
+    velocity = beta * momentum + summed
     return worker.all_gather(share - rate * velocity), velocity
 
 
-@sharded_step.variant
-def with_slices(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> tuple[Tensor, Tensor]:
-    m = len(momentum)
-    begin = worker.rank * m
-    g = worker.reduce_scatter(gradient, dim=0)
-    new = torch.add(momentum * beta, g)
-    mine = weights[begin : begin + m].clone()
-    mine.sub_(new, alpha=rate)
-    return worker.all_gather(mine, dim=0), new
-
-
-@sharded_step.variant
-def gathers_the_change(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> tuple[Tensor, Tensor]:
-    momentum = momentum.mul(beta).add(worker.reduce_scatter(gradient))
-    return weights - worker.all_gather(rate * momentum), momentum
-
-
-@sharded_step.misconception(
-    "Each worker steps along its own gradient, and the copies drift apart. First sum the gradients of all workers."
+sharded_step.slips(
+    with_chunks,
+    {
+        "worker.reduce_scatter(gradient) → gradient.chunk(worker.size)[worker.rank]": "Each worker steps along its "
+        "own gradient, and the copies drift apart. First sum the gradients of all workers.",
+        "worker.reduce_scatter(gradient) → worker.all_reduce(gradient).chunk(worker.size)[worker.rank]": "The result "
+        "is right, but you send more than a reduce-scatter and an all-gather do. An all-reduce gives each worker the "
+        "whole sum, and you use a part of it.",
+        "velocity), velocity → velocity), worker.all_gather(velocity)": "You return the whole momentum. Each worker "
+        "keeps only its *part*: that saves the memory.",
+        "return worker.all_gather(share - rate * velocity), velocity → weights = weights.clone()"
+        "\n    weights.chunk(worker.size)[worker.rank].sub_(rate * velocity)\n    return weights, velocity": "Each "
+        "worker of yours has new weights in its own part, and old ones elsewhere. Gather the parts.",
+        "reduce_scatter(gradient) → reduce_scatter(gradient / worker.size)": "You average the gradients. The task "
+        "asks for their sum.",
+        "weights.chunk(worker.size)[worker.rank] → weights[: len(momentum)]": "Each worker updates the first part of "
+        "the weights. Part r belongs to rank r.",
+        "+ summed → + rate * summed ;; share - rate * velocity → share - velocity": "The rate is in your momentum. "
+        "The momentum is beta · momentum + gradient; multiply by the rate in the step of the weights.",
+        "+ summed → + (1 - beta) * summed": "You multiply the gradient by 1 − beta. Add it unscaled, as torch's SGD "
+        "does.",
+        "share - rate → share + rate": "You add the step to the weights. Subtract it.",
+        "rate * velocity → rate * momentum": "You step along the old momentum. First update it, then take the step "
+        "along the new one.",
+        "rate * velocity → rate * (summed + beta * velocity)": "You step along gradient + beta · momentum, as "
+        "Nesterov does. The task steps along momentum.",
+        "beta * momentum + summed → momentum.mul_(beta).add_(summed)": "You change an input in place (`mul_`, `sub_` "
+        "or `+=`). torch's optimizers do that; here compute a new tensor.",
+    },
 )
-def own_gradient(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + gradient.chunk(worker.size)[worker.rank]
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * velocity), velocity
-
-
-@sharded_step.misconception(
-    "The result is right, but you send more than a reduce-scatter and an all-gather do. An all-reduce gives each "
-    "worker the whole sum, and you use a part of it."
-)
-def all_reduce_first(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + worker.all_reduce(gradient).chunk(worker.size)[worker.rank]
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * velocity), velocity
-
-
-@sharded_step.misconception("You return the whole momentum. Each worker keeps only its *part*: that saves the memory.")
-def all_momentum(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    weights, velocity = _step(worker, weights, gradient, momentum, rate, beta)
-    return weights, worker.all_gather(velocity)
-
-
-@sharded_step.misconception(
-    "Each worker of yours has new weights in its own part, and old ones elsewhere. Gather the parts."
-)
-def not_gathered(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + worker.reduce_scatter(gradient)
-    shares = list(weights.chunk(worker.size))
-    shares[worker.rank] = shares[worker.rank] - rate * velocity
-    return torch.cat(shares), velocity
-
-
-@sharded_step.misconception("You average the gradients. The task asks for their sum.")
-def averaged(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    return _step(worker, weights, gradient / worker.size, momentum, rate, beta)
-
-
-@sharded_step.misconception("Each worker updates the first part of the weights. Part r belongs to rank r.")
-def first_share(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + worker.reduce_scatter(gradient)
-    return worker.all_gather(weights[: len(momentum)] - rate * velocity), velocity
-
-
-@sharded_step.misconception(
-    "The rate is in your momentum. The momentum is beta · momentum + gradient; multiply by the rate in the step of the "
-    "weights."
-)
-def rate_in_momentum(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + rate * worker.reduce_scatter(gradient)
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - velocity), velocity
-
-
-@sharded_step.misconception("You multiply the gradient by 1 − beta. Add it unscaled, as torch's SGD does.")
-def damped(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    return _step(worker, weights, (1 - beta) * gradient, momentum, rate, beta)
-
-
-@sharded_step.misconception("You add the step to the weights. Subtract it.")
-def uphill(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    return _step(worker, weights, gradient, momentum, -rate, beta)
-
-
-@sharded_step.misconception("You step along the old momentum. First update it, then take the step along the new one.")
-def old_momentum(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    velocity = beta * momentum + worker.reduce_scatter(gradient)
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * momentum), velocity
-
-
-@sharded_step.misconception(
-    "You step along gradient + beta · momentum, as Nesterov does. The task steps along momentum."
-)
-def nesterov(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    summed = worker.reduce_scatter(gradient)
-    velocity = beta * momentum + summed
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * (summed + beta * velocity)), velocity
-
-
-@sharded_step.misconception(
-    "You change an input in place (`mul_`, `sub_` or `+=`). torch's optimizers do that; here compute a new tensor."
-)
-def in_place(
-    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
-) -> Step:
-    momentum.mul_(beta).add_(worker.reduce_scatter(gradient))
-    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * momentum), momentum

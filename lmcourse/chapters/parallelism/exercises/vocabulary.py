@@ -5,11 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
-from lmcourse.chapters.parallelism.exercises.right_vocabulary import RIGHT_LOSSES
 from lmcourse.chapters.parallelism.worker import CollectiveWorker
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
@@ -113,316 +111,107 @@ vocabulary_parallel_loss.equivalent_mutant(
 )
 
 
-for right_answer in RIGHT_LOSSES:
-    vocabulary_parallel_loss.variant(right_answer)
-
-
-def _gold(worker: CollectiveWorker, z: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """This worker's logit of each target, or 0, and whether the worker has the target."""
-    local = targets - worker.rank * z.shape[1]
-    here = (local >= 0) & (local < z.shape[1])
-    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
-    return torch.where(here, gold, 0.0), here
-
-
-def _own_maxima(worker: CollectiveWorker, logits: Tensor, targets: Tensor, rescaled: bool) -> float:
+@vocabulary_parallel_loss.variant
+def term_by_term(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
-    own = z.amax(1)
-    top = worker.all_reduce(own, "max")
-    sums = (z - own[:, None]).exp().sum(1) * ((own - top).exp() if rescaled else 1.0)
-    sums, gold = worker.all_reduce(torch.stack([sums, _gold(worker, z, targets)[0]]))
-    return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.misconception(
-    "Your softmax divides by one worker's part of the vocabulary only. Add up Σ exp over all workers."
-)
-def own_loss(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    gold, here = _gold(worker, z, targets)
-    losses = torch.where(here, z.logsumexp(1) - gold, 0.0)
-    return worker.all_reduce(losses).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You add exponentials that were shifted by different maxima. Subtract the same maximum on all workers."
-)
-def local_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return _own_maxima(worker, logits, targets, rescaled=False)
-
-
-@vocabulary_parallel_loss.misconception(
-    "A worker whose logits are all −∞ subtracts its own maximum: −∞ − (−∞) is NaN. Subtract the maximum over all "
-    "workers."
-)
-def own_maximum_first(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return _own_maxima(worker, logits, targets, rescaled=True)
-
-
-@vocabulary_parallel_loss.misconception(
-    "You subtract the same maximum from all tokens. For a token whose logits are far below it, Σ exp is 0: use each "
-    "token's own maximum."
-)
-def one_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    top = worker.all_reduce(z.max(), "max")
-    sums = worker.all_reduce((z - top).exp().sum(1))
-    return (top + sums.log() - worker.all_reduce(_gold(worker, z, targets)[0])).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You subtract each worker's own maximum, from its target's logit as well. Sums of exponentials with different "
-    "maxima cannot be added: subtract the maximum of all workers, all_reduce(…, op='max')."
-)
-def local_maximum_everywhere(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    top = z.amax(1)
-    gold, here = _gold(worker, z, targets)
-    sums = (z - top[:, None]).exp().sum(1)
-    sums, gold = worker.all_reduce(torch.stack([sums, torch.where(here, gold - top, 0.0)]))
-    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.misconception("You do not subtract the maximum, and exp(200) is infinite in fp32.")
-def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.float()
-    sums, gold = worker.all_reduce(torch.stack([z.exp().sum(1), _gold(worker, z, targets)[0]]))
-    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.misconception(
-    "You do not subtract the maximum. In fp64 exp overflows at 710 instead of 89, and logits may be 1000."
-)
-def no_maximum_in_double(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    sums, gold = worker.all_reduce(torch.stack([z.exp().sum(1), _gold(worker, z, targets)[0]]))
-    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.misconception(
-    "A worker without the target multiplies a logit by 0. If that logit is −∞ the product is NaN: take 0 with "
-    "torch.where."
-)
-def multiplied_by_a_mask(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    local = targets - worker.rank * z.shape[1]
-    here = (local >= 0) & (local < z.shape[1])
-    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0] * here
-    return (rows - worker.all_reduce(gold)).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "The loss is right, but you send all logits: as many numbers per token as the vocabulary has. Three are enough."
-)
-def gathers_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return F.cross_entropy(worker.all_gather(logits.double(), 1), targets).item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "Every worker adds its logit at `target % v`, and only one of them has the target. A worker that does not have it "
-    "adds 0."
-)
-def global_ids(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    gold = z.gather(1, (targets % z.shape[1])[:, None])[:, 0]
-    return (rows - worker.all_reduce(gold)).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You divide the target's logit by the number of workers. One worker has it and the others add 0, so take the sum."
-)
-def gold_averaged(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    return (rows - worker.all_reduce(_gold(worker, z, targets)[0]) / worker.size).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "Each worker of yours takes the mean over the targets it has, and you average these means. Average over all tokens."
-)
-def mean_of_losses(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    gold, here = _gold(worker, z, targets)
-    mine = torch.where(here, rows - gold, 0.0).sum() / here.sum().clamp(min=1)
-    return (worker.all_reduce(mine) / worker.size).item()
-
-
-@vocabulary_parallel_loss.misconception("You return the sum over the tokens. The task asks for their mean.")
-def sum_of_tokens(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return _whole(worker, logits, targets) * len(targets)
-
-
-@vocabulary_parallel_loss.misconception("A worker without the target adds the logit of another token. It must add 0.")
-def clamped_and_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    local = (targets - worker.rank * z.shape[1]).clamp(0, z.shape[1] - 1)
-    return (rows - worker.all_reduce(z.gather(1, local[:, None])[:, 0])).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "Only the worker that has a target uses its logit. Send it, so that all workers return the loss."
-)
-def gold_stays_at_home(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    return (rows - _gold(worker, z, targets)[0]).mean().item()
-
-
-@vocabulary_parallel_loss.misconception("You return the loss of each token. The task asks for their mean, one number.")
-def loss_of_each(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> Tensor:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    return rows - worker.all_reduce(_gold(worker, z, targets)[0])
-
-
-def _terms(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Per token over all workers: the largest logit, Σ exp of the logits minus the largest, and the target's logit."""
-    z = logits.double()
+    v = z.shape[1]
     top = worker.all_reduce(z.amax(1), "max")
-    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
-    return top, sums, gold
-
-
-@vocabulary_parallel_loss.misconception(
-    "You compute in the dtype of the logits. 16 bits round the sums of exponentials: convert to fp32 or fp64 first."
-)
-def in_the_dtype_of_the_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    top = worker.all_reduce(logits.amax(1), "max")
-    gold = worker.all_reduce(_gold(worker, logits, targets)[0].to(logits.dtype))
-    sums = worker.all_reduce((logits - top[:, None]).exp().sum(1))
+    local = targets - worker.rank * v
+    here = (local >= 0) & (local < v)
+    gold = z.gather(1, local.clamp(0, v - 1)[:, None])[:, 0]
+    sums = worker.all_reduce((z - top[:, None]).exp().sum(1))
+    gold = worker.all_reduce(torch.where(here, gold, 0.0))
     return (top + sums.log() - gold).mean().item()
 
 
-@vocabulary_parallel_loss.misconception(
-    'You add up the workers\' maxima. All must subtract the largest of them: `all_reduce(..., op="max")`.'
-)
-def sum_of_maxima(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    top = worker.all_reduce(z.amax(1))
-    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
+@vocabulary_parallel_loss.variant
+def three_numbers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.float()
+    v = z.shape[1]
+    top = worker.all_reduce(z.max(dim=1).values, op="max")
+    local = targets - worker.rank * v
+    here = (local >= 0) & (local < v)
+    gold = torch.where(here, z[torch.arange(len(z)), local.clamp(0, v - 1)], 0.0)
+    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), gold]))
     return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
 
 
-@vocabulary_parallel_loss.misconception(
-    "You subtract the maximum before exp and do not add it again: log Σ exp is the maximum plus the log of your sum."
+@vocabulary_parallel_loss.variant
+def with_a_mask(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.to(torch.float64)
+    ids = torch.arange(z.shape[1]) + worker.rank * z.shape[1]
+    gold = torch.where(ids == targets[:, None], z, torch.zeros_like(z)).sum(1)
+    tops = worker.all_gather(torch.logsumexp(z, 1)[None])
+    return (torch.logsumexp(tops, 0).mean() - worker.all_reduce(gold).mean()).item()
+
+
+vocabulary_parallel_loss.slips(
+    term_by_term,
+    {
+        "worker.all_reduce(torch.where(here, gold, 0.0)) → worker.all_reduce(torch.where(here, z.logsumexp(1) - gold, "
+        "0.0)) ;; (top + sums.log() - gold) → gold": "Your softmax divides by one worker's part of the vocabulary "
+        "only. Add up Σ exp over all workers.",
+        "z - top[:, None] → z - z.amax(1, keepdim=True)": "You add exponentials that were shifted by different "
+        "maxima. Subtract the same maximum on all workers.",
+        "(z - top[:, None]).exp().sum(1) → (z - z.amax(1, keepdim=True)).exp().sum(1) * (z.amax(1) - top).exp()": "A "
+        "worker whose logits are all −∞ subtracts its own maximum: −∞ − (−∞) is NaN. Subtract the maximum over all "
+        "workers.",
+        "z.amax(1) → z.max() ;; top[:, None] → top": "You subtract the same maximum from all tokens. For a token "
+        "whose logits are far below it, Σ exp is 0: use each token's own maximum.",
+        'worker.all_reduce(z.amax(1), "max") → z.amax(1) ;; here, gold, 0.0 → here, gold - top, 0.0 ;; top + sums → '
+        "sums": "You subtract each worker's own maximum, from its target's logit as well. Sums of exponentials with "
+        "different maxima cannot be added: subtract the maximum of all workers, all_reduce(…, op='max').",
+        'logits.double() → logits.float() ;; worker.all_reduce(z.amax(1), "max") → torch.zeros(len(z))': "You do not "
+        "subtract the maximum, and exp(200) is infinite in fp32.",
+        'worker.all_reduce(z.amax(1), "max") → torch.zeros(len(z))': "You do not subtract the maximum. In fp64 exp "
+        "overflows at 710 instead of 89, and logits may be 1000.",
+        "torch.where(here, gold, 0.0) → gold * here": "A worker without the target multiplies a logit by 0. If that "
+        "logit is −∞ the product is NaN: take 0 with torch.where.",
+        "top = → return torch.nn.functional.cross_entropy(worker.all_gather(z, 1), targets).item()\n    top =": "The "
+        "loss is right, but you send all logits: as many numbers per token as the vocabulary has. Three are enough.",
+        "local.clamp(0, v - 1) → (targets % v) ;; torch.where(here, gold, 0.0) → gold": "Every worker adds its logit "
+        "at `target % v`, and only one of them has the target. A worker that does not have it adds 0.",
+        "here, gold, 0.0)) → here, gold, 0.0)) / worker.size": "You divide the target's logit by the number of "
+        "workers. One worker has it and the others add 0, so take the sum.",
+        "gold = worker.all_reduce(torch.where(here, gold, 0.0)) → own = torch.where(here, top + sums.log() - gold, "
+        "0.0).sum() / here.sum().clamp(min=1) ;; (top + sums.log() - gold).mean() → worker.all_reduce(own / "
+        "worker.size)": "Each worker of yours takes the mean over the targets it has, and you average these means. "
+        "Average over all tokens.",
+        ".mean() → .sum()": "You return the sum over the tokens. The task asks for their mean.",
+        "torch.where(here, gold, 0.0) → gold": "A worker without the target adds the logit of another token. It must "
+        "add 0.",
+        "worker.all_reduce(torch.where(here, gold, 0.0)) → torch.where(here, gold, 0.0)": "Only the worker that has a "
+        "target uses its logit. Send it, so that all workers return the loss.",
+        ".mean().item() → ": "You return the loss of each token. The task asks for their mean, one number.",
+        "logits.double() → logits": "You compute in the dtype of the logits. 16 bits round the sums of exponentials: "
+        "convert to fp32 or fp64 first.",
+        ', "max" → ': "You add up the workers' maxima. All must subtract the largest of them: `all_reduce(..., "
+        'op="max")`.',
+        "top + sums → sums": "You subtract the maximum before exp and do not add it again: log Σ exp is the maximum "
+        "plus the log of your sum.",
+        "here, gold, 0.0 → here, gold - top, 0.0": "You subtract the maximum from the target's logit, and add it to "
+        "log Σ exp: subtract it from both, or from neither.",
+        "(z - top[:, None]).exp().sum(1) → z.logsumexp(1) ;; top + sums.log() → sums": "You add up the workers' log Σ "
+        "exp. The logarithm comes last: add up the sums of exponentials.",
+        '(z - top[:, None]).exp().sum(1) → z.logsumexp(1), "max" ;; top + sums.log() → sums': "You take the largest "
+        "of the workers' log Σ exp. The softmax divides by the sum over all workers.",
+        'here, gold, 0.0) → here, gold, 0.0), "max"': "You take the larger of the target's logit and the 0 of the "
+        "other workers. A logit may be negative: add them up.",
+        "- gold).mean() → - gold)[here].mean()": "Each worker returns the mean over the targets that it has itself. "
+        "All return the mean over all tokens.",
+        "local < v → local <= v": "Token (r + 1)·v belongs to the next worker, and you count it on two. A worker has "
+        "v tokens: local < v.",
+        "local >= 0 → local > 0": "You leave out a worker's first token: its local number is 0, and it belongs to the "
+        "worker. Test local >= 0.",
+        ".sum(1) → .mean(1)": "You take the mean of the exponentials. The softmax divides by their sum.",
+        ".item() → .item() / worker.size": "You divide the loss by the number of workers. They share one and the same "
+        "loss.",
+        "local.clamp(0, v - 1) → local": "You look up a target that this worker does not have: its local number is "
+        "negative, or beyond the last logit. Clamp it, or replace it by 0, before you index.",
+        ".item() → .item() if worker.rank == 0 else None": "Only rank 0 returns the loss. Every worker must return it.",
+        "top + sums.log() - gold → gold - top - sums.log()": "The sign is wrong: the loss is log Σ exp minus the "
+        "logit of the target.",
+        "return → logits.sub_(1)\n    return": "You change the logits in place: they now hold other numbers. Compute "
+        "new ones.",
+    },
 )
-def maximum_not_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    _, sums, gold = _terms(worker, logits, targets)
-    return (sums.log() - gold).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You subtract the maximum from the target's logit, and add it to log Σ exp: subtract it from both, or from neither."
-)
-def only_the_target_shifted(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    top, sums, gold = _terms(worker, logits, targets)
-    return (2 * top + sums.log() - gold).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You add up the workers' log Σ exp. The logarithm comes last: add up the sums of exponentials."
-)
-def sum_of_logarithms(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows, gold = worker.all_reduce(torch.stack([z.logsumexp(1), _gold(worker, z, targets)[0]]))
-    return (rows - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.misconception(
-    "You take the largest of the workers' log Σ exp. The softmax divides by the sum over all workers."
-)
-def largest_logarithm(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_reduce(z.logsumexp(1), "max")
-    return (rows - worker.all_reduce(_gold(worker, z, targets)[0])).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You take the larger of the target's logit and the 0 of the other workers. A logit may be negative: add them up."
-)
-def target_by_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    return (rows - worker.all_reduce(_gold(worker, z, targets)[0], "max")).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "Each worker returns the mean over the targets that it has itself. All return the mean over all tokens."
-)
-def own_targets_only(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    top, sums, gold = _terms(worker, logits, targets)
-    here = _gold(worker, logits.double(), targets)[1]
-    return (top + sums.log() - gold)[here].mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "Token (r + 1)·v belongs to the next worker, and you count it on two. A worker has v tokens: local < v."
-)
-def one_token_too_many(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    local = targets - worker.rank * z.shape[1]
-    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
-    return (rows - worker.all_reduce(torch.where((local >= 0) & (local <= z.shape[1]), gold, 0.0))).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You leave out a worker's first token: its local number is 0, and it belongs to the worker. Test local >= 0."
-)
-def first_token_missing(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    top, sums, _ = _terms(worker, logits, targets)
-    z = logits.double()
-    local = targets - worker.rank * z.shape[1]
-    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
-    gold = worker.all_reduce(torch.where((local > 0) & (local < z.shape[1]), gold, 0.0))
-    return (top + sums.log() - gold).mean().item()
-
-
-@vocabulary_parallel_loss.misconception("You take the mean of the exponentials. The softmax divides by their sum.")
-def mean_of_exponentials(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    top, sums, gold = _terms(worker, logits, targets)
-    return (top + (sums / logits.shape[1]).log() - gold).mean().item()
-
-
-@vocabulary_parallel_loss.misconception(
-    "You divide the loss by the number of workers. They share one and the same loss."
-)
-def divided_by_workers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return _whole(worker, logits, targets) / worker.size
-
-
-@vocabulary_parallel_loss.misconception(
-    "You look up a target that this worker does not have: its local number is negative, or beyond the last logit. "
-    "Clamp it, or replace it by 0, before you index."
-)
-def no_clamp(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
-    local = targets - worker.rank * z.shape[1]
-    here = (local >= 0) & (local < z.shape[1])
-    gold = torch.where(here, z.gather(1, local[:, None])[:, 0], 0.0)
-    return (rows - worker.all_reduce(gold)).mean().item()
-
-
-@vocabulary_parallel_loss.misconception("Only rank 0 returns the loss. Every worker must return it.")
-def rank_0_only(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float | None:
-    loss = _whole(worker, logits, targets)
-    return loss if worker.rank == 0 else None
-
-
-@vocabulary_parallel_loss.misconception("The sign is wrong: the loss is log Σ exp minus the logit of the target.")
-def negative(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    return -_whole(worker, logits, targets)
-
-
-@vocabulary_parallel_loss.misconception(
-    "You change the logits in place: they now hold other numbers. Compute new ones."
-)
-def in_place(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    loss = _whole(worker, logits, targets)
-    logits.sub_(1)
-    return loss
