@@ -199,12 +199,12 @@ decode_seconds.slips(
         "Each step in between reads a longer cache than the one before.",
         "cache.truncate(past) → if len(times) <= repeats:\n            cache.truncate(past)": "You truncate the cache "
         "before each step and not after the last one, so it ends with a token more than `past`.",
-        "times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)\n        "
-        "times.append(clock() - start)": "You time the truncation as well. Truncate before the first look at the "
-        "clock, or after the second.",
-        "synchronise()\n        times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)\n   "
-        "     synchronise()\n        times.append(clock() - start)": "You truncate before you wait for the device, "
-        "while the clock runs. Look at the clock first, and truncate then.",
+        "times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)"
+        "\n        times.append(clock() - start)": "You time the truncation as well. Truncate before the first look "
+        "at the clock, or after the second.",
+        "synchronise()\n        times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)"
+        "\n        synchronise()\n        times.append(clock() - start)": "You truncate before you wait for the "
+        "device, while the clock runs. Look at the clock first, and truncate then.",
         "repeats + 1 → repeats ;; times[1:] → times": "The first step is among your times. It loads and allocates: "
         "throw it away.",
         "repeats + 1 → repeats ;; times[1:] → times[1:] or times": "You run `repeats` steps in all and throw one of "
@@ -230,21 +230,21 @@ decode_seconds.slips(
     {
         "step()\n    cache.truncate(past) → step()": "You do not truncate the cache after the step that you throw "
         "away, so the next one reads a token more than `past`.",
-        "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n   "
-        "     step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
+        "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = clock()"
+        "\n        step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
         "return (clock() - start) / repeats": "You look at the clock once before all steps and once after them. The "
         "truncations are then part of the time, and a disturbed step is too. Time each step by itself.",
-        "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; "
-        "synchronise()\n        start = clock()\n        step()\n        synchronise()\n        times.append(clock() - "
-        "start)\n        cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats "
-        "// 2]) / 2 → step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    return (end - start) "
-        "/ repeats": "You run all steps one after the other under one clock. The cache grows from step to step, and a "
+        "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = "
+        "clock()\n        step()\n        synchronise()\n        times.append(clock() - start)"
+        "\n        cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // "
+        "2]) / 2 → step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    return (end - start) / "
+        "repeats": "You run all steps one after the other under one clock. The cache grows from step to step, and a "
         "disturbed step moves the mean. Time each step by itself, and truncate after it.",
-        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        step()\n   "
-        "     synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    times.sort()\n   "
-        " return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        cache.truncate(past)\n    "
-        "synchronise()\n    return (clock() - start) / repeats": "You put one clock around all steps and truncations, "
-        "and wait for the device once, at the end. Time each step by itself, and take the median.",
+        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        step()"
+        "\n        synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    times.sort()"
+        "\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        cache.truncate(past)"
+        "\n    synchronise()\n    return (clock() - start) / repeats": "You put one clock around all steps and "
+        "truncations, and wait for the device once, at the end. Time each step by itself, and take the median.",
         "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[repeats // 2]": "Of an even number of times "
         "you take the upper of the two middle ones. The median is their mean.",
         "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[(repeats - 1) // 2]": "Of an even number of "

@@ -247,17 +247,17 @@ KVCache.slips(
         "layers share one memory, and overwrite each other. Give each layer its own.",
         "keys[:, :, start:end] → keys[:, :, : end - start] ;; values[:, :, start:end] → values[:, :, : end - "
         "start]": "Each append writes at the beginning. Write new tokens after the earlier ones.",
-        "k.new_zeros(b, h, self.capacity, d), v.new_zeros(b, h, self.capacity, d) → k, v ;; keys[:, :, start:end] = "
-        "k\n        values[:, :, start:end] = v → if keys is not k:\n            keys, values = torch.cat([keys[:, :, "
+        "k.new_zeros(b, h, self.capacity, d), v.new_zeros(b, h, self.capacity, d) → k, v ;; keys[:, :, start:end] = k"
+        "\n        values[:, :, start:end] = v → if keys is not k:\n            keys, values = torch.cat([keys[:, :, "
         ":start], k], 2), torch.cat([values[:, :, :start], v], 2)\n        self.memory[layer] = keys, values": "You "
         "concatenate: each append copies all earlier tokens. Allocate the memory once, and write into it.",
         "= v\n → = k\n": "You store the keys in place of the values.",
         "keys, values = self.memory[layer] → keys = values = self.memory[layer][0]": "Keys and values share one "
         "memory, so the values overwrite the keys. Allocate two.",
-        "if self.memory[layer] is None: → if self.memory[layer] is None and end == self.capacity:\n            "
-        "self.memory[layer] = k, v\n        if self.memory[layer] is None:": "If the first append fills the cache, "
-        "you keep the tensors that you were given. When they change, so does the cache: copy them into memory of your "
-        "own.",
+        "if self.memory[layer] is None: → if self.memory[layer] is None and end == self.capacity:"
+        "\n            self.memory[layer] = k, v\n        if self.memory[layer] is None:": "If the first append fills "
+        "the cache, you keep the tensors that you were given. When they change, so does the cache: copy them into "
+        "memory of your own.",
         "<= len(self) → <= max(self.lengths)": "truncate accepts as many tokens as the fullest layer holds. The "
         "others hold fewer: the limit is len(cache).",
         "<= len(self) → <= self.capacity": "truncate accepts up to the capacity. The limit is len(cache).",
@@ -281,9 +281,9 @@ KVCache.slips(
         "[tokens] * len(self.lengths) → [length - tokens for length in self.lengths]": "`tokens` is the number that "
         "*stays*. You remove that many.",
         "self.lengths = [tokens] → for pair, length in zip(self.memory, self.lengths):\n            for tensor in pair "
-        "or ():\n                tensor[:, :, :tokens] = tensor[:, :, length - tokens : length].clone()\n        "
-        "self.lengths = [tokens]": "truncate keeps the last tokens, as a window does. Keep the *first* `tokens` "
-        "tokens.",
+        "or ():\n                tensor[:, :, :tokens] = tensor[:, :, length - tokens : length].clone()"
+        "\n        self.lengths = [tokens]": "truncate keeps the last tokens, as a window does. Keep the *first* "
+        "`tokens` tokens.",
         "min(self.lengths) → self.lengths[0] ;; start = self.lengths[layer] → start = self.lengths[0] - (k.shape[2] if "
         "layer else 0) ;; self.lengths[layer] = end → self.lengths[0] = end": "You have one length for all layers, "
         "which grows at layer 0. Give each layer its own: a pass may break off, and layers may be called in any order.",
@@ -299,9 +299,9 @@ KVCache.slips(
         "in pair) → in pair[:1])": "You count the keys *or* the values. Count both.",
         "tensor.nbytes → 4 * tensor.numel()": "Your cache takes four bytes for every number, or counts them. Half "
         "precision has two, double precision eight: use the dtype of k.",
-        'raise ValueError("the cache is full") → k, v = k[:, :, -self.capacity :], v[:, :, -self.capacity :]\n         '
-        "   start, end = self.capacity - k.shape[2], self.capacity": "If new tokens do not fit, you drop old ones. "
-        "Raise ValueError.",
+        'raise ValueError("the cache is full") → k, v = k[:, :, -self.capacity :], v[:, :, -self.capacity :]'
+        "\n            start, end = self.capacity - k.shape[2], self.capacity": "If new tokens do not fit, you drop "
+        "old ones. Raise ValueError.",
         "if end > self.capacity: → self.lengths[layer] = end\n        if end > self.capacity:": "After a rejected "
         "append your cache has changed: you count the new tokens before you reject them.",
         'raise ValueError("the cache does not hold that many tokens") → pass ;; [tokens] * len(self.lengths) → '

@@ -114,8 +114,8 @@ pages.slips(
         "Divide the other way round.",
         "0, 1.0 → 0, 100.0 ;; return taken, → return taken, 100 *": "You return a percentage. Return a fraction, at "
         "most 1.",
-        "return taken, sum(lengths) / (taken * page) → shares = [n / math.ceil(n / page) / page for n in lengths if "
-        "n]\n    return taken, sum(shares) / len(shares)": "You average the fractions of the texts. A text with more "
+        "return taken, sum(lengths) / (taken * page) → shares = [n / math.ceil(n / page) / page for n in lengths if n]"
+        "\n    return taken, sum(shares) / len(shares)": "You average the fractions of the texts. A text with more "
         "pages should count for more.",
         "sum(lengths) / (taken * page) → sum(n // page for n in lengths) / taken": "You return the fraction of pages "
         "that are full. A page that is half full counts as half a page: count tokens.",
