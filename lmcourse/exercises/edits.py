@@ -8,11 +8,13 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+from lmcourse.errors import CourseError
+
 ARROW = " → "
 ALSO = " ;; "
 
 
-class EditError(ValueError):
+class EditError(CourseError):
     """An edit that does not fit its text; the message says why."""
 
 

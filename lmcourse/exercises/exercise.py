@@ -141,7 +141,7 @@ class Exercise:
 
         An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ".
         """
-        self.misconceptions += [_slip(base, edits, sentence) for edits, sentence in sentences.items()]
+        self.misconceptions += [self._slip(base, edits, sentence) for edits, sentence in sentences.items()]
 
     def wrong_value(self, value: Any, sentence: str) -> None:
         """Add a common wrong value to an exercise that asks for a value."""
@@ -187,8 +187,12 @@ class Exercise:
             places = {slip: spans(source_of(base), slip.edits) for slip in slips}
             for one, other in combinations(sorted(slips, key=lambda slip: places[slip][0]), 2):
                 if one.sentence != other.sentence and not overlap([*places[one], *places[other]]):
-                    found.append(_slip(base, one.edits + ALSO + other.edits, f"{one.sentence}\n{other.sentence}", True))
+                    both = f"{one.sentence}\n{other.sentence}"
+                    found.append(self._slip(base, one.edits + ALSO + other.edits, both, is_pair=True))
         return found
+
+    def _slip(self, base: Answer, edits: str, sentence: str, *, is_pair: bool = False) -> Misconception:
+        return Misconception(shown(edits), sentence, partial(slipped, self.name, base, edits), base, edits, is_pair)
 
     def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
         """Return outcomes of the reference and of known mistakes that need not run; a released exercise has all."""
@@ -212,10 +216,6 @@ class Exercise:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # a teacher's cases may use torch.rand
             return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
-
-
-def _slip(base: Answer, edits: str, sentence: str, is_pair: bool = False) -> Misconception:
-    return Misconception(shown(edits), sentence, partial(slipped, base, edits), base, edits, is_pair)
 
 
 def plural(word: str, count: float) -> str:

@@ -5,13 +5,24 @@ import __future__
 
 import ast
 import inspect
+import math
 import sys
 import textwrap
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
 
 from lmcourse.exercises.edits import EditError, edited, shown
+
+if TYPE_CHECKING:
+    from lmcourse.exercises.exercise import Exercise
+
+LIBRARIES = {"math": math, "np": np, "torch": torch, "F": torch.nn.functional, "nn": torch.nn}
+"""Names that a slip may use even if its module does not import them, because a linter would remove such an import."""
 
 
 @cache
@@ -22,15 +33,44 @@ def source_of(answer: Callable[..., Any]) -> str:
     return "".join(text.splitlines(keepends=True)[definition.lineno - 1 :])
 
 
-def slipped(base: Callable[..., Any], edits: str) -> Callable[..., Any]:
-    """Return an answer with edits of its text, defined among the names of its module; raise EditError if an edit does
-    not fit."""
-    names = dict(vars(sys.modules[base.__module__]))
-    text = edited(source_of(base), edits)
+def slipped(exercise: str, base: Callable[..., Any], edits: str) -> Callable[..., Any]:
+    """Return an answer with edits of its text, defined among the names of its module and of what notebooks import.
+
+    Raises EditError if an edit does not fit, with its file, line and exercise.
+    """
+    names = {**LIBRARIES, **vars(sys.modules[base.__module__])}
     try:
+        text = edited(source_of(base), edits)
         code = compile(text, f"<{shown(edits)}>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
         exec(code, names)
+    except EditError as error:
+        raise EditError(f"{place_of(exercise, base, edits)}: {error}") from error
     except Exception as error:
-        raise EditError(f"what it makes does not compile: {type(error).__name__}: {error}") from error
+        reason = f"what it makes is no answer: {type(error).__name__}: {error}"
+        raise EditError(f"{place_of(exercise, base, edits)}: {reason}") from error
     slip: Callable[..., Any] = names[base.__name__]
     return slip
+
+
+def place_of(exercise: str, base: Callable[..., Any], edits: str) -> str:
+    """Return where a slip is written, with its exercise and its edits, for an author: "FILE:LINE: `ulp`: x → y"."""
+    file = Path(inspect.getfile(base))
+    strings = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant))
+    line = next((node.lineno for node in strings if node.value == edits), 1)
+    return f"{file}:{line}: `{exercise}`: {shown(edits)}"
+
+
+def unfit_slips(exercise: Exercise) -> list[str]:
+    """Return a line for each slip of an exercise that cannot be made, or whose base is not proven right."""
+    bases = [variant.answer for variant in exercise.variants]
+    found = []
+    for wrong in exercise.misconceptions:
+        if wrong.base is None:
+            continue
+        try:
+            wrong.answer  # noqa: B018 - made for the first time
+            if wrong.base not in bases:
+                raise EditError(f"{place_of(exercise.name, wrong.base, wrong.edits)}: its base is not a variant")
+        except EditError as error:
+            found.append(str(error))
+    return found

@@ -16,6 +16,7 @@ from time import process_time
 from typing import Any
 
 from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.edits import EditError, shown
@@ -26,6 +27,7 @@ from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.outcomes import Outcomes
 from lmcourse.exercises.recognition import agree, any_wrong_number, recognise, telling
 from lmcourse.exercises.rules import warm_up
+from lmcourse.exercises.slips import place_of, unfit_slips
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 from lmcourse.proof.answers import AnswerCell, variant_text
@@ -100,9 +102,15 @@ Run = Callable[[Case, float], Outcome]
 
 def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) -> Matrix:
     """Submit all known answers; if `quick`, only solutions, stubs and misconceptions, which takes a tenth of the
-    time."""
+    time.
+
+    Raises CourseError if slips have mistakes: they do not fit, are right in every case, or repeat another. All of them
+    are listed.
+    """
     warm_up()  # because an import that an answer's time limit interrupts could not be repeated
     proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
+    if mistakes := [line for _, proof in proofs for line in proof.slip_mistakes()]:
+        raise CourseError("\n".join(mistakes))
     first = Matrix(
         exercises=len(proofs),
         rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter, mutilate=not quick)),
@@ -135,14 +143,33 @@ class _Proof:
         """Return the results of the known wrong answers."""
         return [self._misconception(chapter, wrong, mutilate=mutilate) for wrong in self.exercise.misconceptions]
 
+    def slip_mistakes(self) -> Iterator[str]:
+        """Yield a line for each mistake of its author in a slip: file, exercise, edit and reason."""
+        if unfit := unfit_slips(self.exercise):
+            yield from unfit
+            return
+        seen: list[Misconception] = []
+        for wrong in self.exercise.misconceptions:
+            if wrong.base is None:
+                continue
+            place = place_of(self.exercise.name, wrong.base, wrong.edits)
+            if all(trial.wrong is None for trial in self._trials(partial(self._given, wrong))):
+                yield f"{place}: it is right in every case"
+            elif other := next((one for one in seen if self._same_in_public(one, wrong)), None):
+                yield f"{place}: it has the same results in every public case as {other.name}"
+            seen.append(wrong)
+
+    def _same_in_public(self, one: Misconception, other: Misconception) -> bool:
+        return all(
+            agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.public
+        )
+
     def confused(self) -> list[str]:
         """Return the pairs of known wrong answers that no public case distinguishes."""
         return [
             f"{self.exercise.name}: {one.name} = {other.name}"
             for one, other in combinations(self.exercise.misconceptions, 2)
-            if all(
-                agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.public
-            )
+            if self._same_in_public(one, other)
         ]
 
     def variants(self) -> list[VariantResult]:
