@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.training.exercises.right_accumulate import RIGHT_SUMS
+from lmcourse.chapters.training.exercises.right_accumulate import RIGHT_SUMS, sums_over_the_count, with_backward
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -89,33 +87,6 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-class Accumulated:
-    """A right answer with a method for each part: wrong answers replace one part."""
-
-    def __call__(self, model: Any, batches: Batches) -> Result:
-        parameters = list(model.parameters())
-        total, losses = [torch.zeros_like(p) for p in parameters], []
-        for inputs, targets in batches:
-            loss = self.loss(model(inputs).flatten(0, 1), targets.flatten(), batches)
-            losses.append(loss.item())
-            for number, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
-                if gradient is not None:
-                    total[number] = self.add(total[number], gradient)
-        return sum(losses), total
-
-    def count(self, batches: Batches) -> int:
-        """Return the divisor of the sum of all losses."""
-        return max(1, sum(int((targets >= 0).sum()) for _, targets in batches))
-
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        """Return the contribution of a batch to the mean."""
-        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / self.count(batches)
-
-    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
-        """Add a gradient to the sum of the earlier ones."""
-        return total + gradient
-
-
 def _reference(model: Any, batches: Batches) -> Result:
     """Use the softmax: compute each target's log-probability separately, and differentiate once per batch."""
     parameters = list(model.parameters())
@@ -179,181 +150,60 @@ for right_answer in RIGHT_SUMS:
     accumulate.variant(right_answer)
 
 
-def _wrong(sentence: str) -> Callable[[type[Accumulated]], type[Accumulated]]:
-    """Register a class whose instances answer wrongly."""
-
-    def register(kind: type[Accumulated]) -> type[Accumulated]:
-        def answer(model: Any, batches: Batches) -> Result:
-            return kind()(model, batches)
-
-        answer.__name__ = kind.__name__
-        accumulate.misconception(sentence)(answer)
-        return kind
-
-    return register
-
-
-@_wrong(
-    "You average the means of the batches: a token in a batch with few targets counts too much. Weight each mean by "
-    "its number of targets."
+accumulate.slips(
+    sums_over_the_count,
+    {
+        "/ count → / (targets >= 0).sum().clamp(min=1) / len(batches)": "You average the means of the batches: a token "
+        "in a batch with few targets counts too much. Weight each mean by its number of targets.",
+        ', reduction="sum") / count → ) / len(batches)': "You average the means of the batches, and the mean of a "
+        "batch without targets is 0/0. Add up sums instead.",
+        "/ count → / (targets >= 0).sum().clamp(min=1)": "You add up the means of the batches: loss and gradient grow "
+        "with the number of batches.",
+        " / count → ": "You add up the losses of all targets and never divide. The task asks for the mean.",
+        "total[i] + gradient → gradient": "Only the gradient of the last batch is left: you clear the gradients "
+        "between batches, or overwrite the sum.",
+        "/ count → / count / len(batches)": "You divide by the number of batches as well. Divide by the number of "
+        "targets only.",
+        "int((targets != -100).sum()) → targets.numel()": "Your denominator includes targets of −100. They do not "
+        "count.",
+        "int((targets != -100).sum()) → targets.numel() ;; targets.flatten() → targets.flatten().clamp(min=0)": "You "
+        "turn a target of −100 into token 0 and count it. It does not count at all.",
+        "total[i] + gradient → total[i].float() + gradient.float()": "You add up in float32, whatever the parameters "
+        "are. Return each gradient in the dtype of its parameter.",
+        "targets != -100 → targets > 0 ;; targets.flatten() → torch.where(targets > 0, targets, -100).flatten()": "You "
+        "leave out targets that are token 0. It is a token like any other; only −100 does not count.",
+        "whole += loss.item() → whole = loss.item() * count / max(1, int((targets != -100).sum()))": "The gradients "
+        "are right, but you return the loss of the last batch alone.",
+        "whole += loss.item() → whole += loss.item() * count / max(1, int((targets != -100).sum())) / "
+        "len(batches)": "The gradients are right, but your loss is the mean of the batches' means. Return the mean "
+        "over all targets that count.",
+        "whole += loss.item() → whole += loss.item() * count": "The gradients are right, but your loss is the sum over "
+        "all targets. Return their mean.",
+        "max(1, → (": "If no target counts, you divide by 0. The loss and all gradients should be 0 then.",
+        "/ count → / (targets >= 0).sum().clamp(min=1) * len(targets) / sum(len(y) for _, y in batches)": "You weight "
+        "each batch by its number of texts. Weight it by the number of targets that count.",
+        "/ count → / (targets >= 0).sum().clamp(min=1) * targets.numel() / sum(y.numel() for _, y in batches)": "You "
+        "weight the mean of each batch by all of its targets. Those of −100 do not count: weight it by the others.",
+        "grad(loss, → grad(loss * count,": "The loss is right, but your gradients are those of the sum: divide them by "
+        "the same number.",
+        "whole, total = 0.0 → whole, total = torch.zeros((), requires_grad=True) ;; whole += loss.item()\n        for "
+        "→ whole = whole + loss\n    for ;; grad(loss → grad(whole ;; return whole → return whole.item()": "The "
+        "numbers are right, but several graphs are alive at once. That is the memory you were meant to save. Take the "
+        "gradient of a batch before you run the next one.",
+        "if gradient is not None:\n                total[i] = total[i] + gradient → total[i] = None if gradient is "
+        "None else total[i] + gradient": "You return None for a parameter that nothing uses. Return zeros.",
+        "if gradient is not None:\n                total[i] = total[i] + gradient → total[i] = None if gradient is "
+        "None else total[i] + gradient ;; return whole, total → return whole, [gradient for gradient in total if "
+        "gradient is not None]": "You leave out parameters that nothing uses. Return zeros for them: one tensor a "
+        "parameter.",
+    },
 )
-class MeanOfMeans(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        own = (targets >= 0).sum().clamp(min=1)
-        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own / len(batches)
 
 
-@_wrong("You average the means of the batches, and the mean of a batch without targets is 0/0. Add up sums instead.")
-class NanMeans(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        return F.cross_entropy(logits, targets) / len(batches)
-
-
-@_wrong("You add up the means of the batches: loss and gradient grow with the number of batches.")
-class SumOfMeans(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        own = (targets >= 0).sum().clamp(min=1)
-        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own
-
-
-@_wrong("You add up the losses of all targets and never divide. The task asks for the mean.")
-class NeverDivided(Accumulated):
-    def count(self, batches: Batches) -> int:
-        return 1
-
-
-@_wrong("Only the gradient of the last batch is left: you clear the gradients between batches, or overwrite the sum.")
-class LastOnly(Accumulated):
-    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
-        return gradient
-
-
-@_wrong("You divide by the number of batches as well. Divide by the number of targets only.")
-class TwiceDivided(Accumulated):
-    def count(self, batches: Batches) -> int:
-        return super().count(batches) * max(1, len(batches))
-
-
-@_wrong("Your denominator includes targets of −100. They do not count.")
-class IgnoredCounted(Accumulated):
-    def count(self, batches: Batches) -> int:
-        return max(1, sum(targets.numel() for _, targets in batches))
-
-
-@_wrong("You turn a target of −100 into token 0 and count it. It does not count at all.")
-class IgnoredIsZero(Accumulated):
-    def count(self, batches: Batches) -> int:
-        return max(1, sum(targets.numel() for _, targets in batches))
-
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        return super().loss(logits, targets.clamp(min=0), batches)
-
-
-@_wrong("You add up in float32, whatever the parameters are. Return each gradient in the dtype of its parameter.")
-class InFloat32(Accumulated):
-    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
-        return total.float() + gradient.float()
-
-
-@_wrong("You leave out targets that are token 0. It is a token like any other; only −100 does not count.")
-class ZeroIgnored(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        count = max(1, sum(int((t > 0).sum()) for _, t in batches))
-        return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count
-
-
-@accumulate.misconception("The gradients are right, but you return the loss of the last batch alone.")
-def loss_of_the_last(model: Any, batches: Batches) -> Result:
-    return Accumulated()(model, batches[-1:])[0], Accumulated()(model, batches)[1]
-
-
-@accumulate.misconception(
-    "The gradients are right, but your loss is the mean of the batches' means. Return the mean over all targets that "
-    "count."
+accumulate.slips(
+    with_backward,
+    {
+        "    model.zero_grad()\n →  ;; p.grad.clone() → p.grad": "Your result includes the gradients that were in "
+        "`.grad` before.",
+    },
 )
-def loss_is_mean_of_means(model: Any, batches: Batches) -> Result:
-    return MeanOfMeans()(model, batches)[0], Accumulated()(model, batches)[1]
-
-
-@accumulate.misconception("The gradients are right, but your loss is the sum over all targets. Return their mean.")
-def loss_is_the_sum(model: Any, batches: Batches) -> Result:
-    return NeverDivided()(model, batches)[0], Accumulated()(model, batches)[1]
-
-
-@accumulate.misconception("Your result includes the gradients that were in `.grad` before.")
-def old_gradients(model: Any, batches: Batches) -> Result:
-    loss, new = Accumulated()(model, batches)
-    for gradient, p in zip(new, model.parameters(), strict=True):
-        p.grad = gradient if p.grad is None else p.grad.add_(gradient)
-    return loss, [p.grad for p in model.parameters() if p.grad is not None]
-
-
-@_wrong("If no target counts, you divide by 0. The loss and all gradients should be 0 then.")
-class DividesByZero(Accumulated):
-    def count(self, batches: Batches) -> int:
-        return sum(int((targets >= 0).sum()) for _, targets in batches)
-
-
-@accumulate.misconception(
-    "You weight each batch by its number of texts. Weight it by the number of targets that count."
-)
-def weighted_by_texts(model: Any, batches: Batches) -> Result:
-    found, whole = [torch.zeros_like(p) for p in model.parameters()], 0.0
-    texts = sum(len(targets) for _, targets in batches)
-    for inputs, targets in batches:
-        loss, gradients = Accumulated()(model, [(inputs, targets)])
-        whole += loss * len(targets) / texts
-        found = [total + gradient * len(targets) / texts for total, gradient in zip(found, gradients, strict=True)]
-    return whole, found
-
-
-@accumulate.misconception(
-    "You weight the mean of each batch by all of its targets. Those of −100 do not count: weight it by the others."
-)
-def weighted_by_all_targets(model: Any, batches: Batches) -> Result:
-    found, whole = [torch.zeros_like(p) for p in model.parameters()], 0.0
-    tokens = max(1, sum(targets.numel() for _, targets in batches))
-    for inputs, targets in batches:
-        loss, gradients = Accumulated()(model, [(inputs, targets)])
-        weight = targets.numel() / tokens
-        whole += loss * weight
-        found = [total + gradient * weight for total, gradient in zip(found, gradients, strict=True)]
-    return whole, found
-
-
-@accumulate.misconception("The loss is right, but your gradients are those of the sum: divide them by the same number.")
-def gradients_of_the_sum(model: Any, batches: Batches) -> Result:
-    return Accumulated()(model, batches)[0], NeverDivided()(model, batches)[1]
-
-
-@accumulate.misconception(
-    "The numbers are right, but several graphs are alive at once. That is the memory you were meant to save. Take the "
-    "gradient of a batch before you run the next one."
-)
-def one_backward(model: Any, batches: Batches) -> Result:
-    right = Accumulated()
-    losses = [right.loss(model(inputs).flatten(0, 1), targets.flatten(), batches) for inputs, targets in batches]
-    parameters = list(model.parameters())
-    if not losses:
-        return 0.0, [torch.zeros_like(p) for p in parameters]
-    whole = torch.stack(losses).sum()
-    found = torch.autograd.grad(whole, parameters, allow_unused=True)
-    return whole.item(), [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
-
-
-def _without_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
-    """Return the right result, with None for the parameter that is called "unused"."""
-    loss, found = Accumulated()(model, batches)
-    names = [name for name, _ in model.named_parameters()]
-    return loss, [None if name == "unused" else gradient for name, gradient in zip(names, found, strict=True)]
-
-
-@accumulate.misconception("You return None for a parameter that nothing uses. Return zeros.")
-def none_for_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
-    return _without_unused(model, batches)
-
-
-@accumulate.misconception("You leave out parameters that nothing uses. Return zeros for them: one tensor a parameter.")
-def unused_left_out(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
-    loss, found = _without_unused(model, batches)
-    return loss, [gradient for gradient in found if gradient is not None]

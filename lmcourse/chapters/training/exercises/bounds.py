@@ -71,93 +71,6 @@ initial_bounds = Exercise(
 )
 
 
-def _with(
-    rule: str, fan_in: int, fan_out: int, cut: float, std: float | None = None, low: float | None = None
-) -> Bounds:
-    found = _reference(rule, fan_in, fan_out, cut)[0] if std is None else std
-    return found, -cut * found if low is None else low, cut * found
-
-
-@initial_bounds.misconception(
-    "For Xavier you return 1 over the root of fan_in, which is LeCun's rule. Xavier's uses fan_in and fan_out."
-)
-def xavier_is_lecun(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with("lecun" if rule == "xavier" else rule, fan_in, fan_out, cut)
-
-
-@initial_bounds.misconception(
-    "Your bounds are in deviations, but trunc_normal_ takes plain numbers: at d = 1024, ±3 is 96 deviations away, "
-    "and nothing is ever cut."
-)
-def bounds_in_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _reference(rule, fan_in, fan_out, cut)[0], -cut, cut
-
-
-@initial_bounds.misconception("You use the variance. The standard deviation is its root.")
-def variance(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] ** 2)
-
-
-@initial_bounds.misconception("You divide by the number of outputs. The sum runs over the *inputs*.")
-def by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with(rule, fan_out, fan_in, cut)
-
-
-@initial_bounds.misconception(
-    "Your Xavier variance is one over the sum of fan_in and fan_out. It is one over their *mean*: 2/(in + out)."
-)
-def sum_of_both_ends(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    std = _reference(rule, fan_in, fan_out, cut)[0]
-    return _with(rule, fan_in, fan_out, cut, std / math.sqrt(2) if rule == "xavier" else std)
-
-
-@initial_bounds.misconception(
-    "You average two standard deviations for Xavier. The rule averages the *numbers* of inputs and outputs."
-)
-def mean_of_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    std = (fan_in**-0.5 + fan_out**-0.5) / 2 if rule == "xavier" else None
-    return _with(rule, fan_in, fan_out, cut, std)
-
-
-@initial_bounds.misconception("Your He rule uses the number of outputs. It uses fan_in, like LeCun's.")
-def he_by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with(rule, fan_out if rule == "he" else fan_in, fan_out, cut)
-
-
-@initial_bounds.misconception("You accept capital letters. The three names are exact, so Xavier is an unknown rule.")
-def any_case(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _reference(rule.lower(), fan_in, fan_out, cut)
-
-
-@initial_bounds.misconception(
-    "You make up for the variance that the cut takes away, as JAX and timm do. Here that loss stays as it is."
-)
-def corrected(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    inside = math.erf(cut / math.sqrt(2))
-    left = 1 - 2 * cut * math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi) / inside
-    return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] / math.sqrt(left))
-
-
-@initial_bounds.misconception(
-    "Your lower bound is 0, so no weight is negative and their mean is not 0. Cut at the same distance on both sides."
-)
-def one_sided(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with(rule, fan_in, fan_out, cut, low=0.0)
-
-
-@initial_bounds.misconception(
-    "Your weights for He are smaller than LeCun's. A ReLU removes half of the variance, so they should be *larger*."
-)
-def he_is_smaller(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    std = _reference(rule, fan_in, fan_out, cut)[0]
-    return _with(rule, fan_in, fan_out, cut, std / 2 if rule == "he" else std)
-
-
-@initial_bounds.misconception("You silently use another rule for an unknown one. Raise ValueError.")
-def any_rule(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
-    return _with(rule if rule in MEAN_INPUTS else "he", fan_in, fan_out, cut)
-
-
 @initial_bounds.variant
 def with_branches(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[float, float, float]:
     if rule == "lecun":
@@ -165,10 +78,40 @@ def with_branches(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[flo
     elif rule == "xavier":
         std = (2 / (fan_in + fan_out)) ** 0.5
     elif rule == "he":
-        std = math.sqrt(2) / math.sqrt(fan_in)
+        std = (2 / fan_in) ** 0.5
     else:
-        raise ValueError(rule)
-    return (std, -std * cut, std * cut)
+        raise ValueError(f"unknown rule {rule}")
+    return std, -cut * std, cut * std
+
+
+initial_bounds.slips(
+    with_branches,
+    {
+        "(2 / (fan_in + fan_out)) ** 0.5 → fan_in**-0.5": "For Xavier you return 1 over the root of fan_in, which is "
+        "LeCun's rule. Xavier's uses fan_in and fan_out.",
+        "-cut * std, cut * std → -cut, cut": "Your bounds are in deviations, but trunc_normal_ takes plain numbers: at "
+        "d = 1024, ±3 is 96 deviations away, and nothing is ever cut.",
+        "return → std = std**2\n    return": "You use the variance. The standard deviation is its root.",
+        "fan_in**-0.5 → fan_out**-0.5 ;; 2 / fan_in → 2 / fan_out": "You divide by the number of outputs. The sum runs "
+        "over the *inputs*.",
+        "2 / (fan_in → 1 / (fan_in": "Your Xavier variance is one over the sum of fan_in and fan_out. It is one over "
+        "their *mean*: 2/(in + out).",
+        "(2 / (fan_in + fan_out)) ** 0.5 → (fan_in**-0.5 + fan_out**-0.5) / 2": "You average two standard deviations "
+        "for Xavier. The rule averages the *numbers* of inputs and outputs.",
+        "2 / fan_in → 2 / fan_out": "Your He rule uses the number of outputs. It uses fan_in, like LeCun's.",
+        'if rule == "lecun" → rule = rule.lower()\n    if rule == "lecun"': "You accept capital letters. The three "
+        "names are exact, so Xavier is an unknown rule.",
+        "return → density = math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi)\n    std /= math.sqrt(1 - 2 * cut * "
+        "density / math.erf(cut / math.sqrt(2)))\n    return": "You make up for the variance that the cut takes away, "
+        "as JAX and timm do. Here that loss stays as it is.",
+        "-cut * std → 0.0": "Your lower bound is 0, so no weight is negative and their mean is not 0. Cut at the same "
+        "distance on both sides.",
+        "2 / fan_in → 0.5 / fan_in": "Your weights for He are smaller than LeCun's. A ReLU removes half of the "
+        "variance, so they should be *larger*.",
+        'raise ValueError(f"unknown rule {rule}") → std = (2 / fan_in) ** 0.5': "You silently use another rule for an "
+        "unknown one. Raise ValueError.",
+    },
+)
 
 
 @initial_bounds.variant

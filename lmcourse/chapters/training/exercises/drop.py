@@ -78,135 +78,59 @@ dropout = Exercise(
 )
 
 
-def _with(x: Tensor, keep: Tensor, p: float, scale: float, variance: Tensor | None = None) -> Result:
-    """Return a result whose kept entries are `scale` times the right ones."""
-    right, spread = _reference(x, keep, p)
-    return right * scale, spread if variance is None else variance
+@dropout.variant
+def kept_and_rescaled(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be at least 0 and below 1, not {p}")
+    result = x * keep / (1 - p)
+    variance = x**2 * p / (1 - p)
+    return result, variance
 
 
-@dropout.misconception("You divide by the fraction that was kept. Divide by 1 − p, the fraction kept on average.")
-def divided_by_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, (1 - p) / keep.double().mean().item() if keep.any() else 1.0)
-
-
-@dropout.misconception("On average your result is only (1 − p) · x. Divide what is kept by 1 − p.")
-def not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1 - p)
-
-
-@dropout.misconception("On average the result is too small, and so is your variance: rescale what is kept.")
-def neither_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1 - p, p * (1 - p) * x.square())
-
-
-@dropout.misconception("You divide by p, the probability to be *dropped*. Divide what is kept by 1 − p.")
-def divided_by_p(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, (1 - p) / p if p else 1.0)
-
-
-@dropout.misconception(
-    "You take p for the probability to *stay*, in the result and in the variance. It is the probability of a 0."
+dropout.slips(
+    kept_and_rescaled,
+    {
+        "keep / (1 - p) → keep * keep.numel() / max(1, int(keep.sum()))": "You divide by the fraction that was kept. "
+        "Divide by 1 − p, the fraction kept on average.",
+        "keep / (1 - p) → keep": "On average your result is only (1 − p) · x. Divide what is kept by 1 − p.",
+        "keep / (1 - p) → keep ;; x**2 * p / (1 - p) → x**2 * p * (1 - p)": "On average the result is too small, and "
+        "so is your variance: rescale what is kept.",
+        "keep / (1 - p) → keep / (p or 1)": "You divide by p, the probability to be *dropped*. Divide what is kept by "
+        "1 − p.",
+        "0 <= p → 0 < p ;; p must be at least 0 and below 1, not {p} → {p} is no probability to stay ;; keep / (1 - p) "
+        "→ keep / p ;; x**2 * p / (1 - p) → x**2 * (1 - p) / p": "You take p for the probability to *stay*, in the "
+        "result and in the variance. It is the probability of a 0.",
+        "keep / (1 - p) → keep * (1 - p)": "You multiply by 1 − p, which makes the result even smaller.",
+        "keep / (1 → ~keep / (1": "You drop the entries where `keep` is True. They should stay.",
+        "x**2 * p / (1 - p) → x**2 * p * (1 - p)": "The result is right, but your variance, p(1 − p)x², belongs to a "
+        "result without rescaling.",
+        "x**2 * p / (1 - p) → x**2 / (1 - p)": "The result is right. You return the mean of its square: subtract the "
+        "square of the mean.",
+        "return result, variance → return result, variance.sqrt()": "The result is right. You return the standard "
+        "deviation: the variance is its square.",
+        "x**2 * p / (1 - p) → result.var(unbiased=False)": "The result is right. You return the variance of the "
+        "entries of this result. The task asks for the variance of each entry over all masks.",
+        "x**2 * p / (1 - p) → (result - x) ** 2": "The result is right. You return how far this one result is from x, "
+        "squared. Average that over all masks.",
+        "x**2 * p / (1 - p) → torch.full_like(x, p / (1 - p))": "The result is right. Your variance is the same for "
+        "every entry: it should grow with x².",
+        "return result, variance → return result.float(), variance.float()": "You return fp32, whatever `x` is. Return "
+        "both tensors in the dtype of `x`.",
+        'if not → if p == 0:\n        raise ValueError("p must be above 0")\n    if not': "You reject p = 0. It is a "
+        "probability: nothing is dropped, and the variance is 0.",
+        "return result, variance → return result, variance * keep": "The result is right, but your variance is 0 where "
+        "`keep` is False. It does not depend on the mask that was drawn.",
+        "x**2 * p / (1 - p) → x**2 * (1 - p) / (p or 1)": "The result is right. In your variance, p and 1 − p are "
+        "swapped.",
+        "x**2 * p / (1 - p) → x**2 * p": "The result is right. Your variance, p·x², is too small: an entry that stays "
+        "is larger than x, so 1 − p divides it.",
+        "x**2 * p / (1 - p) → torch.full_like(x, p * (1 - p))": "The result is right. You return the variance of the "
+        "mask: it does not depend on x.",
+        'raise ValueError(f"p must be at least 0 and below 1, not {p}") → return torch.zeros_like(x), x**2 * p': "You "
+        "accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise "
+        "ValueError.",
+    },
 )
-def p_stays(x: Tensor, keep: Tensor, p: float) -> Result:
-    if not 0 < p < 1:
-        raise ValueError(f"{p} is no probability to stay")
-    return _with(x, keep, p, (1 - p) / p, x.square() * (1 - p) / p)
-
-
-@dropout.misconception("You multiply by 1 − p, which makes the result even smaller.")
-def multiplied(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, (1 - p) ** 2)
-
-
-@dropout.misconception("You drop the entries where `keep` is True. They should stay.")
-def inverted(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _reference(x, ~keep, p)
-
-
-@dropout.misconception("The result is right, but your variance, p(1 − p)x², belongs to a result without rescaling.")
-def variance_not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, p * (1 - p) * x.square())
-
-
-@dropout.misconception("The result is right. You return the mean of its square: subtract the square of the mean.")
-def second_moment(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, x.square() / (1 - p))
-
-
-@dropout.misconception("The result is right. You return the standard deviation: the variance is its square.")
-def deviation(x: Tensor, keep: Tensor, p: float) -> Result:
-    right, variance = _reference(x, keep, p)
-    return right, variance.sqrt()
-
-
-@dropout.misconception(
-    "The result is right. You return the variance of the entries of this result. The task asks for the variance of "
-    "each entry over all masks."
-)
-def variance_of_the_entries(x: Tensor, keep: Tensor, p: float) -> Result:
-    right = _reference(x, keep, p)[0]
-    return right, right.var(unbiased=False)
-
-
-@dropout.misconception(
-    "The result is right. You return how far this one result is from x, squared. Average that over all masks."
-)
-def squared_error(x: Tensor, keep: Tensor, p: float) -> Result:
-    right = _reference(x, keep, p)[0]
-    return right, (right - x).square()
-
-
-@dropout.misconception("The result is right. Your variance is the same for every entry: it should grow with x².")
-def variance_without_x(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, torch.full_like(x, p / (1 - p)))
-
-
-@dropout.misconception("You return fp32, whatever `x` is. Return both tensors in the dtype of `x`.")
-def always_fp32(x: Tensor, keep: Tensor, p: float) -> Result:
-    right, variance = _reference(x, keep, p)
-    return right.float(), variance.float()
-
-
-@dropout.misconception("You reject p = 0. It is a probability: nothing is dropped, and the variance is 0.")
-def refuses_zero(x: Tensor, keep: Tensor, p: float) -> Result:
-    if p == 0:
-        raise ValueError("p must be above 0")
-    return _reference(x, keep, p)
-
-
-@dropout.misconception(
-    "The result is right, but your variance is 0 where `keep` is False. It does not depend on the mask that was drawn."
-)
-def variance_of_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
-    right, variance = _reference(x, keep, p)
-    return right, variance.masked_fill(~keep, 0.0)
-
-
-@dropout.misconception("The result is right. In your variance, p and 1 − p are swapped.")
-def variance_swapped(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, x.square() * (1 - p) / p if p else x.square())
-
-
-@dropout.misconception(
-    "The result is right. Your variance, p·x², is too small: an entry that stays is larger than x, so 1 − p divides it."
-)
-def variance_of_one_factor(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, p * x.square())
-
-
-@dropout.misconception("The result is right. You return the variance of the mask: it does not depend on x.")
-def variance_of_the_mask(x: Tensor, keep: Tensor, p: float) -> Result:
-    return _with(x, keep, p, 1.0, torch.full_like(x, p * (1 - p)))
-
-
-@dropout.misconception(
-    "You accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise "
-    "ValueError."
-)
-def never_refuses(x: Tensor, keep: Tensor, p: float) -> Result:
-    if 0 <= p < 1:
-        return _reference(x, keep, p)
-    return torch.zeros_like(x), x.square() * p
 
 
 @dropout.variant

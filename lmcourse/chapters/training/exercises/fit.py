@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.chapters.training.exercises.right_fit import RIGHT_RUNS
+from lmcourse.chapters.training.exercises.right_fit import RIGHT_RUNS, in_a_for_loop, with_backward
 from lmcourse.chapters.training.exercises.snapshot import Kept
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
@@ -209,270 +207,79 @@ for right_answer in RIGHT_RUNS:
     fit.variant(right_answer)
 
 
-def _wrong(sentence: str) -> Callable[[type[Fitted]], type[Fitted]]:
-    """Register a class whose instances answer wrongly."""
-
-    def register(kind: type[Fitted]) -> type[Fitted]:
-        def answer(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-            return kind()(model, loader, settings, start)
-
-        answer.__name__ = kind.__name__
-        fit.misconception(sentence)(answer)
-        return kind
-
-    return register
-
-
-@_wrong("Everything decays in your run, including norms and biases. Give the second group a weight decay of 0.")
-class OneGroup(Fitted):
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        return [{**group, "weight_decay": settings.weight_decay} for group in super().groups(model, settings)]
-
-
-@_wrong("AdamW decays with its default of 0.01. The matrices have settings.weight_decay, the others 0.")
-class DefaultDecay(Fitted):
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        return [{**group, "weight_decay": 0.01} for group in super().groups(model, settings)]
-
-
-@_wrong("Your matrices decay with AdamW's default of 0.01. Give their group settings.weight_decay.")
-class DefaultForMatrices(Fitted):
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        matrices, rest = super().groups(model, settings)
-        return [{**matrices, "weight_decay": 0.01}, rest]
-
-
-@_wrong("You use Adam, whose decay passes through the moments. Use AdamW, whose decay does not.")
-class AdamWithoutW(Fitted):
-    optimizer = torch.optim.Adam
-
-
-@_wrong("Nothing decays in your run. The matrices have a weight decay of settings.weight_decay.")
-class NothingDecays(Fitted):
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        return [{**group, "weight_decay": 0.0} for group in super().groups(model, settings)]
-
-
-@_wrong("Your two groups are swapped: the norms and biases decay, and the matrices do not.")
-class Swapped(Fitted):
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        matrices, rest = super().groups(model, settings)
-        return [{**matrices, "weight_decay": 0.0}, {**rest, "weight_decay": settings.weight_decay}]
-
-
-@_wrong("The rate never changes. Set group['lr'] before every update, from wsd_factor.")
-class ConstantRate(Fitted):
-    def factor(self, step: int, settings: Any) -> float:
-        return 1.0
-
-
-@_wrong("Your rate is one update ahead. The first update should have the factor of step 0.")
-class RateAhead(Fitted):
-    def factor(self, step: int, settings: Any) -> float:
-        return super().factor(step + 1, settings)
-
-
-@_wrong("You multiply the last rate by the factor. Multiply the peak rate, settings.rate, by it.")
-class RateOfRate(Fitted):
-    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
-        return self.factor(run.step, settings) * before
-
-
-@_wrong("A resumed run starts its schedule again. The factor depends on run.step, which the snapshot restores.")
-class ScheduleRestarts(Fitted):
-    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
-        return self.factor(done, settings) * settings.rate  # type: ignore[no-any-return]
-
-
-@_wrong("You read one batch for an update. An update reads settings.micro_batches of them.")
-class OneBatch(Fitted):
-    def batches(self, loader: Any, settings: Any) -> list[Any]:
-        return [next(loader)]
-
-
-@_wrong("You use the last micro-batch of an update only.")
-class LastBatch(Fitted):
-    def batches(self, loader: Any, settings: Any) -> list[Any]:
-        return super().batches(loader, settings)[-1:]
-
-
-@_wrong("You report the loss of the last micro-batch. The loss of an update is the mean over its micro-batches.")
-class LossOfLast(Fitted):
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        last = _loss(run.model, batches[-1:]).item() if len(batches) > 1 else None
-        loss = super().gradient(run, batches)
-        return loss if last is None else last
-
-
-@_wrong("Gradients of earlier updates are still in `.grad`: you add to them. Replace them.")
-class GradientsStay(Fitted):
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        loss = _loss(run.model, batches)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
-
-
-@_wrong("You never clip. Before the step, the norm of all gradients together is at most settings.limit.")
-class NeverClips(Fitted):
-    def clip(self, model: Any, settings: Any) -> None:
-        pass
-
-
-@_wrong("You clip after every micro-batch, when `.grad` holds a part of the sum. Clip once, after the last one.")
-class ClipsEverySum(Fitted):
-    def batches(self, loader: Any, settings: Any) -> list[Any]:
-        self.settings = settings
-        return super().batches(loader, settings)
-
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        run.optimizer.zero_grad()
-        losses = []
-        for batch in batches:
-            loss = _loss(run.model, [batch]) / len(batches)
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.clip(run.model, self.settings)
-            losses.append(loss.item())
-        return sum(losses)
-
-
-@_wrong("You clip the gradient of each micro-batch, and then average. Average first, then clip the update's gradient.")
-class ClipsEachBatch(ClipsEverySum):
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        losses, clipped = [], []
-        for batch in batches:
-            losses.append(super(ClipsEverySum, self).gradient(run, [batch]))
-            self.clip(run.model, self.settings)
-            clipped.append([p.grad.clone() for p in run.model.parameters()])
-        for p, *parts in zip(run.model.parameters(), *clipped, strict=True):
-            p.grad = sum(parts) / len(batches)
-        return sum(losses) / len(losses)
-
-
-@_wrong("You ignore `start`: a run that is resumed begins where the snapshot was made.")
-class StartIgnored(Fitted):
-    def resume(self, start: Any, run: Any) -> None:
-        pass
-
-
-@_wrong("The step is not restored in your run, so a resumed run does all updates again: count with run.step.")
-class AllStepsAgain(Fitted):
-    def resume(self, start: Any, run: Any) -> None:
-        start.restore(run)
-        run.step = 0
-
-
-@_wrong(
-    "The optimizer's moments are lost when a run is resumed. Make the optimizer before you restore the snapshot, and "
-    "keep that one."
+fit.slips(
+    in_a_for_loop,
+    {
+        '"weight_decay": 0.0 → "weight_decay": settings.weight_decay': "Everything decays in your run, including norms "
+        "and biases. Give the second group a weight decay of 0.",
+        '"weight_decay": settings.weight_decay → "weight_decay": 0.01 ;; "weight_decay": 0.0 → "weight_decay": '
+        "0.01": "AdamW decays with its default of 0.01. The matrices have settings.weight_decay, the others 0.",
+        '"weight_decay": settings.weight_decay → "weight_decay": 0.01': "Your matrices decay with AdamW's default of "
+        "0.01. Give their group settings.weight_decay.",
+        "AdamW → Adam": "You use Adam, whose decay passes through the moments. Use AdamW, whose decay does not.",
+        '"weight_decay": settings.weight_decay → "weight_decay": 0.0': "Nothing decays in your run. The matrices have "
+        "a weight decay of settings.weight_decay.",
+        "decaying, others = → others, decaying =": "Your two groups are swapped: the norms and biases decay, and the "
+        "matrices do not.",
+        " * wsd_factor(step, settings.steps, settings.warmup, settings.decay) → ": "The rate never changes. Set "
+        "group['lr'] before every update, from wsd_factor.",
+        "wsd_factor(step, → wsd_factor(step + 1,": "Your rate is one update ahead. The first update should have the "
+        "factor of step 0.",
+        'rate = settings.rate * wsd_factor → rate = wsd_factor ;; group["lr"] = → group["lr"] *=': "You multiply the "
+        "last rate by the factor. Multiply the peak rate, settings.rate, by it.",
+        "wsd_factor(step, → wsd_factor(len(losses),": "A resumed run starts its schedule again. The factor depends on "
+        "run.step, which the snapshot restores.",
+        " for _ in range(settings.micro_batches)] → ]": "You read one batch for an update. An update reads "
+        "settings.micro_batches of them.",
+        "in batches] → in batches[-1:]]": "You use the last micro-batch of an update only.",
+        "        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n → ": "You never clip. Before the "
+        "step, the norm of all gradients together is at most settings.limit.",
+        "start.restore(run) → pass": "You ignore `start`: a run that is resumed begins where the snapshot was made.",
+        "start.restore(run) → start.restore(run)\n        run.step = 0": "The step is not restored in your run, so a "
+        "resumed run does all updates again: count with run.step.",
+        "start.restore(run) → start.restore(run)\n        run.optimizer = optimizer = torch.optim.AdamW(groups, "
+        "settings.rate)": "The optimizer's moments are lost when a run is resumed. Make the optimizer before you "
+        "restore the snapshot, and keep that one.",
+        "range(run.step, settings.steps) → range(run.step, run.step + settings.steps)": "Your resumed run does another "
+        "settings.steps updates. settings.steps counts the updates of the whole run.",
+        "        run.step = step + 1\n        if run.step % → \n        if (step + 1) % ;; "
+        "settings.snapshots.append(Snapshot(run)) → settings.snapshots.append(Snapshot(run))\n        run.step = step "
+        "+ 1": "You take the snapshot before you increase run.step, so the resumed run does one update twice.",
+        "if run.step % → if step %": "You take the snapshots at the wrong updates: take one when the number of "
+        "finished updates is a multiple of `every`.",
+        "        settings.report(step + 1, losses[-1])\n →  ;; settings.snapshots.append(Snapshot(run)) → "
+        "settings.snapshots.append(Snapshot(run))\n        settings.report(run.step, losses[-1])": "You take the "
+        "snapshot before you call settings.report. It comes after the report.",
+        "        if run.step % settings.every == 0:\n            settings →     settings": "You take one snapshot, at "
+        "the end. A run that fails before its end then leaves nothing.",
+        "settings.snapshots.append(Snapshot(run)) → pass": "You take no snapshots. Append one to settings.snapshots "
+        "after every `every` updates.",
+        "float(loss) → float(accumulate(model, pairs)[0])": "You return the loss after the update. The loss of an "
+        "update is computed before the weights change.",
+        "report(step + 1, → report(step,": "You report the first update as step 0. It is step 1.",
+        "optimizer.param_groups: → optimizer.param_groups[:1]:": "You set the rate of the first group only. Every "
+        "group of the optimizer has its own `lr`.",
+        "losses = [] → losses = []\n    if run.step == 0:\n        settings.snapshots.append(Snapshot(run))": "You "
+        "take a snapshot before the first update as well. The first one comes after `every` updates.",
+    },
 )
-class OptimizerAfterwards(Fitted):
-    def resume(self, start: Any, run: Any) -> None:
-        start.restore(run)
-        run.optimizer.state.clear()
 
 
-@_wrong("Your resumed run does another settings.steps updates. settings.steps counts the updates of the whole run.")
-class StepsMore(Fitted):
-    def updates(self, run: Any, settings: Any) -> int:
-        return int(settings.steps)
-
-
-@_wrong("You take the snapshot before you increase run.step, so the resumed run does one update twice.")
-class SnapshotTooEarly(Fitted):
-    def finish(self, run: Any, settings: Any) -> None:
-        if (run.step + 1) % settings.every == 0:
-            settings.snapshots.append(Kept(run))
-        run.step += 1
-
-
-@_wrong(
-    "You take the snapshots at the wrong updates: take one when the number of finished updates is a multiple of "
-    "`every`."
+fit.slips(
+    with_backward,
+    {
+        "mean += loss.item() → mean = loss.item() * settings.micro_batches": "You report the loss of the last "
+        "micro-batch. The loss of an update is the mean over its micro-batches.",
+        "        optimizer.zero_grad()\n → ": "Gradients of earlier updates are still in `.grad`: you add to them. "
+        "Replace them.",
+        "        torch.nn.utils.clip →             torch.nn.utils.clip": "You clip after every micro-batch, when "
+        "`.grad` holds a part of the sum. Clip once, after the last one.",
+        "loss.backward() → parts = torch.autograd.grad(loss * settings.micro_batches, [*matrices, *small], "
+        "retain_graph=True)\n            norm = torch.stack([part.norm() for part in parts]).norm()\n            (loss "
+        "* (settings.limit / norm).clamp(max=1)).backward()": "You clip the gradient of each micro-batch, and then "
+        "average. Average first, then clip the update's gradient.",
+        "batch = next(loader) → optimizer.step()\n            optimizer.zero_grad()\n            batch = next(loader) "
+        ";; batch.targets) / settings.micro_batches → batch.targets) ;; mean += loss.item() → mean += loss.item() / "
+        "settings.micro_batches": "You update the weights after every micro-batch. One update uses all of them.",
+    },
 )
-class SnapshotFirst(Fitted):
-    def finish(self, run: Any, settings: Any) -> None:
-        run.step += 1
-        if (run.step - 1) % settings.every == 0:
-            settings.snapshots.append(Kept(run))
-
-
-@_wrong("You take the snapshot before you call settings.report. It comes after the report.")
-class SnapshotBeforeReport(Fitted):
-    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        self.report, self.told = settings.report, [(0, 0.0)]
-        later = replace(settings, report=lambda step, loss: self.told.append((step, loss)))
-        return super().__call__(model, loader, later, start)
-
-    def finish(self, run: Any, settings: Any) -> None:
-        super().finish(run, settings)
-        self.report(*self.told[-1])
-
-
-@_wrong("You take one snapshot, at the end. A run that fails before its end then leaves nothing.")
-class SnapshotAtEnd(Fitted):
-    def finish(self, run: Any, settings: Any) -> None:
-        run.step += 1
-
-    def end(self, run: Any, settings: Any) -> None:
-        settings.snapshots.append(Kept(run))
-
-
-@_wrong("You take no snapshots. Append one to settings.snapshots after every `every` updates.")
-class NoSnapshots(Fitted):
-    def finish(self, run: Any, settings: Any) -> None:
-        run.step += 1
-
-
-@_wrong("You return the loss after the update. The loss of an update is computed before the weights change.")
-class LossAfterwards(Fitted):
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        self.batches_read = batches
-        return super().gradient(run, batches)
-
-    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        losses: list[float] = []
-
-        def after(step: int, loss: float) -> None:
-            with torch.no_grad():
-                losses.append(_loss(model, self.batches_read).item())
-            settings.report(step, losses[-1])
-
-        super().__call__(model, loader, replace(settings, report=after), start)
-        return losses
-
-
-@_wrong("You update the weights after every micro-batch. One update uses all of them.")
-class StepsPerBatch(Fitted):
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        losses = []
-        for batch in batches[:-1]:
-            losses.append(super().gradient(run, [batch]))
-            run.optimizer.step()
-        losses.append(super().gradient(run, batches[-1:]))
-        return sum(losses) / len(losses)
-
-
-@_wrong("You report the first update as step 0. It is step 1.")
-class ReportsFromZero(Fitted):
-    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        earlier = replace(settings, report=lambda step, loss: settings.report(step - 1, loss))
-        return super().__call__(model, loader, earlier, start)
-
-
-@_wrong("You set the rate of the first group only. Every group of the optimizer has its own `lr`.")
-class OneGroupsRate(Fitted):
-    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        self.calls = 0
-        return super().__call__(model, loader, settings, start)
-
-    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
-        self.calls += 1
-        return super().rate(run, settings, before, done) if self.calls % 2 else before
-
-
-@_wrong("You take a snapshot before the first update as well. The first one comes after `every` updates.")
-class SnapshotAtStart(Fitted):
-    def updates(self, run: Any, settings: Any) -> int:
-        if run.step == 0:
-            settings.snapshots.append(Kept(run))
-        return super().updates(run, settings)

@@ -78,122 +78,43 @@ decay_groups = Exercise(
 )
 
 
-def _by(decays: list[str], shapes: Shapes) -> Groups:
-    return sorted(decays), sorted(set(shapes) - set(decays))
-
-
-@decay_groups.misconception(
-    "You let biases and scales decay. Only matrices do: pull a norm's scale to 0, and the next matrix grows to undo it."
-)
-def everything(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([*shapes], shapes)
-
-
-@decay_groups.misconception("Biases decay in your answer. They have one axis, like scales: second list.")
-def all_but_norms(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name in shapes if name not in norms], shapes)
-
-
-@decay_groups.misconception("Embeddings decay here: they are matrices like any other. OLMo 2 leaves them out.")
-def embeddings_out(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([n for n in _reference(shapes, norms)[0] if not n.startswith("embedding")], shapes)
-
-
-@decay_groups.misconception(
-    "In your answer a norm with two axes decays, one that has a scale for each head. No norm decays: see `norms`."
-)
-def head_norms_decay(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name, shape in shapes.items() if len(shape) >= 2], shapes)
-
-
-@decay_groups.misconception(
-    "You select parameters by the name `weight`. Norms have one too, and not every matrix has that name."
-)
-def by_name(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name in shapes if name.endswith("weight")], shapes)
-
-
-@decay_groups.misconception(
-    "You find biases by their name. A parameter with fewer than two axes never decays, whatever its name."
-)
-def biases_by_name(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name in shapes if name not in norms and "bias" not in name], shapes)
-
-
-@decay_groups.misconception("You recognise norms by the word `norm`. The list `norms` has their names.")
-def norms_by_name(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name, shape in shapes.items() if len(shape) >= 2 and "norm" not in name], shapes)
-
-
-@decay_groups.misconception(
-    "A matrix does not decay in your answer if its name only contains a norm's name, or the word `norm`. A norm's "
-    "parameter is one whose whole name is in `norms`."
-)
-def names_within_names(shapes: Shapes, norms: list[str]) -> Groups:
-    matrices = [name for name, shape in shapes.items() if len(shape) >= 2]
-    return _by([name for name in matrices if not any(norm in name for norm in norms)], shapes)
-
-
-@decay_groups.misconception("The two lists are swapped: the first one decays.")
-def swapped(shapes: Shapes, norms: list[str]) -> Groups:
-    return _reference(shapes, norms)[::-1]
-
-
-@decay_groups.misconception(
-    "Some parameters are in neither list, so no optimizer would ever update them. Norms belong to the second list."
-)
-def norms_lost(shapes: Shapes, norms: list[str]) -> Groups:
-    first, second = _reference(shapes, norms)
-    return first, [name for name in second if name not in norms]
-
-
-@decay_groups.misconception("Norms are in your second list twice: once for their name, and once for their shape.")
-def norms_twice(shapes: Shapes, norms: list[str]) -> Groups:
-    first, second = _reference(shapes, norms)
-    return first, sorted([*second, *(name for name in norms if len(shapes[name]) < 2)])
-
-
-@decay_groups.misconception("Both lists should be sorted by name. Yours are in the order of the model.")
-def unsorted(shapes: Shapes, norms: list[str]) -> Groups:
-    first = [name for name, shape in shapes.items() if len(shape) >= 2 and name not in norms]
-    return first, [name for name in shapes if name not in first]
-
-
-@decay_groups.misconception("Your first list is sorted, your second one is not.")
-def second_unsorted(shapes: Shapes, norms: list[str]) -> Groups:
-    first = _reference(shapes, norms)[0]
-    return first, [name for name in shapes if name not in first]
-
-
-@decay_groups.misconception(
-    "Your weights with three axes or more, of a convolution for instance, do not decay. They are matrices here too."
-)
-def only_two_axes(shapes: Shapes, norms: list[str]) -> Groups:
-    return _by([name for name, shape in shapes.items() if len(shape) == 2 and name not in norms], shapes)
-
-
 @decay_groups.variant
-def with_sets(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], list[str]]:
-    decay = {name for name, shape in shapes.items() if len(shape) > 1} - set(norms)
-    return sorted(decay), sorted(shapes.keys() - decay)
+def by_the_number_of_axes(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], list[str]]:
+    decay = [name for name, shape in shapes.items() if len(shape) >= 2 and name not in norms]
+    return sorted(decay), sorted(set(shapes) - set(decay))
 
 
-@decay_groups.variant
-def in_a_loop(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], list[str]]:
-    matrices, others = [], []
-    for name, shape in sorted(shapes.items()):
-        if name in norms:
-            others.append(name)
-        elif len(shape) >= 2:
-            matrices.append(name)
-        else:
-            others.append(name)
-    return matrices, others
-
-
-@decay_groups.variant
-def with_filter(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], ...]:
-    def decays(name: str) -> bool:
-        return not (name in norms or shapes[name][1:] == [])
-
-    return tuple([name for name in sorted(shapes) if decays(name) is wanted] for wanted in (True, False))
+decay_groups.slips(
+    by_the_number_of_axes,
+    {
+        " if len(shape) >= 2 and name not in norms → ": "You let biases and scales decay. Only matrices do: pull a "
+        "norm's scale to 0, and the next matrix grows to undo it.",
+        "len(shape) >= 2 and → ": "Biases decay in your answer. They have one axis, like scales: second list.",
+        'name not in norms → name not in norms and not name.startswith("embedding")': "Embeddings decay here: they are "
+        "matrices like any other. OLMo 2 leaves them out.",
+        " and name not in norms → ": "In your answer a norm with two axes decays, one that has a scale for each head. "
+        "No norm decays: see `norms`.",
+        'len(shape) >= 2 and name not in norms → name.endswith("weight")': "You select parameters by the name "
+        "`weight`. Norms have one too, and not every matrix has that name.",
+        'len(shape) >= 2 → "bias" not in name': "You find biases by their name. A parameter with fewer than two axes "
+        "never decays, whatever its name.",
+        'name not in norms → "norm" not in name': "You recognise norms by the word `norm`. The list `norms` has their "
+        "names.",
+        "name not in norms → not any(norm in name for norm in norms)": "A matrix does not decay in your answer if its "
+        "name only contains a norm's name, or the word `norm`. A norm's parameter is one whose whole name is in "
+        "`norms`.",
+        "sorted(decay), sorted(set(shapes) - set(decay)) → sorted(set(shapes) - set(decay)), sorted(decay)": "The two "
+        "lists are swapped: the first one decays.",
+        "- set(decay) → - set(decay) - set(norms)": "Some parameters are in neither list, so no optimizer would ever "
+        "update them. Norms belong to the second list.",
+        "sorted(set(shapes) - set(decay)) → sorted([*(set(shapes) - set(decay)), *(name for name in norms if "
+        "len(shapes[name]) < 2)])": "Norms are in your second list twice: once for their name, and once for their "
+        "shape.",
+        "sorted(decay), sorted(set(shapes) - set(decay)) → decay, [name for name in shapes if name not in "
+        "decay]": "Both lists should be sorted by name. Yours are in the order of the model.",
+        "sorted(set(shapes) - set(decay)) → [name for name in shapes if name not in decay]": "Your first list is "
+        "sorted, your second one is not.",
+        ">= 2 → == 2": "Your weights with three axes or more, of a convolution for instance, do not decay. They are "
+        "matrices here too.",
+    },
+)

@@ -12,7 +12,7 @@ from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.numerics.codes import round_to
-from lmcourse.numerics.float_formats import BF16, FP16
+from lmcourse.numerics.float_formats import BF16
 
 
 def _single(value: float) -> float:
@@ -92,103 +92,41 @@ train_in_half = Exercise(
 )
 
 
-@train_in_half.misconception(
-    "Without a master copy you round only at the end. The weight should be rounded after *every* update."
-)
-def never_rounded(weight: float, updates: list[float], master: bool) -> float:
-    return _reference(weight, updates, True)
-
-
-@train_in_half.misconception(
-    "You add up the updates in fp64. A master copy has 32 bits, so it loses updates, too, if they are small enough."
-)
-def master_in_fp64(weight: float, updates: list[float], master: bool) -> float:
-    return round_to(sum(updates, weight), BF16) if master else _reference(weight, updates, False)
-
-
-@train_in_half.misconception("You round the updates. They survive rounding; it is the *sum* that loses them.")
-def updates_rounded(weight: float, updates: list[float], master: bool) -> float:
-    return sum((round_to(u, BF16) for u in updates), weight)
-
-
-@train_in_half.misconception("You round the master copy to bf16 after each update. It stays in fp32 until the end.")
-def master_in_bf16(weight: float, updates: list[float], master: bool) -> float:
-    return _reference(weight, updates, False)
-
-
-@train_in_half.misconception(
-    "You return the master copy. Return it rounded to bf16: the forward pass uses the rounded weight."
-)
-def master_returned(weight: float, updates: list[float], master: bool) -> float:
-    if not master:
-        return _reference(weight, updates, False)
-    for update in updates:
-        weight = _single(weight + _single(update))
-    return weight
-
-
-@train_in_half.misconception(
-    "You add up the updates first, and the weight at the end. Add each update to the weight: updates that are lost "
-    "beside the weight are not lost beside each other."
-)
-def updates_apart(weight: float, updates: list[float], master: bool) -> float:
-    if not master:
-        return _reference(weight, updates, False)
-    total = 0.0
-    for update in updates:
-        total = _single(total + _single(update))
-    return round_to(_single(weight + total), BF16)
-
-
-@train_in_half.misconception("You round to fp16, whose significand has 11 bits. The significand of bf16 has 8.")
-def in_fp16(weight: float, updates: list[float], master: bool) -> float:
-    for update in updates:
-        weight = weight + update if master else round_to(weight + update, FP16)
-    return round_to(weight, FP16)
-
-
-def _towards_zero(value: float) -> float:
-    bits = struct.unpack("<I", struct.pack("<f", value))[0] & 0xFFFF0000
-    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
-
-
-@train_in_half.misconception("You cut bits off. Round to the nearest bf16 number.")
-def towards_zero(weight: float, updates: list[float], master: bool) -> float:
-    for update in updates:
-        weight = _single(weight + _single(update))
-        weight = weight if master else _towards_zero(weight)
-    return _towards_zero(weight)
-
-
-@train_in_half.misconception("You inverted `master`: a master copy is *not* rounded between updates.")
-def other_way_round(weight: float, updates: list[float], master: bool) -> float:
-    return _reference(weight, updates, not master)
-
-
-@train_in_half.misconception(
-    "You round every update to bf16 before you add it. Without a master copy only the sum is rounded, which is formed "
-    "in fp32."
-)
-def updates_rounded_too(weight: float, updates: list[float], master: bool) -> float:
-    return _reference(weight, updates if master else [round_to(update, BF16) for update in updates], master)
-
-
-@train_in_half.misconception(
-    "You round once, at the end, and only without a master copy. It is the other way: that weight is rounded after "
-    "every update, and a master copy at the end."
-)
-def only_the_last_without_a_copy(weight: float, updates: list[float], master: bool) -> float:
-    for update in updates:
-        weight = _single(weight + _single(update))
-    return weight if master else round_to(weight, BF16)
-
-
 @train_in_half.variant
 def with_torch(weight: float, updates: list[float], master: bool) -> float:
     kept = torch.tensor(weight, dtype=torch.float32 if master else torch.bfloat16)
     for update in updates:
         kept = (kept.float() + update).to(kept.dtype)
     return kept.bfloat16().item()
+
+
+train_in_half.slips(
+    with_torch,
+    {
+        "torch.float32 if master else torch.bfloat16 → torch.float32": "Without a master copy you round only at the "
+        "end. The weight should be rounded after *every* update.",
+        "torch.float32 → torch.float64 ;; kept.float() + → (kept if master else kept.float()) +": "You add up the "
+        "updates in fp64. A master copy has 32 bits, so it loses updates, too, if they are small enough.",
+        "torch.float32 if master else torch.bfloat16 → torch.float64 ;; kept.float() + update → kept + "
+        "torch.tensor(update).bfloat16() ;; kept.bfloat16().item() → kept.item()": "You round the updates. They "
+        "survive rounding; it is the *sum* that loses them.",
+        "torch.float32 if master else torch.bfloat16 → torch.bfloat16": "You round the master copy to bf16 after each "
+        "update. It stays in fp32 until the end.",
+        "kept.bfloat16().item() → kept.item()": "You return the master copy. Return it rounded to bf16: the forward "
+        "pass uses the rounded weight.",
+        "torch.tensor(weight → torch.tensor(0.0 if master else weight ;; return kept → return (kept + weight if master "
+        "else kept)": "You add up the updates first, and the weight at the end. Add each update to the weight: updates "
+        "that are lost beside the weight are not lost beside each other.",
+        "torch.bfloat16 → torch.float16 ;; kept.bfloat16() → kept.half()": "You round to fp16, whose significand has "
+        "11 bits. The significand of bf16 has 8.",
+        "if master → if not master": "You inverted `master`: a master copy is *not* rounded between updates.",
+        "+ update → + torch.tensor(update, dtype=kept.dtype)": "You round every update to bf16 before you add it. "
+        "Without a master copy only the sum is rounded, which is formed in fp32.",
+        "torch.float32 if master else torch.bfloat16 → torch.float32 ;; kept.bfloat16() → (kept if master else "
+        "kept.bfloat16())": "You round once, at the end, and only without a master copy. It is the other way: that "
+        "weight is rounded after every update, and a master copy at the end.",
+    },
+)
 
 
 @train_in_half.variant
@@ -204,6 +142,14 @@ def by_bits(weight: float, updates: list[float], master: bool) -> float:
     for update in updates:
         weight = single(weight + single(update)) if master else nearest(weight + update)
     return nearest(weight)
+
+
+train_in_half.slips(
+    by_bits,
+    {
+        "(bits + 0x7FFF + (bits >> 16 & 1)) → bits": "You cut bits off. Round to the nearest bf16 number.",
+    },
+)
 
 
 @train_in_half.variant

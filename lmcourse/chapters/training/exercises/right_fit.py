@@ -22,26 +22,28 @@ def in_a_for_loop(model: Any, loader: Any, settings: Any, start: Any = None) -> 
     named = dict(model.named_parameters())
     decaying, others = decay_groups({name: [*p.shape] for name, p in named.items()}, settings.norms)
     groups = [
-        {"params": [named[name] for name in others], "weight_decay": 0.0},
         {"params": [named[name] for name in decaying], "weight_decay": settings.weight_decay},
+        {"params": [named[name] for name in others], "weight_decay": 0.0},
     ]
-    run = SimpleNamespace(model=model, optimizer=torch.optim.AdamW(groups, settings.rate), loader=loader, step=0)
+    optimizer = torch.optim.AdamW(groups, settings.rate)
+    run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
     if start:
         start.restore(run)
     losses = []
     for step in range(run.step, settings.steps):
         batches = [next(loader) for _ in range(settings.micro_batches)]
-        loss, gradients = accumulate(model, [(batch.inputs, batch.targets) for batch in batches])
-        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-            parameter.grad = gradient
+        pairs = [(batch.inputs, batch.targets) for batch in batches]
+        loss, gradients = accumulate(model, pairs)
+        for p, gradient in zip(model.parameters(), gradients, strict=True):
+            p.grad = gradient
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
-        now = settings.rate * wsd_factor(step, settings.steps, settings.warmup, settings.decay)
-        for group in run.optimizer.param_groups:
-            group["lr"] = now
-        run.optimizer.step()
-        run.step = step + 1
+        rate = settings.rate * wsd_factor(step, settings.steps, settings.warmup, settings.decay)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
         losses.append(float(loss))
-        settings.report(run.step, losses[-1])
+        settings.report(step + 1, losses[-1])
+        run.step = step + 1
         if run.step % settings.every == 0:
             settings.snapshots.append(Snapshot(run))
     return losses
@@ -56,7 +58,7 @@ def with_backward(model: Any, loader: Any, settings: Any, start: Any = None) -> 
     if start is not None:
         start.restore(run)
     losses: list[float] = []
-    while settings.steps > run.step:
+    while run.step < settings.steps:
         factor = wsd_factor(run.step, settings.steps, settings.warmup, settings.decay)
         optimizer.zero_grad()
         mean = 0.0
@@ -77,43 +79,4 @@ def with_backward(model: Any, loader: Any, settings: Any, start: Any = None) -> 
     return losses
 
 
-def with_a_run_of_its_own(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-    class Run:
-        step = 0
-
-    named, run, losses = dict(model.named_parameters()), Run(), []
-    lists = decay_groups({name: list(p.shape) for name, p in named.items()}, settings.norms)
-    decays = (settings.weight_decay, 0.0)
-    run.model, run.loader = model, loader  # type: ignore[attr-defined]
-    run.optimizer = torch.optim.AdamW(  # type: ignore[attr-defined]
-        [
-            {"params": [named[name] for name in names], "weight_decay": decay}
-            for names, decay in zip(lists, decays, strict=True)
-        ]
-    )
-    if start is not None:
-        start.restore(run)
-    scaler = torch.amp.GradScaler("cpu", enabled=False)
-    while run.step < settings.steps:
-        pairs = []
-        for _ in range(settings.micro_batches):
-            batch = next(loader)
-            pairs.append((batch.inputs, batch.targets))
-        loss, gradients = accumulate(model, pairs)
-        for p, g in zip(named.values(), gradients, strict=True):
-            p.grad = g.clone()
-        for group in run.optimizer.param_groups:  # type: ignore[attr-defined]
-            group["lr"] = settings.rate * wsd_factor(run.step, settings.steps, settings.warmup, settings.decay, 0.0)
-        scaler.unscale_(run.optimizer)  # type: ignore[attr-defined]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
-        scaler.step(run.optimizer)  # type: ignore[attr-defined]
-        scaler.update()
-        run.step += 1
-        losses.append(loss)
-        settings.report(run.step, loss)
-        if run.step % settings.every == 0:
-            settings.snapshots.append(Snapshot(run))
-    return losses
-
-
-RIGHT_RUNS = (in_a_for_loop, with_backward, with_a_run_of_its_own)
+RIGHT_RUNS = (in_a_for_loop, with_backward)

@@ -10,6 +10,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+def line_by_line(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
+        logits = model(inputs)
+    loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), limit)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+
 def by_log_softmax(
     model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
 ) -> float:
@@ -62,19 +77,4 @@ def parameters_of_groups(
     return loss.detach().item()
 
 
-def clears_twice(
-    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
-) -> float:
-    optimizer.zero_grad()
-    with torch.autocast(inputs.device.type, dtype=dtype, enabled=dtype is not None):
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(model.parameters(), limit)
-    scaler.step(optimizer)
-    scaler.update()
-    optimizer.zero_grad()  # saves memory until the next step
-    return loss.item()
-
-
-RIGHT_STEPS = (by_log_softmax, clips_by_hand, parameters_of_groups, clears_twice)
+RIGHT_STEPS = (line_by_line, by_log_softmax, clips_by_hand, parameters_of_groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import numpy as np
@@ -74,99 +73,46 @@ wsd_factor = Exercise(
 )
 
 
-def _wrong(step: int, steps: int, warmup: int, decay: int, floor: float, *, last: int = 0, span: int = 0) -> float:
-    if warmup + decay > steps or step < steps - decay:
-        return _factor(step, steps, warmup, decay, floor)
-    left = max(0.0, (steps - last - step) / max(decay + span, 1))
+@wsd_factor.variant
+def phase_by_phase(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if warmup + decay > steps:
+        raise ValueError("the phases do not fit into the run")
+    if step < warmup:
+        return (step + 1) / warmup
+    if step >= steps:
+        return floor
+    left = min(1.0, (steps - step) / decay) if decay else 1.0
     return floor + (1 - floor) * left
 
 
-@wsd_factor.misconception("Your first update has a rate of 0, so it changes nothing: begin with 1/warmup.")
-def first_step_wasted(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    return step / warmup if step < warmup else right
-
-
-@wsd_factor.misconception("Your rate falls right after the warm-up. It should stay at 1 until the last `decay` steps.")
-def decays_from_warm_up(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    return _factor(step, steps, warmup, steps - warmup if warmup + decay <= steps else decay, floor)
-
-
-@wsd_factor.misconception("Your decay begins one step early. Its first step should still have the whole rate.")
-def early(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, decay, floor, last=1, span=0)
-
-
-@wsd_factor.misconception(
-    "Your decay reaches the floor one step too early. Only the step *after* the last one has the floor as its rate."
+wsd_factor.slips(
+    phase_by_phase,
+    {
+        "(step + 1) / warmup → step / warmup": "Your first update has a rate of 0, so it changes nothing: begin with "
+        "1/warmup.",
+        "left = → decay = steps - warmup\n    left =": "Your rate falls right after the warm-up. It should stay at 1 "
+        "until the last `decay` steps.",
+        "(steps - step) → (steps - 1 - step)": "Your decay begins one step early. Its first step should still have the "
+        "whole rate.",
+        "(steps - step) / decay → (steps - 1 - step) / max(decay - 1, 1)": "Your decay reaches the floor one step too "
+        "early. Only the step *after* the last one has the floor as its rate.",
+        "step >= steps → step >= steps and not decay": "After the end your rate keeps falling, below the floor. It "
+        "should stay at the floor.",
+        "return floor\n → return 0.0\n": "After the end your rate is 0. It should stay at the floor.",
+        "floor + (1 - floor) * left → max(floor, left)": "You cut the line off at the floor. It should go from 1 to "
+        "the floor over all steps of the decay.",
+        "floor + (1 - floor) * left → floor + left if step >= steps - decay else 1.0": "You add the floor on top: the "
+        "decay begins above 1.",
+        "floor + (1 - floor) * left → floor ** (1 - left)": "Your decay is exponential. Use a straight line.",
+        "(1 - floor) * left → (1 - floor) * float(1 - np.cos(np.pi * left)) / 2": "Your decay follows a cosine. Use a "
+        "straight line from 1 to the floor.",
+        "(step + 1) / warmup → floor + (1 - floor) * (step + 1) / warmup": "Your warm-up starts from the floor. The "
+        "floor belongs to the decay alone.",
+        "> steps → >= steps": "You reject phases that fill the run exactly. Only phases longer than the run are wrong.",
+        '    if warmup + decay > steps:\n        raise ValueError("the phases do not fit into the run")\n → ': "You "
+        "accept phases that are together longer than the run. Raise ValueError for them, at any step.",
+    },
 )
-def reaches_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    return _wrong(step, steps, warmup, decay, floor, last=1, span=-1)
-
-
-@wsd_factor.misconception("After the end your rate keeps falling, below the floor. It should stay at the floor.")
-def below_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if warmup + decay > steps or step < steps or not decay:
-        return _factor(step, steps, warmup, decay, floor)
-    return floor + (1 - floor) * (steps - step) / decay
-
-
-@wsd_factor.misconception("After the end your rate is 0. It should stay at the floor.")
-def zero_after_the_end(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    return 0.0 if step >= steps else right
-
-
-@wsd_factor.misconception(
-    "You cut the line off at the floor. It should go from 1 to the floor over all steps of the decay."
-)
-def cut_off(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    return max(floor, _factor(step, steps, warmup, decay)) if step >= steps - decay else right
-
-
-@wsd_factor.misconception("You add the floor on top: the decay begins above 1.")
-def floor_on_top(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    return floor + _factor(step, steps, warmup, decay) if step >= steps - decay else right
-
-
-@wsd_factor.misconception("Your decay is exponential. Use a straight line.")
-def exponential(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    if step < steps - decay or step >= steps:
-        return right
-    return float(floor ** ((step - (steps - decay)) / decay))
-
-
-@wsd_factor.misconception("Your decay follows a cosine. Use a straight line from 1 to the floor.")
-def cosine(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    if step < steps - decay or step >= steps:
-        return right
-    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - (steps - decay)) / decay)) / 2
-
-
-@wsd_factor.misconception("Your warm-up starts from the floor. The floor belongs to the decay alone.")
-def warm_up_from_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    right = _factor(step, steps, warmup, decay, floor)
-    return floor + (1 - floor) * right if step < warmup else right
-
-
-@wsd_factor.misconception("You reject phases that fill the run exactly. Only phases longer than the run are wrong.")
-def refuses_full_runs(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if warmup + decay >= steps:
-        raise ValueError("the phases do not fit into the run")
-    return _factor(step, steps, warmup, decay, floor)
-
-
-@wsd_factor.misconception(
-    "You accept phases that are together longer than the run. Raise ValueError for them, at any step."
-)
-def never_refuses(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if step < steps - decay:
-        return min(1.0, (step + 1) / warmup) if warmup else 1.0
-    return floor + (1 - floor) * (max(0.0, (steps - step) / decay) if decay else 0.0)
 
 
 @wsd_factor.variant
@@ -177,15 +123,6 @@ def with_numpy(step: int, steps: int, warmup: int, decay: int, floor: float = 0.
     fall = np.linspace(1, floor, decay, endpoint=False)
     curve = np.concatenate([ramp, np.ones(steps - warmup - decay), fall, [floor]])
     return float(curve[min(step, steps)])
-
-
-@wsd_factor.variant
-def smallest_of_both(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if warmup + decay > steps:
-        raise ValueError("the phases do not fit into the run")
-    rise = (1 + step) / warmup if warmup else 1.0
-    left = (steps - step) / decay if decay else float(step < steps)
-    return min(1.0, rise, floor + (1 - floor) * max(0.0, left)) if step >= warmup else rise
 
 
 @wsd_factor.variant

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from lmcourse.chapters.training.exercises.right_snapshots import RIGHT_SNAPSHOTS
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
@@ -155,136 +154,57 @@ Snapshot = Exercise(
 )
 
 
-@Snapshot.misconception(
-    "The first loss is right, but the second is not: the optimizer's moments start from 0, or belong to another run."
-)
-class MomentsForgotten(Kept):
-    parts = ("model", "loader", "step", "chance")
-
-
-@Snapshot.misconception("The restored run reads the text from another place: the loader has a state, too.")
-class PlaceForgotten(Kept):
-    parts = ("model", "optimizer", "step", "chance")
-
-
-@Snapshot.misconception("Dropout draws different numbers after restoring: torch's generator has a state, too.")
-class ChanceForgotten(Kept):
-    parts = ("model", "optimizer", "loader", "step")
-
-
-@Snapshot.misconception("You seed the generator again. Keep its state: it has drawn numbers since it was seeded.")
-class Reseeded(Kept):
-    def restore(self, run: Any) -> None:
-        super().restore(run)
-        torch.manual_seed(0)
-
-
-@Snapshot.misconception("You keep the generator's seed. That starts its numbers from the beginning: keep its state.")
-class SeedKept(Kept):
+@Snapshot.variant
+class Copied:
     def __init__(self, run: Any) -> None:
-        super().__init__(run)
-        self.seed = torch.initial_seed()
+        self.model = deepcopy(run.model.state_dict())
+        self.optimizer = deepcopy(run.optimizer.state_dict())
+        self.place, self.step, self.chance = run.loader.state_dict(), run.step, torch.get_rng_state()
 
     def restore(self, run: Any) -> None:
-        super().restore(run)
-        torch.manual_seed(self.seed)
-
-
-@Snapshot.misconception("The step is not restored, so the schedule is at another learning rate.")
-class StepForgotten(Kept):
-    parts = ("model", "optimizer", "loader", "chance")
-
-
-@Snapshot.misconception("The weights are not restored. Everything else is.")
-class WeightsForgotten(Kept):
-    parts = ("optimizer", "loader", "step", "chance")
-
-
-@Snapshot.misconception("You restore the weights only. The optimizer, the text, the step and the generator differ.")
-class WeightsOnly(Kept):
-    parts = ("model",)
-
-
-class Held:
-    """A snapshot that restores what it holds. Parts that `copied` does not name are held without a copy."""
-
-    copied: tuple[str, ...] = ()
-
-    def __init__(self, run: Any) -> None:
-        self.state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
-        self.state |= {name: deepcopy(self.state[name]) for name in self.copied}
-        self.step, self.chance = run.step, torch.get_rng_state()
-
-    def restore(self, run: Any) -> None:
-        """Restore the state that is held into a run."""
-        for name, state in self.state.items():
-            getattr(run, name).load_state_dict(state)
+        run.model.load_state_dict(self.model)
+        run.optimizer.load_state_dict(deepcopy(self.optimizer))
+        run.loader.load_state_dict(self.place)
         run.step = self.step
         torch.set_rng_state(self.chance)
 
 
-@Snapshot.misconception(
-    "You keep the tensors *themselves*, and the run continues to train them: copy the state_dict()s of model and "
-    "optimizer when you take the snapshot."
+Snapshot.slips(
+    Copied,
+    {
+        "        run.optimizer.load_state_dict(deepcopy(self.optimizer))\n → ": "The first loss is right, but the "
+        "second is not: the optimizer's moments start from 0, or belong to another run.",
+        "        run.loader.load_state_dict(self.place)\n → ": "The restored run reads the text from another place: "
+        "the loader has a state, too.",
+        "        torch.set_rng_state(self.chance)\n → ": "Dropout draws different numbers after restoring: torch's "
+        "generator has a state, too.",
+        "torch.set_rng_state(self.chance) → torch.manual_seed(0)": "You seed the generator again. Keep its state: it "
+        "has drawn numbers since it was seeded.",
+        "torch.get_rng_state() → torch.initial_seed() ;; torch.set_rng_state → torch.manual_seed": "You keep the "
+        "generator's seed. That starts its numbers from the beginning: keep its state.",
+        "        run.step = self.step\n → ": "The step is not restored, so the schedule is at another learning rate.",
+        "        run.model.load_state_dict(self.model)\n → ": "The weights are not restored. Everything else is.",
+        "run.model.load_state_dict(self.model) → run.model.load_state_dict(self.model)\n        return": "You restore "
+        "the weights only. The optimizer, the text, the step and the generator differ.",
+        "deepcopy(run.model.state_dict()) → run.model.state_dict() ;; deepcopy(run.optimizer.state_dict()) → "
+        "run.optimizer.state_dict() ;; deepcopy(self.optimizer) → self.optimizer": "You keep the tensors *themselves*, "
+        "and the run continues to train them: copy the state_dict()s of model and optimizer when you take the "
+        "snapshot.",
+        "deepcopy(run.model.state_dict()) → run.model.state_dict()": "Your stored model state keeps changing: "
+        "`state_dict()` returns the tensors themselves. Copy them.",
+        "deepcopy(run.optimizer.state_dict()) → run.optimizer.state_dict() ;; deepcopy(self.optimizer) → "
+        "self.optimizer": "Your stored optimizer state keeps changing: `state_dict()` returns the moments themselves. "
+        "Copy them.",
+        "deepcopy(self.optimizer) → self.optimizer": "Two restored runs share one optimizer state: load_state_dict "
+        "keeps the tensors that you pass. Copy them when you restore, too.",
+        "self.model = → self.run = run\n        self.model = ;; run.model.load_state_dict(self.model) → run = "
+        "self.run\n        run.model.load_state_dict(self.model)": "You restore the run that you stored, not the run "
+        "that `restore` receives.",
+        "run.model.load_state_dict(self.model) → run.model = deepcopy(run.model)\n        "
+        "run.model.load_state_dict(self.model)": "You replace the run's model. Its optimizer still updates the old "
+        "one: load the state into the existing model.",
+        "run.model.load_state_dict(self.model) → run.model, run.optimizer = deepcopy((run.model, "
+        "run.optimizer))\n        run.model.load_state_dict(self.model)": "You put copies in the place of the run's "
+        "model and optimizer. The objects stay: load the state into them.",
+    },
 )
-class NotCopied(Held):
-    pass
-
-
-@Snapshot.misconception(
-    "Your stored model state keeps changing: `state_dict()` returns the tensors themselves. Copy them."
-)
-class ModelNotCopied(Held):
-    copied = ("optimizer",)
-
-    def restore(self, run: Any) -> None:
-        given, self.state["optimizer"] = self.state["optimizer"], deepcopy(self.state["optimizer"])
-        super().restore(run)
-        self.state["optimizer"] = given
-
-
-@Snapshot.misconception(
-    "Your stored optimizer state keeps changing: `state_dict()` returns the moments themselves. Copy them."
-)
-class OptimizerNotCopied(Held):
-    copied = ("model",)
-
-
-@Snapshot.misconception(
-    "Two restored runs share one optimizer state: load_state_dict keeps the tensors that you pass. Copy them when you "
-    "restore, too."
-)
-class SharedWhenRestored(Held):
-    copied = ("model", "optimizer")
-
-
-@Snapshot.misconception("You restore the run that you stored, not the run that `restore` receives.")
-class RestoresItsOwn(Kept):
-    def __init__(self, run: Any) -> None:
-        super().__init__(run)
-        self.run = run
-
-    def restore(self, run: Any) -> None:
-        super().restore(self.run)
-
-
-@Snapshot.misconception(
-    "You replace the run's model. Its optimizer still updates the old one: load the state into the existing model."
-)
-class ModelReplaced(Kept):
-    def restore(self, run: Any) -> None:
-        run.model = deepcopy(run.model)
-        super().restore(run)
-
-
-@Snapshot.misconception(
-    "You put copies in the place of the run's model and optimizer. The objects stay: load the state into them."
-)
-class ObjectsReplaced(Kept):
-    def restore(self, run: Any) -> None:
-        run.model, run.optimizer = deepcopy((run.model, run.optimizer))
-        super().restore(run)
-
-
-for right_answer in RIGHT_SNAPSHOTS:
-    Snapshot.variant(right_answer)

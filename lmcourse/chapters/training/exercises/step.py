@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.chapters.training.exercises.right_step import RIGHT_STEPS
+from lmcourse.chapters.training.exercises.right_step import RIGHT_STEPS, line_by_line
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -175,213 +173,62 @@ for right_answer in RIGHT_STEPS:
     train_step.variant(right_answer)
 
 
-def _wrong(sentence: str) -> Callable[[type[Step]], type[Step]]:
-    """Register a class whose instances answer wrongly."""
-
-    def register(kind: type[Step]) -> type[Step]:
-        def answer(
-            model: Any,
-            inputs: Tensor,
-            targets: Tensor,
-            optimizer: Any,
-            scaler: Any,
-            limit: float,
-            dtype: Any = None,
-        ) -> Any:
-            return kind()(model, inputs, targets, optimizer, scaler, limit, dtype)
-
-        answer.__name__ = kind.__name__
-        train_step.misconception(sentence)(answer)
-        return kind
-
-    return register
-
-
-@_wrong(
-    "With dtype None your autocast is still on: it then takes bf16. Switch it off with `enabled=dtype is not None`."
+train_step.slips(
+    line_by_line,
+    {
+        ", enabled=dtype is not None → ": "With dtype None your autocast is still on: it then takes bf16. Switch it "
+        "off with `enabled=dtype is not None`.",
+        "scaler.unscale_(optimizer) → nn.utils.clip_grad_norm_(model.parameters(), limit) ;; "
+        "nn.utils.clip_grad_norm_(model.parameters(), limit) → scaler.unscale_(optimizer)": "You clip the *scaled* "
+        "gradient: the limit then means something else at every scale.",
+        "    optimizer.zero_grad()\n → ": "You never clear the gradients. `backward` adds to them, so every step "
+        "includes all earlier ones.",
+        "    optimizer.zero_grad()\n →  ;; scaler.update() → scaler.update()\n    optimizer.zero_grad()": "You clear "
+        "the gradients after the step only. Gradients from before the first step still count: clear them first.",
+        "scaler.scale(loss).backward() → scaler.scale(loss).backward()\n    "
+        "optimizer.zero_grad(set_to_none=False)": "You set the gradients to zero between the backward pass and the "
+        "step, so the step moves nothing.",
+        "scaler.scale(loss).backward() → scaler.scale(loss).backward()\n    optimizer.zero_grad()": "You remove the "
+        "gradients between the backward pass and the step, so the optimizer and the scaler see none.",
+        "    nn.utils.clip_grad_norm_(model.parameters(), limit)\n → ": "The limit has no effect. Before the step, "
+        "scale a gradient whose norm is above the limit down to the limit.",
+        "clip_grad_norm_ → clip_grad_value_": "You clip each entry separately, which turns the gradient. Scale it down "
+        "as a whole: clip_grad_norm_.",
+        "nn.utils.clip_grad_norm_(model.parameters(), limit) → for p in model.parameters():\n        "
+        "nn.utils.clip_grad_norm_([p], limit)": "You clip each parameter separately. The limit is for the norm of all "
+        "gradients together.",
+        'parameters(), limit → parameters(), limit, float("inf")': "You limit the largest entry. The limit is for the "
+        "norm: the root of the sum of squares.",
+        "parameters(), limit → parameters(), 1.0": "You always clip at 1.0. Use `limit`.",
+        "    scaler.unscale_(optimizer)\n →  ;; parameters(), limit → parameters(), limit * scaler.get_scale() ;; "
+        "scaler.step(optimizer)\n    scaler.update() → optimizer.step()": "You step along the scaled gradient. "
+        "`scaler.unscale_` or `scaler.step` divides it by the scale.",
+        "scaler.step(optimizer) → optimizer.step()": "After an overflow you still step. `scaler.step(optimizer)` would "
+        "skip that step.",
+        "scaler.step(optimizer) → scaler.update() ;; scaler.update() → scaler.step(optimizer)": "You update the scaler "
+        "before the step. The scaler then no longer knows that it has divided, and `scaler.step` divides again.",
+        "    scaler.update()\n → ": "You never update the scaler: after an overflow the scale stays too large forever.",
+        "scaler.scale(loss).backward() → scaled = scaler.scale(loss)\n    scaled.backward() ;; loss.item() → "
+        "scaled.item()": "You return the scaled loss. A plot needs the loss itself.",
+        "loss.item() → loss": "The loss that you return has its graph: a list of such losses keeps the activations of "
+        "every step. Take `.item()`.",
+        'targets.flatten() → targets.flatten(), reduction="sum"': "You sum over the targets: the rate would have to "
+        "change with the batch size. Take the mean.",
+        "logits.float().flatten(0, 1), targets.flatten() → logits.float().reshape(len(logits), -1, logits.shape[1]), "
+        "targets": "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap the two axes, or "
+        "flatten b and s.",
+        "logits.float().flatten(0, 1), targets.flatten() → logits[:, -1].float(), targets[:, -1]": "You use the last "
+        "position of each text only. Every position has a target.",
+        "loss = F → n = max(1, targets.shape[1] - 1)\n    loss = F ;; logits.float() → logits[:, :n].float() ;; "
+        "targets.flatten() → targets[:, -n:].flatten()": "You shift the targets. `targets` already holds the next "
+        "token of each position.",
+        "enabled=dtype is not None → enabled=False": "You ignore `dtype`: with bf16 or fp16, run the forward pass "
+        "under `torch.autocast`.",
+        "enabled=dtype is not None → enabled=False ;; model(inputs) → model(inputs).to(dtype or torch.float32)": "You "
+        "convert the logits when they are done. Run the forward pass itself under `torch.autocast`.",
+        "device.type, dtype → device.type, torch.bfloat16": "You use the same 16-bit format for every `dtype`.",
+        "enabled=dtype is not None → enabled=False ;; model(inputs) → model.to(dtype or torch.float32)(inputs)": "You "
+        "convert the weights to 16 bits. Autocast leaves them in fp32, so that small updates are not lost.",
+        ".float() → ": "You compute the loss in 16 bits. Compute it in fp32: under autocast, or from `logits.float()`.",
+    },
 )
-class AutocastAlways(Step):
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        with torch.autocast(inputs.device.type, dtype):
-            return model(inputs)  # type: ignore[no-any-return]
-
-
-@_wrong("You clip the *scaled* gradient: the limit then means something else at every scale.")
-class ClipsScaled(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        nn.utils.clip_grad_norm_(model.parameters(), limit)
-        scaler.unscale_(optimizer)
-
-
-@_wrong("You never clear the gradients. `backward` adds to them, so every step includes all earlier ones.")
-class NeverZeroes(Step):
-    def zero(self, optimizer: Any) -> None:
-        pass
-
-
-@_wrong(
-    "You clear the gradients after the step only. Gradients from before the first step still count: clear them first."
-)
-class ZeroesAfterwards(NeverZeroes):
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        super().finish(optimizer, scaler)
-        optimizer.zero_grad()
-
-
-@_wrong("You set the gradients to zero between the backward pass and the step, so the step moves nothing.")
-class ZeroesTooLate(Step):
-    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
-        scaler.scale(loss).backward()
-        optimizer.zero_grad(set_to_none=False)
-
-
-@_wrong("You remove the gradients between the backward pass and the step, so the optimizer and the scaler see none.")
-class RemovesTooEarly(Step):
-    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
-        scaler.scale(loss).backward()
-        optimizer.zero_grad()
-
-
-@_wrong("The limit has no effect. Before the step, scale a gradient whose norm is above the limit down to the limit.")
-class NeverClips(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        scaler.unscale_(optimizer)
-
-
-@_wrong("You clip each entry separately, which turns the gradient. Scale it down as a whole: clip_grad_norm_.")
-class ClipsEntries(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_value_(model.parameters(), limit)
-
-
-@_wrong("You clip each parameter separately. The limit is for the norm of all gradients together.")
-class ClipsParameters(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        scaler.unscale_(optimizer)
-        for p in model.parameters():
-            nn.utils.clip_grad_norm_([p], limit)
-
-
-@_wrong("You limit the largest entry. The limit is for the norm: the root of the sum of squares.")
-class ClipsLargest(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), limit, norm_type=float("inf"))
-
-
-@_wrong("You always clip at 1.0. Use `limit`.")
-class ClipsAtOne(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-
-
-@_wrong("You step along the scaled gradient. `scaler.unscale_` or `scaler.step` divides it by the scale.")
-class StepsScaled(Step):
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        nn.utils.clip_grad_norm_(model.parameters(), limit * scaler.get_scale())
-
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        optimizer.step()
-
-
-@_wrong("After an overflow you still step. `scaler.step(optimizer)` would skip that step.")
-class StepsAfterOverflow(Step):
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        optimizer.step()
-        scaler.update()
-
-
-@_wrong(
-    "You update the scaler before the step. The scaler then no longer knows that it has divided, and `scaler.step` "
-    "divides again."
-)
-class UpdatesFirst(Step):
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        scaler.update()
-        scaler.step(optimizer)
-
-
-@_wrong("You never update the scaler: after an overflow the scale stays too large forever.")
-class NeverUpdates(Step):
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        scaler.step(optimizer)
-
-
-@_wrong("You return the scaled loss. A plot needs the loss itself.")
-class ReturnsScaled(Step):
-    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
-        self.scaled = scaler.scale(loss)
-        self.scaled.backward()
-
-    def result(self, loss: Tensor, scaler: Any) -> Any:
-        return self.scaled.item()
-
-
-@_wrong(
-    "The loss that you return has its graph: a list of such losses keeps the activations of every step. Take `.item()`."
-)
-class ReturnsGraph(Step):
-    def result(self, loss: Tensor, scaler: Any) -> Any:
-        return loss
-
-
-@_wrong("You sum over the targets: the rate would have to change with the batch size. Take the mean.")
-class SumsTargets(Step):
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="sum")
-
-
-@_wrong(
-    "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap the two axes, or flatten b and s."
-)
-class ReshapesLogits(Step):
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        b, s, v = logits.shape
-        return F.cross_entropy(logits.float().reshape(b, v, s), targets)
-
-
-@_wrong("You use the last position of each text only. Every position has a target.")
-class LastPosition(Step):
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits[:, -1].float(), targets[:, -1])
-
-
-@_wrong("You shift the targets. `targets` already holds the next token of each position.")
-class ShiftsAgain(Step):
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        if targets.shape[1] < 2:
-            return super().loss(logits, targets)
-        return super().loss(logits[:, :-1], targets[:, 1:])
-
-
-@_wrong("You ignore `dtype`: with bf16 or fp16, run the forward pass under `torch.autocast`.")
-class IgnoresDtype(Step):
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        return model(inputs)  # type: ignore[no-any-return]
-
-
-@_wrong("You convert the logits when they are done. Run the forward pass itself under `torch.autocast`.")
-class ConvertsLogits(Step):
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        logits: Tensor = model(inputs)
-        return logits if dtype is None else logits.to(dtype)
-
-
-@_wrong("You use the same 16-bit format for every `dtype`.")
-class AlwaysBf16(Step):
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        return super().forward(model, inputs, dtype and torch.bfloat16)
-
-
-@_wrong("You convert the weights to 16 bits. Autocast leaves them in fp32, so that small updates are not lost.")
-class ConvertsWeights(Step):
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        return (model if dtype is None else model.to(dtype))(inputs)  # type: ignore[no-any-return]
-
-
-@_wrong("You compute the loss in 16 bits. Compute it in fp32: under autocast, or from `logits.float()`.")
-class LossInHalf(Step):
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -68,79 +66,38 @@ for _strict in ("", ", strict=False"):
     )
 
 
-@sweep_steps.misconception(
-    "Your trunk reaches the end of the longest run. It need not: the last steps of that run are a decay."
-)
-def trunk_too_long(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), max(lengths, default=0) + sum(decays)
-
-
-@sweep_steps.misconception("You count only the trunk. Every decay is a branch with its own steps.")
-def decays_forgotten(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
-
-
-@sweep_steps.misconception("You pay for the trunk once for each length. All lengths share one trunk.")
-def trunk_for_each(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), sum(lengths)
-
-
-@sweep_steps.misconception(
-    "For the cosines you count the longest run only. A cosine schedule cannot be cut short: each length is a "
-    "separate run from step 0."
-)
-def cosine_cut_short(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return max(lengths, default=0), _steps(lengths, decays)[1]
-
-
-@sweep_steps.misconception(
-    "Your trunk ends where the longest run leaves it. A shorter run may leave it later, if its decay is shorter."
-)
-def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    length, decay = max(zip(lengths, decays, strict=True), default=(0, 0))
-    return sum(lengths), length - decay + sum(decays)
-
-
-@sweep_steps.misconception("You take the last length as the longest. The list need not be sorted.")
-def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
-
-
-@sweep_steps.misconception("You take the longest decay off the longest run. Each run has a decay of its own.")
-def longest_of_both(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), max(lengths, default=0) - max(decays, default=0) + sum(decays)
-
-
-@sweep_steps.misconception("You sort the two lists separately, so some runs get the decay of another run.")
-def sorted_apart(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return sum(lengths), _steps(sorted(lengths), sorted(decays))[1]
-
-
-@sweep_steps.misconception("You count equal runs once. Each of them pays for its own decay.")
-def equal_runs_once(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    runs = sorted(set(zip(lengths, decays, strict=True)))
-    return sum(lengths), _steps([length for length, _ in runs], [decay for _, decay in runs])[1]
-
-
-@sweep_steps.misconception("You swapped the two numbers: the cosines come first.")
-def other_way_round(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    return _steps(lengths, decays)[::-1]
-
-
-@sweep_steps.misconception("You count one decay only. Each length has its own.")
-def one_decay(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    trunk = max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
-    return sum(lengths), trunk + max(decays, default=0)
-
-
 @sweep_steps.variant
-def in_a_loop(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    cosine = trunk = branches = 0
-    for length, decay in zip(lengths, decays, strict=True):
-        cosine += length
-        branches += decay
-        trunk = max(trunk, length - decay)
-    return cosine, trunk + branches
+def trunk_and_branches(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    trunk = max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0)
+    return sum(lengths), trunk + sum(decays)
+
+
+sweep_steps.slips(
+    trunk_and_branches,
+    {
+        "length - decay for → length for": "Your trunk reaches the end of the longest run. It need not: the last steps "
+        "of that run are a decay.",
+        " + sum(decays) → ": "You count only the trunk. Every decay is a branch with its own steps.",
+        "max( → sum( ;; , default=0 → ": "You pay for the trunk once for each length. All lengths share one trunk.",
+        "return sum(lengths) → return max(lengths, default=0)": "For the cosines you count the longest run only. A "
+        "cosine schedule cannot be cut short: each length is a separate run from step 0.",
+        "trunk = max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → length, "
+        "decay = max(zip(lengths, decays), default=(0, 0))\n    trunk = length - decay": "Your trunk ends where the "
+        "longest run leaves it. A shorter run may leave it later, if its decay is shorter.",
+        "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → lengths[-1] - "
+        "decays[-1] if lengths else 0": "You take the last length as the longest. The list need not be sorted.",
+        "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → max(lengths, "
+        "default=0) - max(decays, default=0)": "You take the longest decay off the longest run. Each run has a decay "
+        "of its own.",
+        "zip(lengths, decays → zip(sorted(lengths), sorted(decays)": "You sort the two lists separately, so some runs "
+        "get the decay of another run.",
+        "sum(decays) → sum(decay for _, decay in set(zip(lengths, decays)))": "You count equal runs once. Each of them "
+        "pays for its own decay.",
+        "sum(lengths), trunk + sum(decays) → trunk + sum(decays), sum(lengths)": "You swapped the two numbers: the "
+        "cosines come first.",
+        "sum(decays) → max(decays, default=0)": "You count one decay only. Each length has its own.",
+    },
+)
 
 
 @sweep_steps.variant
@@ -150,9 +107,3 @@ def by_counting(lengths: list[int], decays: list[int]) -> list[int]:
         for step in range(length):
             done.add((-1 if step < length - decay else run, step))
     return [sum(lengths), len(done)]
-
-
-@sweep_steps.variant
-def with_arrays(lengths: list[int], decays: list[int]) -> tuple[int, int]:
-    n, d = np.array(lengths, dtype=int), np.array(decays, dtype=int)
-    return int(n.sum()), int((n - d).max(initial=0) + d.sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 from lmcourse.exercises.cases import Case, case
@@ -72,127 +71,47 @@ width_factors = Exercise(
 )
 
 
-@width_factors.misconception("Wider models need a smaller rate. Your factor is upside down.")
-def inverted(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: 1 / factor for name, factor in _reference(shapes, base, embeddings).items()}
-
-
-@width_factors.misconception(
-    "You take the root. That is right for random signs, but the changes of one update all point in the same direction "
-    "and add up."
-)
-def root(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: math.sqrt(factor) for name, factor in _reference(shapes, base, embeddings).items()}
-
-
-@width_factors.misconception("You scale the embedding's rate. Its row is looked up: nothing is summed.")
-def embedding_scaled(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return _reference(shapes, base, [])
-
-
-@width_factors.misconception("You leave out the head's rate: it sums over the features like any other matrix.")
-def head_left_out(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return _reference(shapes, base, [*embeddings, "head", "h"])
-
-
-@width_factors.misconception("You compare the numbers of outputs. The sum runs over the inputs, the second axis.")
-def by_outputs(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {
-        name: 1.0 if len(shape) < 2 or name in embeddings else base[name][0] / shape[0]
-        for name, shape in shapes.items()
-    }
-
-
-@width_factors.misconception(
-    "You use one factor for all matrices. Each needs the factor of its own inputs: not all widths grow alike."
-)
-def one_factor(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    sums = [name for name, shape in shapes.items() if len(shape) == 2 and name not in embeddings]
-    return {name: base[sums[0]][1] / shapes[sums[0]][1] if name in sums else 1.0 for name in shapes}
-
-
-@width_factors.misconception("Your factors are never above 1. A model narrower than the base takes a larger rate.")
-def never_above_one(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: min(1.0, factor) for name, factor in _reference(shapes, base, embeddings).items()}
-
-
-@width_factors.misconception("You scale norms and biases as well. Each of their entries acts on one feature only.")
-def vectors_too(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {
-        name: 1.0 if name in embeddings or not shape else base[name][-1] / shape[-1] for name, shape in shapes.items()
-    }
-
-
-@width_factors.misconception("You scale everything, embeddings and norms included. Only sums over more inputs grow.")
-def everything(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: base[name][-1] / shape[-1] if shape else 1.0 for name, shape in shapes.items()}
-
-
-@width_factors.misconception("You compare the numbers of entries. Only the number of inputs matters.")
-def by_size(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {
-        name: 1.0 if len(shape) < 2 or name in embeddings else math.prod(base[name]) / math.prod(shape)
-        for name, shape in shapes.items()
-    }
-
-
-@width_factors.misconception("You divide by the inputs alone. The factor is relative to the base model's inputs.")
-def not_relative(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: 1 / _inputs(name, shape, embeddings) for name, shape in shapes.items()}
-
-
-@width_factors.misconception("Your factors are all 1: the matrices' rates must fall as the model gets wider.")
-def all_one(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return dict.fromkeys(shapes, 1.0)
-
-
-@width_factors.misconception("Only the matrices are in your result. Every parameter needs a factor; some have 1.")
-def matrices_only(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {
-        name: factor
-        for name, factor in _reference(shapes, base, embeddings).items()
-        if len(shapes[name]) > 1 and name not in embeddings
-    }
-
-
-@width_factors.misconception("You find embeddings by their name. Use the list `embeddings`.")
-def embeddings_by_name(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return _reference(shapes, base, [name for name in shapes if "emb" in name])
-
-
-@width_factors.misconception("You take the root of the numbers of entries. Only the number of inputs matters.")
-def root_of_size(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
-    return {name: math.sqrt(factor) for name, factor in by_size(shapes, base, embeddings).items()}
-
-
-@width_factors.variant
-def with_fan_in(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
-    result = dict.fromkeys(shapes, 1.0)
-    for name in shapes.keys() - set(embeddings):
-        if len(shapes[name]) == 2:
-            fan_in, fan_in_base = shapes[name][-1], base[name][-1]
-            result[name] = fan_in_base / fan_in
-    return result
-
-
 @width_factors.variant
 def in_a_loop(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
     factors: dict[str, float] = {}
     for name, shape in shapes.items():
         if name in embeddings or len(shape) < 2:
-            factors[name] = 1
+            factors[name] = 1.0
         else:
-            growth = shape[1] / base[name][1]
-            factors[name] = 1 / growth
+            factors[name] = base[name][1] / shape[1]
     return factors
 
 
-@width_factors.variant
-def by_exceptions(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
-    def inputs(name: str, of: dict[str, list[int]]) -> int:
-        try:
-            return of[name][1] if name not in embeddings else 1
-        except IndexError:
-            return 1
-
-    return {name: inputs(name, base) / inputs(name, shapes) for name in shapes}
+width_factors.slips(
+    in_a_loop,
+    {
+        "base[name][1] / shape[1] → shape[1] / base[name][1]": "Wider models need a smaller rate. Your factor is "
+        "upside down.",
+        "base[name][1] / shape[1] → (base[name][1] / shape[1]) ** 0.5": "You take the root. That is right for random "
+        "signs, but the changes of one update all point in the same direction and add up.",
+        "name in embeddings or → ": "You scale the embedding's rate. Its row is looked up: nothing is summed.",
+        'name in embeddings → name in [*embeddings, "head", "h"]': "You leave out the head's rate: it sums over the "
+        "features like any other matrix.",
+        "base[name][1] / shape[1] → base[name][0] / shape[0]": "You compare the numbers of outputs. The sum runs over "
+        "the inputs, the second axis.",
+        "factors: dict[str, float] = {} → factors, first = {}, None ;; factors[name] = base → factors[name] = first = "
+        "first or base": "You use one factor for all matrices. Each needs the factor of its own inputs: not all widths "
+        "grow alike.",
+        "base[name][1] / shape[1] → min(1.0, base[name][1] / shape[1])": "Your factors are never above 1. A model "
+        "narrower than the base takes a larger rate.",
+        "len(shape) < 2 → not shape ;; base[name][1] / shape[1] → base[name][-1] / shape[-1]": "You scale norms and "
+        "biases as well. Each of their entries acts on one feature only.",
+        "name in embeddings or len(shape) < 2 → not shape ;; base[name][1] / shape[1] → base[name][-1] / "
+        "shape[-1]": "You scale everything, embeddings and norms included. Only sums over more inputs grow.",
+        "base[name][1] / shape[1] → base[name][0] * base[name][1] / (shape[0] * shape[1])": "You compare the numbers "
+        "of entries. Only the number of inputs matters.",
+        "base[name][1] / → 1 /": "You divide by the inputs alone. The factor is relative to the base model's inputs.",
+        "base[name][1] / shape[1] → 1.0": "Your factors are all 1: the matrices' rates must fall as the model gets "
+        "wider.",
+        "factors[name] = 1.0 → continue": "Only the matrices are in your result. Every parameter needs a factor; some "
+        "have 1.",
+        'name in embeddings → "emb" in name': "You find embeddings by their name. Use the list `embeddings`.",
+        "base[name][1] / shape[1] → (base[name][0] * base[name][1] / (shape[0] * shape[1])) ** 0.5": "You take the "
+        "root of the numbers of entries. Only the number of inputs matters.",
+    },
+)
