@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 from lmcourse.chapters.tokens_and_data.counted_text import Where
-from lmcourse.chapters.tokens_and_data.exercises.merging import first_only, merged, overlapping
-from lmcourse.chapters.tokens_and_data.exercises.right_counting import RIGHT_COUNTING
+from lmcourse.chapters.tokens_and_data.exercises.merging import merged
 from lmcourse.data.corpus_sources import stories
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.exercises.cases import Case, edge, script
@@ -125,397 +123,199 @@ merge_counted = Exercise(
 Merge = Callable[[list[int], Pair, int], list[int]]
 
 
-def _keep_count(
-    words: Words,
+@merge_counted.variant
+def out_and_in(
+    words: list[list[int]],
     times: list[int],
-    counts: Counts,
-    where: Where,
-    pair: Pair,
+    counts: dict[tuple[int, int], int],
+    where: dict[tuple[int, int], set[int]],
+    pair: tuple[int, int],
     new: int,
-    *,
-    merge: Merge = merged,
-    tally: Callable[[list[Pair]], Counter[Pair]] = Counter,
-    weigh: Callable[[int], int] = lambda many: many,
-    kept: Callable[[Pair], bool] = lambda each: False,
-    adds: bool = True,
 ) -> None:
-    """Merge in the words that hold the pair; entries of 0 and empty sets stay.
-
-    Args:
-        tally: the function that counts the pairs of a word.
-        weigh: the function that returns how much a word counts.
-        kept: returns True for a pair whose old count is never subtracted.
-        adds: whether the merged words' pairs are added.
-    """
     for number in sorted(where.get(pair, ())):
-        before, words[number] = words[number], merge(words[number], pair, new)
-        taken, added = tally([*pairwise(before)]), tally([*pairwise(words[number])])
-        for each in taken:
-            if each in added or not kept(each):
-                counts[each] = counts.get(each, 0) - weigh(times[number]) * taken[each]
-                where.setdefault(each, set()).discard(number)
-            if kept(each) and each in added:
-                counts[each] += weigh(times[number]) * (taken[each] - added[each])
-        for each in added if adds else ():
-            counts[each] = counts.get(each, 0) + weigh(times[number]) * added[each]
+        old, young, at = words[number], [], 0
+        while at < len(old):
+            here = tuple(old[at : at + 2]) == pair
+            young.append(new if here else old[at])
+            at += 2 if here else 1
+        words[number] = young
+        gone, come = [*pairwise(old)], [*pairwise(young)]
+        for each in gone:
+            counts[each] = counts.get(each, 0) - times[number]
+            where.setdefault(each, set()).discard(number)
+        for each in come:
+            counts[each] = counts.get(each, 0) + times[number]
             where.setdefault(each, set()).add(number)
+        for each in {*gone, *come}:
+            if not counts[each]:
+                del counts[each]
+            if not where[each]:
+                del where[each]
 
 
-def _clean(counts: Counts, where: Where) -> None:
-    """Delete counts of 0 and empty sets."""
-    for each in [each for each in counts if not counts[each]]:
-        del counts[each]
-    for each in [each for each in where if not where[each]]:
-        del where[each]
-
-
-def _mistake(**how: Any) -> Callable[[Words, list[int], Counts, Where, Pair, int], None]:
-    def answer(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-        _keep_count(words, times, counts, where, pair, new, **how)
-        _clean(counts, where)
-
-    return answer
-
-
-@merge_counted.misconception("A pair on the *left* of the merge is gone, and you still count it.")
-def left_stays(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(kept=lambda each: each[1] == pair[0] and each != pair)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("A pair on the *right* of the merge is gone, and you still count it.")
-def right_stays(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(kept=lambda each: each[0] == pair[1] and each != pair)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception(
-    "You add the pairs with the new token, and still count the pairs that were on both sides of the merge."
+merge_counted.slips(
+    out_and_in,
+    {
+        "[*pairwise(old)], [*pairwise(young)] → ([each for each in pairwise(text) if each[1] != pair[0] or each == "
+        "pair or new in each] for text in (old, young))": "A pair on the *left* of the merge is gone, and you still "
+        "count it.",
+        "[*pairwise(old)], [*pairwise(young)] → ([each for each in pairwise(text) if each[0] != pair[1] or each == "
+        "pair or new in each] for text in (old, young))": "A pair on the *right* of the merge is gone, and you still "
+        "count it.",
+        "[*pairwise(old)], [*pairwise(young)] → [each for each in pairwise(old) if each == pair], [each for each in "
+        "pairwise(young) if new in each]": "You add the pairs with the new token, and still count the pairs that were "
+        "on both sides of the merge.",
+        "[*pairwise(old)] → [each for each in pairwise(old) if each != pair]": "You still count the pair that you "
+        "merged. It no longer occurs.",
+        "- times[number] → - 1 ;; + times[number] → + 1": "You count each word once. A word that occurs three times "
+        "changes a count by three.",
+        "- times[number] → - 1 ;; + times[number] → + 1 ;; if not counts[each] → if not where[each]": "You change a "
+        "count by 1 for each place of a word. A word occurs times[n] times, and so does every pair in it.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;; if not where[each] → if "
+        "each not in counts": "You take a word out of `where` only when the count of a pair falls to 0. A word leaves "
+        "as soon as its own last place of the pair is gone.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;;             where.setdefault(each, "
+        "set()).add(number)\n →  ;;             if not "
+        "where[each]:\n                del where[each]\n → ": "You do not change `where`. New pairs need entries "
+        "there, and words leave the sets of pairs that they lost.",
+        "for number in sorted → words, counts = [*words], dict(counts)\n    where = {each: {*numbers} for each, "
+        "numbers in where.items()}\n    for number in sorted": "You give the names `words`, `counts` and `where` to "
+        "new objects. Change the old ones, which the caller still holds.",
+        "        words[number] = young\n →  ;; counts.get(each, 0) - → counts[each] -": "The merged word is not "
+        "written back, so the next merge misses pairs that `counts` has lost. Put it into `words[number]`.",
+        "+ times[number] → + 1": "You add 1 for each new pair. Add as many as the word occurs: times[n].",
+        "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)}": "You count a pair once per "
+        "word. It may occur twice in one word.",
+        "[*pairwise(young)] → []": "You remove the old pairs but do not add the pairs of the merged word.",
+        "here = tuple → here = new not in young and tuple": "You merge the pair once per word. Merge it wherever it "
+        "occurs.",
+        "at += 2 if here else 1 → at += 2 if here and tuple(old[at + 1 : at + 3]) != pair else 1": "In a run such as 7 "
+        "7 7 you use the token in the middle twice.",
+        "{*gone, *come} → ()": "You leave entries of 0 in `counts`, and empty sets in `where`. Delete both.",
+        "            if not counts[each]:\n                del counts[each]\n → ": "You leave entries of 0 in "
+        "`counts`. A pair that is gone has no entry.",
+        "            if not where[each]:\n                del where[each]\n → ": "You leave empty sets in `where`. A "
+        "pair that is in no word has no entry.",
+        "where.setdefault(each, set()).discard(number) → if "
+        "each == pair:\n                where[each].discard(number)": "`where` still names words for pairs that they "
+        "no longer hold. Remove a word from the sets of pairs that it no longer holds.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;; {*gone, *come} → () ;; del where[each] → "
+        "del where[each]\n    where.pop(pair, None)\n    counts.pop(pair, None)": "You delete the merged pair only. "
+        "Other pairs of these words are gone, too: their counts are 0, and `where` still names the words.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;; {*gone, *come} → ()": "You delete nothing. "
+        "Pairs that are gone have a count of 0 now, and `where` still names their words.",
+        "sorted(where.get(pair, ())) → ()": "After your call nothing has changed. `words = …` only binds the name to a "
+        "new list: assign to words[number].",
+        "counts.get(each, 0) + → counts[each] +": "You fail on a pair with the new token, which has no entry yet. "
+        "Start its count from 0: counts.get(each, 0), and its entry in `where` from an empty set.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: → for each in "
+        "gone:\n            where.setdefault(each, set()).discard(number)\n        for "
+        "each in {*gone, *come}:": "`where` loses a word that still holds the pair: first remove the word from its old "
+        "pairs, then add it for every pair that it holds now, also for those that stayed.",
+        "for number in sorted → known = {*where}\n    for number in sorted ;; where.setdefault(each, "
+        "set()).add(number) → if each in known:\n                where.setdefault(each, set()).add(number) ;; if not "
+        "where[each]: → if not where.get(each, {number}):": "You never add the new pairs to `where`, so the next merge "
+        "does not find them.",
+        "        words[number] = young\n → ": "You change the counts but not `words`: store each merged word back in "
+        "its place.",
+        "sorted(where.get(pair, ())) → range(len(words))": "The results are right, but you look at all words. Most do "
+        "not contain the pair: loop over `where[pair]`.",
+        "del where[each] → del where[each]\n    counts.update(dict(counts))": "The results are right, but you write "
+        "the counts of all pairs. Write only the counts that change.",
+        "for number in sorted(where.get(pair, ())): → numbers = sorted(where.get(pair, ()))\n    if numbers:\n        "
+        "counts.clear()\n        where.clear()\n    for number in numbers: ;; [*pairwise(old)] → []": "You recount "
+        "only the words that contain the pair, and lose the counts of all other words.",
+        "sorted(where.get(pair, ())) → where.get(pair, ())": "You change `where[pair]` while you loop over it, and "
+        "Python raises an error. Loop over a copy: list(where[pair]).",
+        "where.get(pair, ()) → where[pair]": "You raise an error for a pair that does not occur. It has no entry in "
+        "`where`: change nothing.",
+        "del where[each] → del where[each]\n    return [*list.__iter__(words)]": "You return the words. Change them in "
+        "place, and return nothing.",
+    },
 )
-def neighbours_stay(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(kept=lambda each: each != pair)(words, times, counts, where, pair, new)
 
 
-@merge_counted.misconception("You still count the pair that you merged. It no longer occurs.")
-def the_pair_stays(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(kept=lambda each: each == pair)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You count each word once. A word that occurs three times changes a count by three.")
-def without_times(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(weigh=lambda many: 1)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception(
-    "You change a count by 1 for each place of a word. A word occurs times[n] times, and so does every pair in it."
-)
-def without_times_and_gone(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """Delete the count of a pair that is in no word any more, even if the count is not 0."""
-    _keep_count(words, times, counts, where, pair, new, weigh=lambda many: 1)
-    for each in [each for each in where if not where[each]]:
-        del where[each], counts[each]
-
-
-@merge_counted.misconception(
-    "You take a word out of `where` only when the count of a pair falls to 0. A word leaves as soon as its own last "
-    "place of the pair is gone."
-)
-def places_until_zero(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    before = {each: {*numbers} for each, numbers in where.items()}
-    _mistake()(words, times, counts, where, pair, new)
-    for each in before.keys() & counts.keys():
-        where[each] = where[each] | before[each]
-
-
-@merge_counted.misconception(
-    "You read the neighbours of a merge in the old word; where two merges touch, the neighbour is `new`. And a word "
-    "stays in `where` until a pair's count is 0."
-)
-def old_neighbours(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    def change(each: Pair, number: int, by: int) -> None:
-        counts[each] = counts.get(each, 0) + by
-        if by > 0:
-            where.setdefault(each, set()).add(number)
-        if not counts[each]:
-            del counts[each]
-            where.pop(each, None)
-
-    for number in sorted(where.get(pair, ())):
-        word, many, place = words[number], times[number], 0
-        while place < len(word):
-            if tuple(word[place : place + 2]) != pair:
-                place += 1
-                continue
-            change(pair, number, -many)
-            for left in word[place - 1 : place] if place else ():
-                change((left, pair[0]), number, -many)
-                change((left, new), number, many)
-            for right in word[place + 2 : place + 3]:
-                change((pair[1], right), number, -many)
-                change((new, right), number, many)
-            place += 2
-        words[number] = merged(word, pair, new)
-
-
-@merge_counted.misconception(
-    "Where two merges touch, you count pairs with old neighbours. There the neighbour is `new` as well, and (new, new) "
-    "is a pair."
-)
-def old_neighbours_of_counts(
-    words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int
+@merge_counted.variant
+def at_the_places_only(
+    words: list[list[int]],
+    times: list[int],
+    counts: dict[tuple[int, int], int],
+    where: dict[tuple[int, int], set[int]],
+    pair: tuple[int, int],
+    new: int,
 ) -> None:
-    """Read neighbours in the old word, but find the places in the merged word."""
-    for number in sorted(where.get(pair, ())):
-        word, many, place = words[number], times[number], 0
-        while place < len(word):
-            if tuple(word[place : place + 2]) != pair:
-                place += 1
-                continue
-            changes = [(pair, -many)]
-            for left in word[place - 1 : place] if place else ():
-                changes += [((left, pair[0]), -many), ((left, new), many)]
-            for right in word[place + 2 : place + 3]:
-                changes += [((pair[1], right), -many), ((new, right), many)]
-            for each, by in changes:
-                counts[each] = counts.get(each, 0) + by
-                if counts[each] <= 0:
-                    del counts[each]
-            place += 2
-        for each in pairwise(word):
-            where[each] = where[each] - {number}
-        words[number] = merged(word, pair, new)
-        for each in pairwise(words[number]):
-            where[each] = where.get(each, set()) | {number}
-    _clean(counts, where)
+    if pair not in where:
+        return
+
+    def add(left: int, right: int, many: int) -> None:
+        counts[left, right] = counts.get((left, right), 0) + many
+        if counts[left, right] == 0:
+            del counts[left, right]
+
+    for number in list(where[pair]):
+        word, many = words[number], times[number]
+        old = set(pairwise(word))
+        at = 0
+        while at < len(word) - 1:
+            if (word[at], word[at + 1]) == pair:
+                add(*pair, -many)
+                if at > 0:
+                    add(word[at - 1], pair[0], -many)
+                    add(word[at - 1], new, many)
+                if at + 2 < len(word):
+                    add(pair[1], word[at + 2], -many)
+                    add(new, word[at + 2], many)
+                word[at : at + 2] = [new]
+            at += 1
+        now = set(pairwise(word))
+        for gone in old - now:
+            where[gone].remove(number)
+            if not where[gone]:
+                where.pop(gone)
+        for come in now - old:
+            where.setdefault(come, set()).add(number)
 
 
-@merge_counted.misconception(
-    "You do not change `where`. New pairs need entries there, and words leave the sets of pairs that they lost."
+merge_counted.slips(
+    at_the_places_only,
+    {
+        "word[at : at + 2] = [new] → at += 1 ;; now = set(pairwise(word)) → words[number] = word = merged(word, pair, "
+        "new)\n        now = set(pairwise(word)) ;; == 0 → <= 0": "Where two merges touch, you count pairs with old "
+        "neighbours. There the neighbour is `new` as well, and (new, new) is a pair.",
+        "word[at : at + 2] = [new] → at += 1 ;; now = set(pairwise(word)) → words[number] = word = merged(word, pair, "
+        "new)\n        now = set(pairwise(word)) ;; if counts[left, right] == 0: → if many > 0:\n            "
+        "where.setdefault((left, right), set()).add(number)\n        if counts[left, right] == 0:\n            "
+        "where.pop((left, right), None) ;; old - now → () ;; now - old → ()": "You read the neighbours of a merge in "
+        "the old word; where two merges touch, the neighbour is `new`. And a word stays in `where` until a pair's "
+        "count is 0.",
+    },
 )
-def places_not_changed(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    places = {each: {*numbers} for each, numbers in where.items()}
-    _mistake()(words, times, counts, where, pair, new)
-    where.clear()
-    where.update(places)
 
 
-@merge_counted.misconception(
-    "You give the names `words`, `counts` and `where` to new objects. Change the old ones, which the caller still "
-    "holds."
-)
-def new_objects(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake()([*words], times, dict(counts), {each: {*numbers} for each, numbers in where.items()}, pair, new)
-
-
-@merge_counted.misconception(
-    "The merged word is not written back, so the next merge misses pairs that `counts` has lost. Put it into "
-    "`words[number]`."
-)
-def not_written_back(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """Raise KeyError in a second merge, which looks for the old word's pairs."""
-    for number in sorted(where.get(pair, ())):
-        for each in pairwise(words[number]):
-            counts[each] -= times[number]
-            where[each] = where.get(each, set()) - {number}
-            _clean(counts, where)
-        for each in pairwise(merged(words[number], pair, new)):
-            counts[each] = counts.get(each, 0) + times[number]
-            where[each] = where.get(each, set()) | {number}
-
-
-@merge_counted.misconception("You add 1 for each new pair. Add as many as the word occurs: times[n].")
-def added_once(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    for number in sorted(where.get(pair, ())):
-        for each in pairwise(words[number]):
-            counts[each] -= times[number]
-            where[each] = where[each] - {number}
-        words[number] = merged(words[number], pair, new)
-        for each in pairwise(words[number]):
-            counts[each] = counts.get(each, 0) + 1
-            where[each] = where.get(each, set()) | {number}
-    _clean(counts, where)
-
-
-@merge_counted.misconception("You count a pair once per word. It may occur twice in one word.")
-def once_a_word(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(tally=lambda pairs: Counter(set(pairs)))(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You remove the old pairs but do not add the pairs of the merged word.")
-def nothing_added(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(adds=False)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You merge the pair once per word. Merge it wherever it occurs.")
-def one_place(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(merge=first_only)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("In a run such as 7 7 7 you use the token in the middle twice.")
-def used_twice(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake(merge=overlapping)(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You leave entries of 0 in `counts`, and empty sets in `where`. Delete both.")
-def zeros_left(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _keep_count(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You leave entries of 0 in `counts`. A pair that is gone has no entry.")
-def zero_counts_left(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _keep_count(words, times, counts, where, pair, new)
-    _clean({}, where)
-
-
-@merge_counted.misconception("You leave empty sets in `where`. A pair that is in no word has no entry.")
-def empty_sets_left(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _keep_count(words, times, counts, where, pair, new)
-    _clean(counts, {})
-
-
-@merge_counted.misconception(
-    "`where` still names words for pairs that they no longer hold. Remove a word from the sets of pairs that it no "
-    "longer holds."
-)
-def places_stay(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    before = {each: {*numbers} for each, numbers in where.items() if each != pair}
-    _mistake()(words, times, counts, where, pair, new)
-    for each, numbers in before.items():
-        where[each] = where.get(each, set()) | numbers
-
-
-@merge_counted.misconception(
-    "You delete the merged pair only. Other pairs of these words are gone, too: their counts are 0, and `where` still "
-    "names the words."
-)
-def merged_pair_only(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _left_behind(words, times, counts, where, pair, new)
-    where.pop(pair, None)
-    counts.pop(pair, None)
-
-
-@merge_counted.misconception(
-    "You delete nothing. Pairs that are gone have a count of 0 now, and `where` still names their words."
-)
-def nothing_deleted(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _left_behind(words, times, counts, where, pair, new)
-
-
-def _left_behind(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    before = {each: {*numbers} for each, numbers in where.items()}
-    _keep_count(words, times, counts, where, pair, new)
-    for each, numbers in before.items():
-        where[each] = where[each] | numbers
-
-
-@merge_counted.misconception(
-    "After your call nothing has changed. `words = …` only binds the name to a new list: assign to words[number]."
-)
-def nothing_changes(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """Work only on copies, so that the inputs stay unchanged."""
-
-
-@merge_counted.misconception(
-    "You fail on a pair with the new token, which has no entry yet. Start its count from 0: counts.get(each, 0), and "
-    "its entry in `where` from an empty set."
-)
-def no_first_count(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    for number in sorted(where.get(pair, ())):
-        for each in pairwise(merged(words[number], pair, new)):
-            counts[each] += times[number]
-
-
-@merge_counted.misconception(
-    "`where` loses a word that still holds the pair: first remove the word from its old pairs, then add it for every "
-    "pair that it holds now, also for those that stayed."
-)
-def places_lost(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    held = [(number, set(pairwise(words[number]))) for number in where.get(pair, ())]
-    _mistake()(words, times, counts, where, pair, new)
-    for number, old in held:
-        for each in old & where.keys():
-            where[each].discard(number)
-    _clean({}, where)
-
-
-@merge_counted.misconception("You never add the new pairs to `where`, so the next merge does not find them.")
-def places_not_added(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    known = {*where}
-    _mistake()(words, times, counts, where, pair, new)
-    for each in where.keys() - known:
-        del where[each]
-
-
-@merge_counted.misconception("You change the counts but not `words`: store each merged word back in its place.")
-def words_stay(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    old = {number: words[number] for number in where.get(pair, ())}
-    _mistake()(words, times, counts, where, pair, new)
-    for number, word in old.items():
-        words[number] = word
-
-
-@merge_counted.misconception(
-    "The results are right, but you look at all words. Most do not contain the pair: loop over `where[pair]`."
-)
-def all_words(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    counts.clear()
-    where.clear()
-    for number, word in enumerate(words):
-        words[number] = merged(word, pair, new)
-        for each in pairwise(words[number]):
-            counts[each] = counts.get(each, 0) + times[number]
-            where.setdefault(each, set()).add(number)
-
-
-@merge_counted.misconception(
-    "The results are right, but you write the counts of all pairs. Write only the counts that change."
-)
-def all_counts(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    _mistake()(words, times, counts, where, pair, new)
-    counts.update(dict(counts))
-
-
-@merge_counted.misconception(
-    "You recount only the words that contain the pair, and lose the counts of all other words."
-)
-def other_words_lost(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    numbers = sorted(where.get(pair, ()))
-    if numbers:
-        counts.clear()
-        where.clear()
-    for number in numbers:
-        words[number] = merged(words[number], pair, new)
-        for each in pairwise(words[number]):
-            counts[each] = counts.get(each, 0) + times[number]
-            where.setdefault(each, set()).add(number)
-
-
-@merge_counted.misconception(
-    "You change `where[pair]` while you loop over it, and Python raises an error. Loop over a copy: list(where[pair])."
-)
-def walked_while_changed(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    for number in where.get(pair, set()):
-        for each in pairwise(words[number]):
-            counts[each] -= times[number]
-            where[each].discard(number)
-        words[number] = merged(words[number], pair, new)
-        for each in pairwise(words[number]):
-            counts[each] = counts.get(each, 0) + times[number]
-            where.setdefault(each, set()).add(number)
-    _clean(counts, where)
-
-
-@merge_counted.misconception(
-    "You raise an error for a pair that does not occur. It has no entry in `where`: change nothing."
-)
-def fails_on_nothing(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    assert where[pair]
-    _mistake()(words, times, counts, where, pair, new)
-
-
-@merge_counted.misconception("You return the words. Change them in place, and return nothing.")
-def returns_words(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> Words:
-    _mistake()(words, times, counts, where, pair, new)
-    return [*list.__iter__(words)]
-
-
-for right_answer in RIGHT_COUNTING:
-    merge_counted.variant(right_answer)
+@merge_counted.variant
+def collected_first(
+    words: list[list[int]],
+    times: list[int],
+    counts: dict[tuple[int, int], int],
+    where: dict[tuple[int, int], set[int]],
+    pair: tuple[int, int],
+    new: int,
+) -> None:
+    change: dict[tuple[int, int], int] = {}
+    for number in tuple(where.get(pair, [])):
+        text = "".join(chr(token) for token in words[number])
+        after = [ord(letter) for letter in text.replace(chr(pair[0]) + chr(pair[1]), chr(new))]
+        for sign, tokens in ((-1, words[number]), (1, after)):
+            for left, right in pairwise(tokens):
+                change[left, right] = change.get((left, right), 0) + sign * times[number]
+                if sign < 0:
+                    where[left, right] = where[left, right] - {number}
+                else:
+                    where[left, right] = where.get((left, right), set()) | {number}
+        words[number] = after
+    for each, by in change.items():
+        total = counts.pop(each, 0) + by
+        if total:
+            counts[each] = total
+        if not where[each]:
+            del where[each]

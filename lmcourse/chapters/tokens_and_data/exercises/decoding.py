@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from random import Random
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call
@@ -78,136 +77,42 @@ decode = Exercise(
 )
 
 
-def _pieces(merges: list[Pair]) -> list[bytes]:
+@decode.variant
+def by_joining(tokens: list[int], merges: list[tuple[int, int]]) -> str:
     pieces = [bytes([value]) for value in range(256)]
     for left, right in merges:
         pieces.append(pieces[left] + pieces[right])
-    return pieces
-
-
-def _known(tokens: list[int], merges: list[Pair]) -> list[bytes]:
-    pieces = _pieces(merges)
-    if any(not 0 <= token < len(pieces) for token in tokens):
-        raise ValueError("the token does not exist")
-    return [pieces[token] for token in tokens]
-
-
-@decode.misconception(
-    "You decode each token by itself, or as ASCII. One letter may be in two tokens: join all bytes, then decode UTF-8."
-)
-def token_by_token(tokens: list[int], merges: list[Pair]) -> str:
-    return "".join(piece.decode(errors="replace") for piece in _known(tokens, merges))
-
-
-@decode.misconception("You raise an error for half a letter. A model may stop there: use U+FFFD.")
-def strict(tokens: list[int], merges: list[Pair]) -> str:
-    return b"".join(_known(tokens, merges)).decode()
-
-
-@decode.misconception("You drop bytes that are not UTF-8. Put U+FFFD in their place.")
-def dropped(tokens: list[int], merges: list[Pair]) -> str:
-    return b"".join(_known(tokens, merges)).decode(errors="ignore")
-
-
-@decode.misconception("You turn each byte into a character. é has two bytes: decode UTF-8.")
-def latin_1(tokens: list[int], merges: list[Pair]) -> str:
-    return b"".join(_known(tokens, merges)).decode("latin-1")
-
-
-@decode.misconception("You add blanks between tokens. Blanks are part of tokens: add none.")
-def blanks_between(tokens: list[int], merges: list[Pair]) -> str:
-    return b" ".join(_known(tokens, merges)).decode(errors="replace")
-
-
-@decode.misconception("For token −1 you return the last one, as a Python list does. Raise ValueError.")
-def from_the_end(tokens: list[int], merges: list[Pair]) -> str:
-    pieces = _pieces(merges)
-    if any(token >= len(pieces) for token in tokens):
-        raise ValueError("the token does not exist")
-    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
-
-
-@decode.misconception("For a token that does not exist, you raise IndexError or KeyError. Raise ValueError.")
-def index_error(tokens: list[int], merges: list[Pair]) -> str:
-    pieces = dict(enumerate(_pieces(merges)))
-    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
-
-
-@decode.misconception(
-    "You leave the check of a token to the list: too large a number raises IndexError, and −1 is its last entry. Check "
-    "the range, and raise ValueError."
-)
-def left_to_the_list(tokens: list[int], merges: list[Pair]) -> str:
-    pieces = _pieces(merges)
-    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
-
-
-@decode.misconception("You leave out a token that does not exist. Raise ValueError.")
-def left_out(tokens: list[int], merges: list[Pair]) -> str:
-    pieces = dict(enumerate(_pieces(merges)))
-    return b"".join(pieces.get(token, b"") for token in tokens).decode(errors="replace")
-
-
-@decode.misconception("You expand merges once. A merge may consist of other merges.")
-def one_level(tokens: list[int], merges: list[Pair]) -> str:
-    _known(tokens, merges)
-    raw: list[int] = []
-    for token in tokens:
-        raw += [token] if token < 256 else list(merges[token - 256])
-    return b"".join(bytes([part]) if part < 256 else b"" for part in raw).decode(errors="replace")
-
-
-@decode.misconception("You put the bytes of a merge's right token before those of its left token.")
-def right_before_left(tokens: list[int], merges: list[Pair]) -> str:
-    pieces = [bytes([value]) for value in range(256)]
-    for left, right in merges:
-        pieces.append(pieces[right] + pieces[left])
     if any(not 0 <= token < len(pieces) for token in tokens):
         raise ValueError("the token does not exist")
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("You join several U+FFFD in a row into one. Keep each of them, as errors=“replace” does.")
-def one_for_several(tokens: list[int], merges: list[Pair]) -> str:
-    return re.sub("\ufffd+", "\ufffd", _reference(tokens, merges))
-
-
-@decode.variant
-def by_taking_apart(tokens: list[int], merges: list[tuple[int, int]]) -> str:
-    stack = list(reversed(tokens))
-    raw = bytearray()
-    while stack:
-        token = stack.pop()
-        if token < 0 or token >= 256 + len(merges):
-            raise ValueError(token)
-        if token < 256:
-            raw.append(token)
-        else:
-            left, right = merges[token - 256]
-            stack += [right, left]
-    return str(raw, "utf-8", "replace")
-
-
-@decode.variant
-def with_a_dictionary(tokens: list[int], merges: list[tuple[int, int]]) -> str:
-    table = {value: bytes((value,)) for value in range(256)}
-    for i, pair in enumerate(merges):
-        table[256 + i] = table[pair[0]] + table[pair[1]]
-    try:
-        return b"".join([table[token] for token in tokens]).decode("utf-8", errors="replace")
-    except KeyError as error:
-        raise ValueError(f"no token {error}") from None
-
-
-@decode.variant
-def by_unmerging(tokens: list[int], merges: list[tuple[int, int]]) -> str:
-    for token in tokens:
-        if token not in range(256 + len(merges)):
-            raise ValueError("the token does not exist")
-    rest = list(tokens)
-    for number in reversed(range(len(merges))):
-        flat: list[int] = []
-        for token in rest:
-            flat.extend(merges[number] if token == 256 + number else [token])
-        rest = flat
-    return bytes(rest).decode(errors="replace")
+decode.slips(
+    by_joining,
+    {
+        'b"".join(pieces[token] for token in tokens).decode(errors="replace") → '
+        '"".join(pieces[token].decode(errors="replace") for token in tokens)': "You decode each token by itself, or as "
+        "ASCII. One letter may be in two tokens: join all bytes, then decode UTF-8.",
+        'errors="replace" → ': "You raise an error for half a letter. A model may stop there: use U+FFFD.",
+        "replace → ignore": "You drop bytes that are not UTF-8. Put U+FFFD in their place.",
+        'errors="replace" → "latin-1"': "You turn each byte into a character. é has two bytes: decode UTF-8.",
+        'b"" → b" "': "You add blanks between tokens. Blanks are part of tokens: add none.",
+        "not 0 <= token < len(pieces) → token >= len(pieces)": "For token −1 you return the last one, as a Python list "
+        "does. Raise ValueError.",
+        'if any(not 0 <= token < len(pieces) for token in tokens):\n        raise ValueError("the token does not '
+        'exist") → pieces = dict(enumerate(pieces))': "For a token that does not exist, you raise IndexError or "
+        "KeyError. Raise ValueError.",
+        '    if any(not 0 <= token < len(pieces) for token in tokens):\n        raise ValueError("the token does not '
+        'exist")\n → ': "You leave the check of a token to the list: too large a number raises IndexError, and −1 is "
+        "its last entry. Check the range, and raise ValueError.",
+        'raise ValueError("the token does not exist") → tokens = [token for token in tokens if 0 <= token < '
+        "len(pieces)]": "You leave out a token that does not exist. Raise ValueError.",
+        "pieces[left] + pieces[right] → bytes(part for part in (left, right) if part < 256)": "You expand merges once. "
+        "A merge may consist of other merges.",
+        "pieces[left] + pieces[right] → pieces[right] + pieces[left]": "You put the bytes of a merge's right token "
+        "before those of its left token.",
+        'return b"" → text = b"" ;; (errors="replace") → (errors="replace")\n    while "��" in text:\n        text = '
+        'text.replace("��", "�")\n    return text': "You join several U+FFFD in a row into one. Keep each of them, as "
+        "errors=“replace” does.",
+    },
+)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call
 from lmcourse.chapters.tokens_and_data.exercises.merging import merged
@@ -45,7 +43,7 @@ def _telling(random: Random) -> tuple[str, list[Pair]]:
         merges = _random_merges(random, "abé", random.randint(6, 12))
         word = " " + "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
         right = _reference(word, merges)
-        seen = (wrong.answer for wrong in encode_word.misconceptions if wrong.answer is not one_byte_lost)
+        seen = (wrong.answer for wrong in encode_word.misconceptions if "of one byte" not in wrong.sentence)
         if all(answer(word, merges) != right for answer in seen):
             return word, merges
 
@@ -108,24 +106,73 @@ def _bytes_of(merges: list[Pair]) -> list[bytes]:
     return pieces
 
 
-def _repeatedly(word: str, merges: list[Pair], key: Callable[[int, int], Any]) -> list[int]:
-    """Merge again and again the pair with the smallest key, which is computed from its rank and place."""
-    tokens, rank = list(word.encode()), {pair: index for index, pair in enumerate(merges)}
+@encode_word.variant
+def in_the_order_of_training(word: str, merges: list[tuple[int, int]]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in enumerate(merges, start=256):
+        at = 0
+        while at < len(tokens) - 1:
+            if (tokens[at], tokens[at + 1]) == pair:
+                tokens[at : at + 2] = [new]
+            at += 1
+    return tokens
+
+
+encode_word.slips(
+    in_the_order_of_training,
+    {
+        "return tokens → raw, pieces, tokens = word.encode(), _bytes_of(merges), []\n    while raw:\n        longest = "
+        "max((piece for piece in pieces if raw.startswith(piece)), key=len)\n        "
+        "tokens.append(pieces.index(longest))\n        raw = raw[len(longest) :]\n    return tokens": "You take the "
+        "longest piece that fits. Apply the merge that was learned first.",
+        "enumerate(merges, start=256) → [(256 + merges.index(pair), pair) for pair in sorted(merges)]": "You sort the "
+        "merges by their numbers. Apply them in the order of the list.",
+        "at = 0 → if pair not in pairwise(tokens):\n            break\n        at = 0": "You stop at the first merge "
+        "that does not fit. Later merges may fit: try all of them.",
+        'word.encode() → (" " + word).encode()': "You put a blank in front of the word. Its bytes are the word as it "
+        "is.",
+        ", start=256 → ": "You make token i of merge number i. Tokens 0 to 255 are the bytes, so it makes token 256 + "
+        "i.",
+        "at += 1 → at += 1\n        if new in tokens:\n            break": "You stop after one merge. Apply the "
+        "others, too.",
+        "enumerate(merges, start=256) → reversed(list(enumerate(merges, start=256)))": "You apply the merges from the "
+        "last to the first. The tokens that a late merge needs do not exist yet.",
+        "word.encode() → map(ord, word)": "You start from the code points of characters. Merging starts from the bytes "
+        "of UTF-8.",
+        'return tokens → return [_bytes_of(merges)[token].decode(errors="replace") for token in tokens]': "You return "
+        "the pieces of text. Return their numbers.",
+        "= [new] → = [new]\n                break": "You apply each merge once. Apply it wherever its pair occurs.",
+        "return tokens → return [token + (token > 255) for token in tokens]": "Your new tokens begin at 257. The bytes "
+        "are 0 to 255, so the first merge makes 256.",
+        "word.encode() → word.strip().encode()": "You remove blanks around the word. Blanks are bytes of the word.",
+        "return tokens → return tokens if len(word.encode()) > 1 else []": "You return no tokens for a word of one "
+        "byte. That byte is its token.",
+    },
+)
+
+
+@encode_word.variant
+def by_rank(word: str, merges: list[tuple[int, int]]) -> list[int]:
+    tokens, rank = list(word.encode()), {pair: number for number, pair in enumerate(merges)}
     while places := [at for at, pair in enumerate(pairwise(tokens)) if pair in rank]:
-        at = min(places, key=lambda at: key(rank[tokens[at], tokens[at + 1]], at))
+        at = min(places, key=lambda at: rank[tokens[at], tokens[at + 1]])
         tokens[at : at + 2] = [256 + rank[tokens[at], tokens[at + 1]]]
     return tokens
 
 
-@encode_word.misconception("You take the longest piece that fits. Apply the merge that was learned first.")
-def longest_first(word: str, merges: list[Pair]) -> list[int]:
-    raw, found = word.encode(), []
-    pieces = {piece: token for token, piece in reversed(list(enumerate(_bytes_of(merges))))}
-    while raw:
-        length = max(size for size in range(1, len(raw) + 1) if raw[:size] in pieces)
-        found.append(pieces[raw[:length]])
-        raw = raw[length:]
-    return found
+encode_word.slips(
+    by_rank,
+    {
+        "min(places, key=lambda at: rank[tokens[at], tokens[at + 1]]) → places[0]": "You apply the leftmost merge that "
+        "fits. The order of learning decides.",
+        "while places := [at for at, pair in enumerate(pairwise(tokens)) if pair in rank]: → at = 0\n    while at < "
+        "len(tokens) - 1: ;; at = min(places, key=lambda at: rank[tokens[at], tokens[at + 1]]) → if (tokens[at], "
+        "tokens[at + 1]) not in rank:\n            at += 1\n            continue": "You go through the word once and "
+        "join what fits on the way. The merge that was learned first comes first, wherever its pair is.",
+        "lambda at: rank → lambda at: -rank": "You apply the merge that was learned last. Apply the one that was "
+        "learned first.",
+    },
+)
 
 
 @encode_word.misconception(
@@ -138,154 +185,3 @@ def fewest(word: str, merges: list[Pair]) -> list[int]:
         found = ([*best[start], pieces.index(raw[start:end])] for start in range(end) if raw[start:end] in pieces)
         best.append(min(found, key=len))
     return best[-1]
-
-
-@encode_word.misconception("You apply the leftmost merge that fits. The order of learning decides.")
-def left_to_right(word: str, merges: list[Pair]) -> list[int]:
-    return _repeatedly(word, merges, lambda rank, at: at)
-
-
-@encode_word.misconception(
-    "You go through the word once and join what fits on the way. The merge that was learned first comes first, "
-    "wherever its pair is."
-)
-def in_one_pass(word: str, merges: list[Pair]) -> list[int]:
-    rank = {pair: index for index, pair in enumerate(merges)}
-    tokens: list[int] = []
-    for byte in word.encode():
-        if tokens and (tokens[-1], byte) in rank:
-            tokens[-1] = 256 + rank[tokens[-1], byte]
-        else:
-            tokens.append(byte)
-    return tokens
-
-
-@encode_word.misconception("You sort the merges by their numbers. Apply them in the order of the list.")
-def sorted_merges(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for pair in sorted(merges):
-        tokens = merged(tokens, pair, 256 + merges.index(pair))
-    return tokens
-
-
-@encode_word.misconception("You stop at the first merge that does not fit. Later merges may fit: try all of them.")
-def stopped_at_the_first_that_fails(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for new, pair in enumerate(merges, start=256):
-        if pair not in pairwise(tokens):
-            break
-        tokens = merged(tokens, pair, new)
-    return tokens
-
-
-@encode_word.misconception("You put a blank in front of the word. Its bytes are the word as it is.")
-def blank_in_front(word: str, merges: list[Pair]) -> list[int]:
-    return _reference(" " + word, merges)
-
-
-@encode_word.misconception(
-    "You make token i of merge number i. Tokens 0 to 255 are the bytes, so it makes token 256 + i."
-)
-def ids_from_zero(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for new, pair in enumerate(merges):
-        tokens = merged(tokens, pair, new)
-    return tokens
-
-
-@encode_word.misconception("You apply the merge that was learned last. Apply the one that was learned first.")
-def newest_first(word: str, merges: list[Pair]) -> list[int]:
-    return _repeatedly(word, merges, lambda rank, at: (-rank, at))
-
-
-@encode_word.misconception("You stop after one merge. Apply the others, too.")
-def one_merge_only(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for new, pair in enumerate(merges, start=256):
-        if pair in pairwise(tokens):
-            return merged(tokens, pair, new)
-    return tokens
-
-
-@encode_word.misconception(
-    "You apply the merges from the last to the first. The tokens that a late merge needs do not exist yet."
-)
-def backwards(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for new, pair in reversed(list(enumerate(merges, start=256))):
-        tokens = merged(tokens, pair, new)
-    return tokens
-
-
-@encode_word.misconception("You start from the code points of characters. Merging starts from the bytes of UTF-8.")
-def characters(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(map(ord, word))
-    for new, pair in enumerate(merges, start=256):
-        tokens = merged(tokens, pair, new)
-    return tokens
-
-
-@encode_word.misconception("You return the pieces of text. Return their numbers.")
-def pieces_as_text(word: str, merges: list[Pair]) -> list[str]:
-    known = _bytes_of(merges)
-    return [known[token].decode(errors="replace") for token in _reference(word, merges)]
-
-
-@encode_word.misconception("You apply each merge once. Apply it wherever its pair occurs.")
-def first_place_only(word: str, merges: list[Pair]) -> list[int]:
-    tokens = list(word.encode())
-    for new, pair in enumerate(merges, start=256):
-        pairs = list(pairwise(tokens))
-        if pair in pairs:
-            at = pairs.index(pair)
-            tokens[at : at + 2] = [new]
-    return tokens
-
-
-@encode_word.misconception("Your new tokens begin at 257. The bytes are 0 to 255, so the first merge makes 256.")
-def ids_from_257(word: str, merges: list[Pair]) -> list[int]:
-    return [token + (token > 255) for token in _reference(word, merges)]
-
-
-@encode_word.misconception("You remove blanks around the word. Blanks are bytes of the word.")
-def stripped(word: str, merges: list[Pair]) -> list[int]:
-    return _reference(word.strip(), merges)
-
-
-@encode_word.misconception("You return no tokens for a word of one byte. That byte is its token.")
-def one_byte_lost(word: str, merges: list[Pair]) -> list[int]:
-    return _reference(word, merges) if len(word.encode()) > 1 else []
-
-
-@encode_word.variant
-def by_rank(word: str, merges: list[tuple[int, int]]) -> list[int]:
-    tokens = list(word.encode())
-    while True:
-        best = len(merges)
-        for i in range(len(tokens) - 1):
-            pair = tokens[i], tokens[i + 1]
-            if pair in merges and merges.index(pair) < best:
-                best, place = merges.index(pair), i
-        if best == len(merges):
-            return tokens
-        tokens = [*tokens[:place], 256 + best, *tokens[place + 2 :]]
-
-
-@encode_word.variant
-def all_in_one(word: str, merges: list[tuple[int, int]]) -> list[int]:
-    tokens = list(word.encode("utf-8"))
-    for index, (left, right) in enumerate(merges):
-        i = 0
-        while i < len(tokens) - 1:
-            if tokens[i] == left and tokens[i + 1] == right:
-                tokens[i : i + 2] = [256 + index]
-            i += 1
-    return tokens
-
-
-@encode_word.variant
-def with_a_string(word: str, merges: list[tuple[int, int]]) -> list[int]:
-    text = word.encode().decode("latin-1")
-    for number, (left, right) in enumerate(merges):
-        text = text.replace(chr(left) + chr(right), chr(256 + number))
-    return [ord(character) for character in text]

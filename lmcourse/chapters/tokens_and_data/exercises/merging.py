@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from random import Random
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call, unchanged
@@ -69,146 +68,56 @@ merge = Exercise(
 )
 
 
-@merge.misconception("You use a token twice. After a merge, continue after *both* tokens.")
-def overlapping(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    merged, used = [], False
-    for at, token in enumerate(tokens):
+@merge.variant
+def from_the_left(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
+    merged, at = [], 0
+    while at < len(tokens):
         if tuple(tokens[at : at + 2]) == pair:
             merged.append(new)
-            used = True
-        elif used:
-            used = False
+            at += 2
         else:
-            merged.append(token)
+            merged.append(tokens[at])
+            at += 1
     return merged
 
 
-@merge.misconception("You skip the token after a merge. Continue right after the pair, two tokens further on.")
-def one_token_skipped(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    found, at = [], 0
-    while at < len(tokens):
-        here = tuple(tokens[at : at + 2]) == pair
-        found.append(new if here else tokens[at])
-        at += 3 if here else 1
-    return found
-
-
-@merge.misconception(
-    "You replace each token of the pair by itself. Only both together, side by side, become one new token."
+merge.slips(
+    from_the_left,
+    {
+        "at += 2 → at += 1 if tuple(tokens[at + 1 : at + 3]) == pair else 2": "You use a token twice. After a merge, "
+        "continue after *both* tokens.",
+        "at += 2 → at += 3": "You skip the token after a merge. Continue right after the pair, two tokens further on.",
+        "tuple(tokens[at : at + 2]) == pair → tokens[at] in pair ;; at += 2 → at += 1": "You replace each token of the "
+        "pair by itself. Only both together, side by side, become one new token.",
+        "len(tokens) → len(tokens) - 1 ;; return merged → return merged + tokens[-1:]": "You append the last token "
+        "even if a merge has used it up.",
+        "at += 2 → return merged + tokens[at + 2 :]": "You stop after one merge. Merge the pair wherever it occurs.",
+        "merged, at = → tokens, pair = tokens[::-1], pair[::-1]\n    merged, at = ;; return merged → return "
+        "merged[::-1]": "You merge from right to left. In 7 7 7, merge the *left* two.",
+        "len(tokens) → len(tokens) - 1": "You lose the last token when it is not part of a pair.",
+        "tuple(tokens[at : at + 2]) == pair → sorted(tokens[at : at + 2]) == sorted(pair)": "You merge (2, 1) as well "
+        "as (1, 2). The order of a pair counts.",
+        "return merged → return merged if merged == tokens else from_the_left(merged, pair, new)": "You merge new "
+        "tokens again. A new token does not merge in the same call.",
+        "merged.append(new) → merged += [*pair, new]": "You keep the pair and add the new token. The new token "
+        "*replaces* both.",
+        "at += 2 → at += 1": "You replace the left token and keep the right one. The new token replaces both.",
+    },
 )
-def each_token_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    return [new if token in pair else token for token in tokens]
-
-
-@merge.misconception("You append the last token even if a merge has used it up.")
-def last_token_twice(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    kept: list[int] = last_lost(tokens, pair, new)
-    return kept + tokens[-1:]
-
-
-@merge.misconception("You stop after one merge. Merge the pair wherever it occurs.")
-def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    for at in range(len(tokens) - 1):
-        if (tokens[at], tokens[at + 1]) == pair:
-            return [*tokens[:at], new, *tokens[at + 2 :]]
-    return tokens
-
-
-@merge.misconception("You merge from right to left. In 7 7 7, merge the *left* two.")
-def from_the_right(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    return merged(tokens[::-1], (pair[1], pair[0]), new)[::-1]
-
-
-@merge.misconception("You lose the last token when it is not part of a pair.")
-def last_lost(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    merged, at = [], 0
-    while at < len(tokens) - 1:
-        found = (tokens[at], tokens[at + 1]) == pair
-        merged.append(new if found else tokens[at])
-        at += 2 if found else 1
-    return merged
-
-
-@merge.misconception("You merge (2, 1) as well as (1, 2). The order of a pair counts.")
-def either_order(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    merged, at = [], 0
-    while at < len(tokens):
-        found = sorted(tokens[at : at + 2]) == sorted(pair)
-        merged.append(new if found else tokens[at])
-        at += 2 if found else 1
-    return merged
-
-
-@merge.misconception("You merge new tokens again. A new token does not merge in the same call.")
-def again(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    merged: list[int] = []
-    for token in tokens:
-        merged.append(token)
-        while tuple(merged[-2:]) == pair:
-            merged[-2:] = [new]
-    return merged
-
-
-@merge.misconception("You keep the pair and add the new token. The new token *replaces* both.")
-def inserted(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    merged, at = [], 0
-    while at < len(tokens):
-        found = tuple(tokens[at : at + 2]) == pair
-        merged += [*pair, new] if found else [tokens[at]]
-        at += 2 if found else 1
-    return merged
-
-
-@merge.misconception("You replace the left token and keep the right one. The new token replaces both.")
-def right_one_stays(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    return [new if tuple(tokens[at : at + 2]) == pair else token for at, token in enumerate(tokens)]
-
-
-@merge.misconception("You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens.")
-def text_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    text = ",".join(map(str, tokens)).replace(f"{pair[0]},{pair[1]}", str(new))
-    return [int(token) for token in text.split(",") if token]
 
 
 @merge.variant
-def onto_a_stack(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
-    merged: list[int] = []
-    free = False
-    for token in tokens:
-        if free and (merged[-1], token) == (pair[0], pair[1]):
-            merged[-1] = new
-            free = False
-        else:
-            merged.append(token)
-            free = True
-    return merged
+def with_a_string(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
+    text = "".join(map(chr, tokens))
+    text = text.replace("".join(map(chr, pair)), chr(new))
+    return [ord(token) for token in text]
 
 
-@merge.variant
-def by_cutting(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
-    left, right = pair
-    merged: list[int] = []
-    rest = list(tokens)
-    while rest:
-        token = rest.pop(0)
-        if rest and token == left and rest[0] == right:
-            rest.pop(0)
-            token = new
-        merged.append(token)
-    return merged
-
-
-@merge.variant
-def with_an_iterator(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
-    def pieces() -> Iterator[int]:
-        skip = False
-        for at in range(len(tokens)):
-            if skip:
-                skip = False
-            elif at + 1 < len(tokens) and tokens[at] == pair[0] and tokens[at + 1] == pair[1]:
-                skip = True
-                yield new
-            else:
-                yield tokens[at]
-
-    return list(pieces())
+merge.slips(
+    with_a_string,
+    {
+        '"".join(map(chr, tokens)) → ",".join(map(str, tokens)) ;; "".join(map(chr, pair)), chr(new) → '
+        '",".join(map(str, pair)), str(new) ;; ord(token) for token in text → int(token) for token in text.split(",") '
+        "if token": "You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens.",
+    },
+)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain, combinations, pairwise
+from itertools import chain, pairwise
 from random import Random
 
 import numpy as np
@@ -76,135 +75,52 @@ count_pairs = Exercise(
 )
 
 
-def _counted(pairs: Iterable[tuple[Pair, int]]) -> dict[Pair, int]:
-    counts: Counter[Pair] = Counter()
-    for pair, many in pairs:
-        counts[pair] += many
+@count_pairs.variant
+def word_by_word(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
+    counts: dict[tuple[int, int], int] = {}
+    for word, many in zip(words, times, strict=True):
+        for pair in pairwise(word):
+            counts[pair] = counts.get(pair, 0) + many
     return {pair: count for pair, count in counts.items() if count}
 
 
-def _zip(words: Words, times: list[int]) -> Iterable[tuple[list[int], int]]:
-    return zip(words, times, strict=True)
-
-
-@count_pairs.misconception("You count each word once. A word that occurs five times counts five times.")
-def each_word_once(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, 1) for word, many in _zip(words, times) if many for pair in pairwise(word))
-
-
-@count_pairs.misconception(
-    "You do not use `times`. A word that occurs zero times adds no pair, and one that occurs five times adds five."
+count_pairs.slips(
+    word_by_word,
+    {
+        "+ many → + (many > 0)": "You count each word once. A word that occurs five times counts five times.",
+        "+ many → + 1": "You do not use `times`. A word that occurs zero times adds no pair, and one that occurs five "
+        "times adds five.",
+        "counts.get(pair, 0) + many → many": "You set a pair's count instead of adding to it. A pair may come again, "
+        "in this word or another.",
+        "pairwise(word) → pairwise(word[:-1])": "You stop one pair too early: a word of n tokens has n − 1 pairs.",
+        "pairwise(word) → ((a, b) for at, a in enumerate(word) for b in word[at + 1 :])": "You count every two tokens "
+        "of a word. Only neighbours are a pair.",
+        "if count} → if count > 1}": "You leave out pairs that occur once. Only pairs with a count of 0 are left out.",
+        'pairwise(word) → set(pairwise(word)) ;; + many → + many * "".join(map(chr, word)).count("".join(map(chr, '
+        "pair)))": "You count one pair in 7 7 7. It has two: pairs may overlap.",
+        "for word, many in zip(words, times, strict=True): → text = [token for word, many in zip(words, times, "
+        "strict=True) for token in word * many]\n    for word, many in [(text, 1)]:": "You count pairs across words. "
+        "The end of a word and the start of the next are not neighbours.",
+        "zip(words, → zip([word + after[:1] for word, after in zip(words, [*words[1:], []])],": "You pair the last "
+        "token of a word with the first of the next word. No pair reaches across the border of two words.",
+        "pairwise(word) → map(tuple, map(sorted, pairwise(word)))": "You count (1, 2) and (2, 1) together. They are "
+        "different pairs.",
+        "pairwise(word) → list(pairwise(word))[::2]": "You look at every second pair only. Each token except the last "
+        "has a right neighbour.",
+        "pairwise(word) → word": "You count single tokens. Count pairs of neighbours.",
+        " if count} → }": "You add an entry of 0 for a word that occurs zero times. It adds no entry.",
+        "pairwise(word) → pairwise(word + word[:1])": "You pair the last token of a word with its first. They are not "
+        "neighbours.",
+        "pairwise(word) → set(pairwise(word))": "You count in how many words a pair occurs. Within one word it may "
+        "occur several times.",
+        ", strict=True → ": "You return counts even if there is a number too few or too many. Compare the two lengths, "
+        "and raise ValueError.",
+        "times, strict → times[: len(words)], strict": "You raise ValueError only if a number is missing. Raise it "
+        "also if there is one too many.",
+        "zip(words, times, strict=True) → dict(zip(map(tuple, words), times, strict=True)).items()": "You keep words "
+        "as keys of a dict. Of two equal words, only the last one's number counts.",
+    },
 )
-def times_not_used(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, 1) for word, _ in _zip(words, times) for pair in pairwise(word))
-
-
-@count_pairs.misconception(
-    "You set a pair's count instead of adding to it. A pair may come again, in this word or another."
-)
-def counts_set(words: Words, times: list[int]) -> dict[Pair, int]:
-    return {pair: many for word, many in _zip(words, times) if many for pair in pairwise(word)}
-
-
-@count_pairs.misconception("You stop one pair too early: a word of n tokens has n − 1 pairs.")
-def last_pair_lost(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, n) for word, n in _zip(words, times) for pair in pairwise(word[:-1]))
-
-
-@count_pairs.misconception("You count every two tokens of a word. Only neighbours are a pair.")
-def every_two_tokens(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, n) for word, n in _zip(words, times) for pair in combinations(word, 2))
-
-
-@count_pairs.misconception("You leave out pairs that occur once. Only pairs with a count of 0 are left out.")
-def once_left_out(words: Words, times: list[int]) -> dict[Pair, int]:
-    return {pair: count for pair, count in _reference(words, times).items() if count > 1}
-
-
-@count_pairs.misconception("You count one pair in 7 7 7. It has two: pairs may overlap.")
-def no_overlap(words: Words, times: list[int]) -> dict[Pair, int]:
-    counts: Counter[Pair] = Counter()
-    for word, many in _zip(words, times):
-        last: dict[Pair, int] = {}
-        for at, pair in enumerate(pairwise(word)):
-            if many and last.get(pair, -2) < at - 1:
-                counts[pair] += many
-                last[pair] = at
-    return dict(counts)
-
-
-@count_pairs.misconception(
-    "You count pairs across words. The end of a word and the start of the next are not neighbours."
-)
-def across_words(words: Words, times: list[int]) -> dict[Pair, int]:
-    text = [token for word, many in _zip(words, times) for token in word * many]
-    return dict(Counter(pairwise(text)))
-
-
-@count_pairs.misconception(
-    "You pair the last token of a word with the first of the next word. No pair reaches across the border of two words."
-)
-def into_the_next_word(words: Words, times: list[int]) -> dict[Pair, int]:
-    longer = [word + after[:1] for word, after in zip(words, [*words[1:], []], strict=False)]
-    return _counted((pair, n) for word, n in _zip(longer, times) for pair in pairwise(word))
-
-
-@count_pairs.misconception("You count (1, 2) and (2, 1) together. They are different pairs.")
-def either_order(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted(((min(a, b), max(a, b)), n) for word, n in _zip(words, times) for a, b in pairwise(word))
-
-
-@count_pairs.misconception("You look at every second pair only. Each token except the last has a right neighbour.")
-def every_two(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted(((a, b), n) for word, n in _zip(words, times) for a, b in list(pairwise(word))[::2])
-
-
-@count_pairs.misconception("You count single tokens. Count pairs of neighbours.")
-def single_tokens(words: Words, times: list[int]) -> dict[int, int]:
-    counts: Counter[int] = Counter()
-    for word, many in _zip(words, times):
-        for token in word:
-            counts[token] += many
-    return {token: count for token, count in counts.items() if count}
-
-
-@count_pairs.misconception("You add an entry of 0 for a word that occurs zero times. It adds no entry.")
-def zeros_kept(words: Words, times: list[int]) -> dict[Pair, int]:
-    counts: Counter[Pair] = Counter()
-    for word, many in _zip(words, times):
-        for pair in pairwise(word):
-            counts[pair] += many
-    return dict(counts)
-
-
-@count_pairs.misconception("You pair the last token of a word with its first. They are not neighbours.")
-def wraps_round(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, n) for word, n in _zip(words, times) for pair in pairwise(word + word[:1]))
-
-
-@count_pairs.misconception("You count in how many words a pair occurs. Within one word it may occur several times.")
-def once_a_word(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, n) for word, n in _zip(words, times) for pair in set(pairwise(word)))
-
-
-@count_pairs.misconception(
-    "You return counts even if there is a number too few or too many. Compare the two lengths, and raise ValueError."
-)
-def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
-    return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
-
-
-@count_pairs.misconception("You raise ValueError only if a number is missing. Raise it also if there is one too many.")
-def only_too_few(words: Words, times: list[int]) -> dict[Pair, int]:
-    if len(times) < len(words):
-        raise ValueError("words and numbers differ in length")
-    return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
-
-
-@count_pairs.misconception("You keep words as keys of a dict. Of two equal words, only the last one's number counts.")
-def words_as_keys(words: Words, times: list[int]) -> dict[Pair, int]:
-    table = dict(zip(map(tuple, words), times, strict=True))
-    return _counted((pair, n) for word, n in table.items() for pair in pairwise(word))
 
 
 @count_pairs.variant
@@ -216,22 +132,6 @@ def with_a_counter(words: list[list[int]], times: list[int]) -> Counter[tuple[in
         for _ in range(1 if many else 0):
             for pair in pairwise(word):
                 counts[pair] += many
-    return counts
-
-
-@count_pairs.variant
-def with_indices(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
-    if len(times) != len(words):
-        raise ValueError
-    counts: dict[tuple[int, int], int] = {}
-    for i in range(len(words)):
-        if times[i] == 0:
-            continue
-        for j in range(len(words[i]) - 1):
-            pair = words[i][j], words[i][j + 1]
-            if pair not in counts:
-                counts[pair] = 0
-            counts[pair] += times[i]
     return counts
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import chain, pairwise
 from random import Random
 from typing import Any
 
-from lmcourse.chapters.tokens_and_data.exercises.wrong_prefetching import WRONG_PREFETCHING
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -103,8 +101,47 @@ train_ahead = Exercise(
 
 train_ahead.equivalent_mutant("for batch in waiting: → for batch in waiting: ... break", "At most one is left.")
 
-for sentence, wrong in WRONG_PREFETCHING:
-    train_ahead.misconception(sentence)(wrong)
+
+@train_ahead.variant
+def with_a_list(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
+    waiting = []
+    for batch in loader:
+        waiting.append(copy(batch))
+        if len(waiting) == 2:
+            train(waiting.pop(0))
+    for last in waiting:
+        train(last)
+
+
+train_ahead.slips(
+    with_a_list,
+    {
+        "== 2 → == 1": "The device waits for every copy: start the next copy *before* you train.",
+        "        if len(waiting) == 2:\n            train(waiting.pop(0))\n → ": "You copy everything first. All "
+        "batches at once do not fit on the device.",
+        "    for last in waiting:\n        train(last)\n → ": "You copy the last batch and never train on it.",
+        "== 2 → == 3": "You keep two copies waiting. Keep one.",
+        "for batch in loader: → source = iter(loader)\n    while batch := next(source, None):": "You take a batch that "
+        "counts as False, such as 0 or an empty list, for the end. Only None marks the end.",
+        "waiting.append → if not waiting:\n            copy(batch)\n        waiting.append": "You copy the first batch "
+        "twice. Copy each batch once.",
+        "waiting.append(copy(batch)) → copy(batch)\n        waiting.append(batch)": "You train on the batch itself, "
+        "which is still in main memory. Train on what `copy` returned.",
+        "in loader → in list(loader)": "You read the whole loader into a list first. It may have no end: take one "
+        "batch at a time.",
+        "waiting.append(copy(batch))\n        if len(waiting) == 2:\n            train(waiting.pop(0)) → if "
+        "waiting:\n            train(waiting.pop(0))\n        waiting.append(copy(batch))": "You start the next copy "
+        "only after training. Start it before, so that both run at once.",
+        "for batch in loader: → count = sum(1 for _ in loader)\n    for batch in loader:": "You go through the loader "
+        "twice. A generator is empty the second time: keep one batch ahead.",
+        "waiting.append(copy(batch)) → try:\n            waiting.append(copy(batch))\n        except "
+        "Exception:\n            return ;; train(waiting.pop(0)) → try:\n                "
+        "train(waiting.pop(0))\n            except Exception:\n                return": "You catch the errors of "
+        "`copy` and `train`. The run would continue without a batch: do not catch them.",
+        "== 2 → > 1 ;; waiting.pop(0) → waiting[-2] ;; in waiting: → in waiting[-1:]: ;; train(last) → "
+        "train(last)\n    return waiting": "You return a value. Return nothing: `train` has done the work.",
+    },
+)
 
 
 @train_ahead.variant
@@ -121,15 +158,25 @@ def with_an_iterator(loader: Iterable[Any], copy: Callable[[Any], Any], train: C
     train(ready)
 
 
-@train_ahead.variant
-def with_a_queue(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
-    queue: deque[Any] = deque()
-    for batch in loader:
-        queue.append(copy(batch))
-        if len(queue) > 1:
-            train(queue.popleft())
-    while queue:
-        train(queue.popleft())
+train_ahead.slips(
+    with_an_iterator,
+    {
+        "batches = iter(loader) → loader = list(loader)\n    batches = iter(loader) ;; try:\n        ready = "
+        "copy(next(batches))\n    except StopIteration:\n        return → ready = coming = copy(next(batches)) ;; for "
+        "batch in batches: → for i in range(len(loader)): ;; coming = copy(batch) → if i + 2 != "
+        "len(loader):\n            coming = copy(next(batches)) ;; \n    train(ready) → ": "You never train on the "
+        "last batch, and twice on the one before it, as with `i + 2`.",
+        "batches = iter(loader) → loader = list(loader)\n    batches = iter(loader) ;; ready = copy(next → ready = "
+        "coming = copy(next ;; for batch in batches: → for i in range(len(loader)): ;; coming = copy(batch) → if i + 2 "
+        "< len(loader):\n            coming = copy(next(batches)) ;; \n    train(ready) → ": "You never copy the last "
+        "batch: batch i + 1 exists if i + 1 < the number of batches, not i + 2.",
+        "try:\n        ready = copy(next(batches))\n    except StopIteration:\n        return → ready = "
+        "copy(next(batches))": "Your answer fails on an empty loader, where next() raises StopIteration. No batches "
+        "are no error.",
+        "batches = iter(loader) → batches = iter(loader)\n    if len(loader) == 0:\n        return": "You use "
+        "len(loader). A loader that generates its batches has no length.",
+    },
+)
 
 
 @train_ahead.variant
@@ -144,3 +191,14 @@ def with_next_and_none(loader: Iterable[Any], copy: Callable[[Any], Any], train:
         prepared = copy(following) if following is not None else None
         train(current)
         current = prepared
+
+
+train_ahead.slips(
+    with_next_and_none,
+    {
+        "while current is not None → while current": "You stop at a batch or a copy that is falsy, such as 0. Compare "
+        "with None.",
+        "train(current) → if current:\n            train(current)": "You leave out a batch or a copy that counts as "
+        "False, such as 0: write `if ready is not None`.",
+    },
+)

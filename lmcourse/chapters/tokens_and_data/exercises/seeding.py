@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random as python_random
 from random import Random
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -70,97 +68,6 @@ own_numbers = Exercise(
 )
 
 
-@own_numbers.misconception(
-    "You seed the generator that all code shares. After your call, other code draws different numbers."
-)
-def global_seed(seed: int, count: int) -> Tensor:
-    torch.manual_seed(seed)
-    return torch.rand(count)
-
-
-@own_numbers.misconception(
-    "You save the state of the shared generator after you have seeded it. Save it before, or make a separate generator."
-)
-def saved_too_late(seed: int, count: int) -> Tensor:
-    torch.manual_seed(seed)
-    state = torch.get_rng_state()
-    numbers = torch.rand(count)
-    torch.set_rng_state(state)
-    return numbers
-
-
-@own_numbers.misconception(
-    "You seed the generators of torch, NumPy and Python that all code shares. Seed only a separate generator."
-)
-def seeds_everything(seed: int, count: int) -> Tensor:
-    np.random.seed(seed % 2**32)
-    python_random.seed(seed)
-    torch.manual_seed(seed)
-    return torch.rand(count)
-
-
-@own_numbers.misconception("You seed Python's generator. torch does not use it.")
-def python_seed(seed: int, count: int) -> Tensor:
-    python_random.seed(seed)
-    return torch.rand(count)
-
-
-@own_numbers.misconception("You seed NumPy's generator. torch does not use it.")
-def numpy_seed(seed: int, count: int) -> Tensor:
-    np.random.seed(seed % 2**32)
-    return torch.rand(count)
-
-
-@own_numbers.misconception(
-    "Your numbers depend on what was drawn before. Draw from the generator that you seed: `generator=`."
-)
-def unseeded(seed: int, count: int) -> Tensor:
-    return torch.rand(count)
-
-
-@own_numbers.misconception("You draw normal numbers. Draw uniform numbers between 0 and 1.")
-def normal_numbers(seed: int, count: int) -> Tensor:
-    return torch.randn(count, generator=torch.Generator().manual_seed(seed))
-
-
-@own_numbers.misconception("You restore the seed of the shared generator, but not its *place* in its sequence.")
-def seed_put_back(seed: int, count: int) -> Tensor:
-    before = torch.initial_seed()
-    torch.manual_seed(seed)
-    numbers = torch.rand(count)
-    torch.manual_seed(before)
-    return numbers
-
-
-@own_numbers.misconception(
-    "Your numbers come from NumPy's generator. torch.rand gives different numbers for this seed."
-)
-def from_numpy(seed: int, count: int) -> Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).random(count, dtype=np.float32))
-
-
-@own_numbers.misconception(
-    "Your numbers come from Python's `random`. torch.rand gives different numbers for this seed."
-)
-def from_python(seed: int, count: int) -> Tensor:
-    source = python_random.Random(seed)
-    return torch.tensor([source.random() for _ in range(count)])
-
-
-@own_numbers.misconception("You make a generator and do not seed it. Every seed gives the same numbers.")
-def never_seeded(seed: int, count: int) -> Tensor:
-    return torch.rand(count, generator=torch.Generator())
-
-
-@own_numbers.misconception(
-    "You seed NumPy's or Python's generator, too. After your call, other code draws different numbers."
-)
-def seeds_the_others_too(seed: int, count: int) -> Tensor:
-    np.random.seed(seed % 2**32)
-    python_random.seed(seed)
-    return torch.rand(count, generator=torch.Generator().manual_seed(seed))
-
-
 @own_numbers.variant
 def seeded_afterwards(seed: int, count: int) -> Float[Tensor, " n"]:
     generator = torch.Generator()
@@ -168,17 +75,29 @@ def seeded_afterwards(seed: int, count: int) -> Float[Tensor, " n"]:
     return torch.rand((count,), generator=generator)
 
 
-@own_numbers.variant
-def in_place(seed: int, count: int) -> Tensor:
-    source = torch.Generator(device="cpu").manual_seed(seed)
-    return torch.empty(count).uniform_(generator=source)
-
-
-@own_numbers.variant
-def forked(seed: int, count: int) -> Tensor:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return torch.rand(count)
+own_numbers.slips(
+    seeded_afterwards,
+    {
+        "generator.manual_seed(seed) → import random\n    random.seed(seed) ;; , generator=generator → ": "You seed "
+        "Python's generator. torch does not use it.",
+        "generator.manual_seed(seed) → import numpy\n    numpy.random.seed(seed % 2**32) "
+        ";; , generator=generator → ": "You seed NumPy's generator. torch does not use it.",
+        ", generator=generator → ": "Your numbers depend on what was drawn before. Draw from the generator that you "
+        "seed: `generator=`.",
+        "rand( → randn(": "You draw normal numbers. Draw uniform numbers between 0 and 1.",
+        "return torch.rand((count,), generator=generator) → import numpy\n    return "
+        'torch.from_numpy(numpy.random.default_rng(seed).random(count, dtype="float32"))': "Your numbers come from "
+        "NumPy's generator. torch.rand gives different numbers for this seed.",
+        "return torch.rand((count,), generator=generator) → source = Random(seed)\n    return "
+        "torch.tensor([source.random() for _ in range(count)])": "Your numbers come from Python's `random`. torch.rand "
+        "gives different numbers for this seed.",
+        "    generator.manual_seed(seed)\n → ": "You make a generator and do not seed it. Every seed gives the same "
+        "numbers.",
+        "generator = → import random, numpy\n    random.seed(seed), numpy.random.seed(seed "
+        "% 2**32)\n    generator =": "You seed NumPy's or Python's generator, too. After your call, other code draws "
+        "different numbers.",
+    },
+)
 
 
 @own_numbers.variant
@@ -188,3 +107,21 @@ def state_put_back(seed: int, count: int) -> Tensor:
     numbers = torch.rand(count)
     torch.set_rng_state(state)
     return numbers
+
+
+own_numbers.slips(
+    state_put_back,
+    {
+        "    torch.set_rng_state(state)\n → ": "You seed the generator that all code shares. After your call, other "
+        "code draws different numbers.",
+        "state = torch.get_rng_state()\n    torch.manual_seed(seed) → torch.manual_seed(seed)\n    state = "
+        "torch.get_rng_state()": "You save the state of the shared generator after you have seeded it. Save it before, "
+        "or make a separate generator.",
+        "state = torch.get_rng_state() → import random, numpy\n    random.seed(seed), numpy.random.seed(seed % 2**32) "
+        ";;     torch.set_rng_state(state)\n → ": "You seed the generators of torch, NumPy and Python that all code "
+        "shares. Seed only a separate generator.",
+        "torch.get_rng_state() → torch.initial_seed() "
+        ";; torch.set_rng_state(state) → torch.manual_seed(state)": "You restore the seed of the shared generator, but "
+        "not its *place* in its sequence.",
+    },
+)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from random import Random
-from typing import Any
 
-from lmcourse.chapters.tokens_and_data.exercises.merging import merged
-from lmcourse.chapters.tokens_and_data.exercises.right_training import RIGHT_TRAINING
 from lmcourse.data.corpus_sources import stories
 from lmcourse.data.tokenizers.bpe import learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
@@ -91,137 +87,50 @@ train_bpe = Exercise(
 )
 
 
-def _learn(
-    words: dict[str, int],
-    merges: int,
-    *,
-    start: Callable[[str], list[int]] = lambda word: list(word.encode()),
-    times: Callable[[int], int] = lambda n: n,
-    key: Callable[[Pair, int], Any] = lambda pair, count: (-count, pair),
-    least: int = 2,
-    base: int = 256,
-) -> list[Pair]:
-    texts, found = [start(word) for word in words], []
-    for number in range(merges):
-        counts: Counter[Pair] = Counter()
-        for text, many in zip(texts, words.values(), strict=True):
-            for pair in pairwise(text):
-                counts[pair] += times(many)
-        best = min(counts, key=lambda pair: key(pair, counts[pair]), default=None)
-        if best is None or counts[best] < least:
-            break
-        texts = [merged(text, best, base + number) for text in texts]
-        found.append(best)
-    return found
-
-
-@train_bpe.misconception("Among equally common pairs you take the larger one. Take the smaller.")
-def largest_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, key=lambda pair, count: (-count, -pair[0], -pair[1]))
-
-
-@train_bpe.misconception(
-    "Among equally common pairs you take the first that you find, so your tokens depend on the order of the words."
-)
-def first_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, key=lambda pair, count: -count)
-
-
-@train_bpe.misconception("You count each word once. A word counts as often as it occurs.")
-def each_word_once(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, times=lambda n: 1)
-
-
-@train_bpe.misconception("You compare in how many words a pair is. Compare how often it occurs in the text: `counts`.")
-def by_the_number_of_words(words: dict[str, int], merges: int) -> list[Pair]:
-    texts = [list(word.encode()) for word in words]
-    found: list[Pair] = []
-    while len(found) < merges:
-        places = Counter(pair for text in texts for pair in {*pairwise(text)})
-        counts: Counter[Pair] = Counter()
-        for text, many in zip(texts, words.values(), strict=True):
-            for pair in pairwise(text):
-                counts[pair] += many
-        best = min(places, key=lambda pair: (-places[pair], pair), default=None)
-        if best is None or counts[best] < 2:
-            break
-        texts = [merged(text, best, 256 + len(found)) for text in texts]
-        found.append(best)
-    return found
-
-
-@train_bpe.misconception("All your merges make the same token. Merge number i makes token 256 + i.")
-def always_the_same_token(words: dict[str, int], merges: int) -> list[Pair]:
-    texts = [list(word.encode()) for word in words]
-    found: list[Pair] = []
-    while len(found) < merges:
-        counts: Counter[Pair] = Counter()
+@train_bpe.variant
+def with_strings(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
+    texts = ["".join(map(chr, word.encode())) for word in words]
+    learned: list[tuple[str, str]] = []
+    while len(learned) < merges:
+        counts: Counter[tuple[str, str]] = Counter()
         for text, many in zip(texts, words.values(), strict=True):
             for pair in pairwise(text):
                 counts[pair] += many
         best = min(counts, key=lambda pair: (-counts[pair], pair), default=None)
         if best is None or counts[best] < 2:
             break
-        texts = [merged(text, best, 256) for text in texts]
-        found.append(best)
-    return found
+        texts = [text.replace("".join(best), chr(256 + len(learned))) for text in texts]
+        learned.append(best)
+    return [(ord(left), ord(right)) for left, right in learned]
 
 
-@train_bpe.misconception("You take the rarest pair. Take the most common one: the one with the largest count.")
-def rarest_first(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, key=lambda pair, count: (count, pair), least=1)
-
-
-@train_bpe.misconception("You merge pairs that occur once. Stop before that: such a merge saves a single token.")
-def until_nothing_left(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, least=1)
-
-
-@train_bpe.misconception("You stop too early. Merge pairs that occur twice, too.")
-def more_than_twice(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, least=3)
-
-
-@train_bpe.misconception("You merge across the borders of words. Each word is a separate text.")
-def across_words(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn({"".join(word * times for word, times in words.items()): 1}, merges)
-
-
-@train_bpe.misconception(
-    "You merge characters. Begin with the bytes of UTF-8: 256 tokens are then enough for any text."
+train_bpe.slips(
+    with_strings,
+    {
+        "(-counts[pair], pair) → (-counts[pair], -ord(pair[0]), -ord(pair[1]))": "Among equally common pairs you take "
+        "the larger one. Take the smaller.",
+        "(-counts[pair], pair) → -counts[pair]": "Among equally common pairs you take the first that you find, so your "
+        "tokens depend on the order of the words.",
+        "+= many → += 1": "You count each word once. A word counts as often as it occurs.",
+        "best = min(counts, key=lambda pair: (-counts[pair], pair) → places = Counter(pair for text in texts for pair "
+        "in {*pairwise(text)})\n        best = min(places, key=lambda pair: (-places[pair], pair)": "You compare in "
+        "how many words a pair is. Compare how often it occurs in the text: `counts`.",
+        "256 + len(learned) → 256": "All your merges make the same token. Merge number i makes token 256 + i.",
+        "(-counts → (counts ;; < 2 → < 1": "You take the rarest pair. Take the most common one: the one with the "
+        "largest count.",
+        "< 2 → < 1": "You merge pairs that occur once. Stop before that: such a merge saves a single token.",
+        "< 2 → < 3": "You stop too early. Merge pairs that occur twice, too.",
+        'texts = [" → words = {"".join(word * times for word, times in words.items()): '
+        '1}\n    texts = ["': "You merge across the borders of words. Each word is a separate text.",
+        '"".join(map(chr, word.encode())) → word': "You merge characters. Begin with the bytes of UTF-8: 256 tokens "
+        "are then enough for any text.",
+        "256 + → 257 +": "Your first merge makes 257. The bytes are 0 to 255, so it makes 256.",
+        'min(counts, → min(counts.keys() - learned, ;;         texts = [text.replace("".join(best), chr(256 + '
+        "len(learned))) for text in texts]\n → ": "You count once, at the start. After a merge the counts around it "
+        "change.",
+        "(-counts[pair], pair) → (-counts[pair], pair[::-1])": "Among equally common pairs you compare the *right* "
+        "tokens first. Compare the left tokens first.",
+        "(-counts[pair], pair) → (-counts[pair], pair[0])": "Among equally common pairs you compare only the left "
+        "tokens. If these are equal, the right one decides.",
+    },
 )
-def characters(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, start=lambda word: list(map(ord, word)))
-
-
-@train_bpe.misconception("Your first merge makes 257. The bytes are 0 to 255, so it makes 256.")
-def ids_from_257(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, base=257)
-
-
-@train_bpe.misconception("You count once, at the start. After a merge the counts around it change.")
-def never_recounted(words: dict[str, int], merges: int) -> list[Pair]:
-    counts: Counter[Pair] = Counter()
-    for word, many in words.items():
-        for pair in pairwise(word.encode()):
-            counts[pair] += many
-    common = [pair for pair in counts if counts[pair] > 1]
-    return sorted(common, key=lambda pair: (-counts[pair], pair))[:merges]
-
-
-@train_bpe.misconception(
-    "Among equally common pairs you compare the *right* tokens first. Compare the left tokens first."
-)
-def right_token_first(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, key=lambda pair, count: (-count, pair[1], pair[0]))
-
-
-@train_bpe.misconception(
-    "Among equally common pairs you compare only the left tokens. If these are equal, the right one decides."
-)
-def left_token_only(words: dict[str, int], merges: int) -> list[Pair]:
-    return _learn(words, merges, key=lambda pair, count: (-count, pair[0]))
-
-
-for right_answer in RIGHT_TRAINING:
-    train_bpe.variant(right_answer)

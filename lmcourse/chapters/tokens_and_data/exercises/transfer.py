@@ -52,106 +52,43 @@ copy_seconds = Exercise(
 )
 
 
-@copy_seconds.misconception(
-    "You count the copy inside main memory for pinned memory, too. Pinned memory needs only one copy."
-)
-def always_two(size: float, host: float, link: float, pinned: bool) -> Times:
-    return (0.0 if pinned else size / host), size / host + size / link
-
-
-@copy_seconds.misconception(
-    "From pageable memory the batch is copied twice. Your second number leaves out the first of these copies."
-)
-def always_one(size: float, host: float, link: float, pinned: bool) -> Times:
-    return (0.0 if pinned else size / host), size / link
-
-
-@copy_seconds.misconception(
-    "You let the program wait for both copies. It waits for the first only: the copy over the bus runs without it."
-)
-def waits_for_both(size: float, host: float, link: float, pinned: bool) -> Times:
-    first = 0.0 if pinned else size / host
-    return (0.0 if pinned else first + size / link), first + size / link
-
-
-@copy_seconds.misconception("From pinned memory, the program does not wait at all.")
-def always_waits(size: float, host: float, link: float, pinned: bool) -> Times:
-    first = 0.0 if pinned else size / host
-    return first or size / link, first + size / link
-
-
-@copy_seconds.misconception("`non_blocking=True` alone is not enough: from pageable memory the program waits.")
-def never_waits(size: float, host: float, link: float, pinned: bool) -> Times:
-    return 0.0, (0.0 if pinned else size / host) + size / link
-
-
-@copy_seconds.misconception("You inverted `pinned`.")
-def the_other_way(size: float, host: float, link: float, pinned: bool) -> Times:
-    return _reference(size, host, link, not pinned)
-
-
-@copy_seconds.misconception("You take the longer of the two copies. They run one after the other: add their times.")
-def the_longer(size: float, host: float, link: float, pinned: bool) -> Times:
-    first = 0.0 if pinned else size / host
-    return first, max(first, size / link)
-
-
-@copy_seconds.misconception(
-    "You count two copies inside main memory. The batch is copied there once; the second copy goes over the bus."
-)
-def twice_inside(size: float, host: float, link: float, pinned: bool) -> Times:
-    first = 0.0 if pinned else 2 * size / host
-    return first, first + size / link
-
-
-@copy_seconds.misconception(
-    "A batch in pinned memory still has to cross the bus: it is on the device after size / link."
-)
-def pinned_at_once(size: float, host: float, link: float, pinned: bool) -> Times:
-    return (0.0, 0.0) if pinned else _reference(size, host, link, pinned)
-
-
-@copy_seconds.misconception(
-    "The program waits for the copy inside main memory, at `host` bytes per second. You let it wait for the bus."
-)
-def waits_for_the_bus(size: float, host: float, link: float, pinned: bool) -> Times:
-    return (0.0 if pinned else size / link), _reference(size, host, link, pinned)[1]
-
-
-@copy_seconds.misconception("You add the bandwidths. Copies one after the other add their *times*.")
-def bandwidths_added(size: float, host: float, link: float, pinned: bool) -> Times:
-    return (0.0, size / link) if pinned else (size / host, size / (host + link))
-
-
-@copy_seconds.misconception("You divide the bandwidth by the bytes. Seconds are bytes divided by bytes per second.")
-def upside_down(size: float, host: float, link: float, pinned: bool) -> Times:
-    first, second = (0.0 if pinned else host / (size or 1.0)), link / (size or 1.0)
-    return first, first + second
-
-
-@copy_seconds.misconception("You swap the bandwidths: the first copy is inside main memory, the second over the bus.")
-def bandwidths_swapped(size: float, host: float, link: float, pinned: bool) -> Times:
-    return _reference(size, link, host, pinned)
-
-
-@copy_seconds.misconception("You return the two times in the wrong order.")
-def order_swapped(size: float, host: float, link: float, pinned: bool) -> Times:
-    first, second = _reference(size, host, link, pinned)
-    return second, first
-
-
 @copy_seconds.variant
-def in_two_branches(size: float, host: float, link: float, pinned: bool) -> tuple[float, float]:
-    if pinned:
-        return 0.0, size / link
-    staged = size / host
-    return staged, staged + size / link
+def one_copy_or_two(size: float, host: float, link: float, pinned: bool) -> tuple[float, float]:
+    staged = 0.0 if pinned else size / host
+    sent = size / link
+    return staged, staged + sent
 
 
-@copy_seconds.variant
-def with_a_factor(size: float, host: float, link: float, pinned: bool) -> tuple[float, float]:
-    first = (not pinned) * size / host
-    return first, first + size / link
+copy_seconds.slips(
+    one_copy_or_two,
+    {
+        "staged + sent → size / host + sent": "You count the copy inside main memory for pinned memory, too. Pinned "
+        "memory needs only one copy.",
+        "staged + sent → sent": "From pageable memory the batch is copied twice. Your second number leaves out the "
+        "first of these copies.",
+        "return staged, → return 0.0 if pinned else staged + sent,": "You let the program wait for both copies. It "
+        "waits for the first only: the copy over the bus runs without it.",
+        "return staged, → return staged or sent,": "From pinned memory, the program does not wait at all.",
+        "return staged, → return 0.0,": "`non_blocking=True` alone is not enough: from pageable memory the program "
+        "waits.",
+        "0.0 if pinned else size / host → size / host if pinned else 0.0": "You inverted `pinned`.",
+        "staged + sent → max(staged, sent)": "You take the longer of the two copies. They run one after the other: add "
+        "their times.",
+        "size / host → 2 * size / host": "You count two copies inside main memory. The batch is copied there once; the "
+        "second copy goes over the bus.",
+        "size / link → 0.0 if pinned else size / link": "A batch in pinned memory still has to cross the bus: it is on "
+        "the device after size / link.",
+        "return staged, → return 0.0 if pinned else sent,": "The program waits for the copy inside main memory, at "
+        "`host` bytes per second. You let it wait for the bus.",
+        "staged + sent → size / (link if pinned else host + link)": "You add the bandwidths. Copies one after the "
+        "other add their *times*.",
+        "size / host → host / (size or 1.0) ;; size / link → link / (size or 1.0)": "You divide the bandwidth by the "
+        "bytes. Seconds are bytes divided by bytes per second.",
+        "size / host → size / link ;; size / link → size / host": "You swap the bandwidths: the first copy is inside "
+        "main memory, the second over the bus.",
+        "staged, staged + sent → staged + sent, staged": "You return the two times in the wrong order.",
+    },
+)
 
 
 @copy_seconds.variant

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -98,177 +97,73 @@ batch_at = Exercise(
 )
 
 
-def _rows(tokens: Tensor, starts: list[int], length: int, by: int) -> Tensor:
-    rows = [tokens.long()[start + by : start + by + length] for start in starts]
-    return torch.stack(rows) if rows else torch.empty(0, length, dtype=torch.int64)
-
-
-def _check(tokens: Tensor, starts: list[int], length: int, spare: int = 0) -> None:
-    if any(not 0 <= start < len(tokens) - length - spare for start in starts):
-        raise ValueError("a window does not fit into the text")
-
-
-@batch_at.misconception("Your targets equal the inputs. They are the same text one token later.")
-def no_shift(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 0)
-
-
-@batch_at.misconception("Your targets are two tokens later than the inputs. They are one token later.")
-def shifted_by_two(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    longer = torch.cat([tokens.long(), tokens.long()[-1:]])
-    return _rows(tokens, starts, length, 0), _rows(longer, starts, length, 2)
-
-
-@batch_at.misconception(
-    "You check that the inputs lie inside the text. The last target is one token further, and must lie inside, too."
-)
-def last_target_unchecked(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    if any(not 0 <= start <= len(tokens) - length for start in starts):
-        raise ValueError("a window does not fit into the text")
-    longer = torch.cat([tokens.long(), tokens.long()[:1]])
-    return _rows(tokens, starts, length, 0), _rows(longer, starts, length, 1)
-
-
-@batch_at.misconception(
-    "You leave the borders to the index: beyond the end it raises IndexError, and below zero it counts from the end. "
-    "Check each start, and raise ValueError."
-)
-def borders_left_to_the_index(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    places = torch.tensor(starts, dtype=torch.int64)[:, None] + torch.arange(length)
-    return tokens.long()[places], tokens.long()[places + 1]
-
-
-@batch_at.misconception("Your targets are one token *before* the inputs. They are one token after.")
-def shifted_back(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    windows = _rows(tokens, starts, length + 1, 0)
-    return windows[:, 1:], windows[:, :-1]
-
-
-@batch_at.misconception("Your last target is the window's own first token: rolling wraps round.")
-def rolled(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    inputs = _rows(tokens, starts, length, 0)
-    return inputs, inputs.roll(-1, dims=1)
-
-
-@batch_at.misconception("You return a shorter window where one does not fit. Raise ValueError.")
-def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    if any(start < 0 for start in starts):
-        raise ValueError("a window does not fit into the text")
-    windows = _rows(tokens, starts, length + 1, 0)
-    return windows[:, :-1], windows[:, 1:]
-
-
-@batch_at.misconception("You let a window through whose last target is past the text. It needs `length` + 1 tokens.")
-def last_target_forgotten(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length - 1)
-    if not starts:
-        return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
-    tokens = tokens.long()
-    inputs = torch.stack([tokens[start : start + length] for start in starts])
-    return inputs, torch.stack([tokens[start + 1 : start + 1 + length] for start in starts])
-
-
-@batch_at.misconception("You reject the last window that fits. Its last target is the text's last token.")
-def one_refused(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length, 1)
-    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
-
-
-@batch_at.misconception("Your targets are the next window. They are this window, one token later.")
-def next_window(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    wrapped = tokens.long().repeat(2)
-    return _rows(tokens, starts, length, 0), _rows(wrapped, starts, length, length)
-
-
-@batch_at.misconception("Your windows are not int64. Return int64, which an embedding takes.")
-def dtype_kept(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    return _rows(tokens, starts, length, 0).to(tokens.dtype), _rows(tokens, starts, length, 1).to(tokens.dtype)
-
-
-@batch_at.misconception("You let a start below zero count from the end. Raise ValueError.")
-def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    if any(start + length >= len(tokens) for start in starts):
-        raise ValueError("a window does not fit into the text")
-    places = [[(start + s) % len(tokens) for s in range(length + 1)] for start in starts]
-    windows = tokens.long()[torch.tensor(places, dtype=torch.int64).reshape(len(starts), length + 1)]
-    return windows[:, :-1], windows[:, 1:]
-
-
-@batch_at.misconception("Your answer fails without windows. Return 0 rows of `length` columns.")
-def stack_of_nothing(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    windows = torch.stack([tokens.long()[start : start + length + 1] for start in starts])
-    return windows[:, :-1], windows[:, 1:]
-
-
-@batch_at.misconception("You treat the starts as window numbers. They are places in the text.")
-def side_by_side(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    first = [start * length % max(len(tokens) - length, 1) for start in starts]
-    return _rows(tokens, first, length, 0), _rows(tokens, first, length, 1)
-
-
-@batch_at.misconception("You check the first and the last start only. Starts are in no order: check each.")
-def ends_checked(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, [*starts[:1], *starts[-1:]], length)
-    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
-
-
-@batch_at.misconception("Your tokens pass through int16, which ends at 32,767. Convert them to int64 at once.")
-def through_int16(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    _check(tokens, starts, length)
-    return _rows(tokens.short(), starts, length, 0), _rows(tokens.short(), starts, length, 1)
-
-
 @batch_at.variant
 def with_places(
     tokens: Int[Tensor, " n"], starts: list[int], length: int
 ) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"]]:
-    first = torch.tensor(starts, dtype=torch.long).view(-1, 1)
-    if ((first < 0) | (first >= len(tokens) - length)).any():
+    if any(not 0 <= start < len(tokens) - length for start in starts):
         raise ValueError("a window does not fit into the text")
-    places = first + torch.arange(length)
-    text = tokens.to(torch.int64)
+    text = tokens.long()
+    places = torch.tensor(starts, dtype=torch.int64)[:, None] + torch.arange(length)
     return text[places], text[places + 1]
 
 
+batch_at.slips(
+    with_places,
+    {
+        "places + 1 → places": "Your targets equal the inputs. They are the same text one token later.",
+        "places + 1 → (places + 2).clamp(max=len(text) - 1)": "Your targets are two tokens later than the inputs. They "
+        "are one token later.",
+        "< len(tokens) → <= len(tokens) ;; places + 1 → (places + 1) % len(text)": "You check that the inputs lie "
+        "inside the text. The last target is one token further, and must lie inside, too.",
+        '    if any(not 0 <= start < len(tokens) - length for start in starts):\n        raise ValueError("a window '
+        'does not fit into the text")\n → ': "You leave the borders to the index: beyond the end it raises IndexError, "
+        "and below zero it counts from the end. Check each start, and raise ValueError.",
+        "text[places], text[places + 1] → text[places + 1], text[places]": "Your targets are one token *before* the "
+        "inputs. They are one token after.",
+        "text[places + 1] → text[places].roll(-1, dims=1)": "Your last target is the window's own first token: rolling "
+        "wraps round.",
+        "len(tokens) - length → len(tokens) - length - 1": "You reject the last window that fits. Its last target is "
+        "the text's last token.",
+        "places + 1 → (places + length) % len(text)": "Your targets are the next window. They are this window, one "
+        "token later.",
+        "text[places], text[places + 1] → "
+        "text[places].to(tokens.dtype), text[places + 1].to(tokens.dtype)": "Your windows are not int64. Return int64, "
+        "which an embedding takes.",
+        "not 0 <= start → not start": "You let a start below zero count from the end. Raise ValueError.",
+        "[:, None] → [:, None] * length % max(len(text) - length, 1)": "You treat the starts as window numbers. They "
+        "are places in the text.",
+        "tokens.long() → tokens.short().long()": "Your tokens pass through int16, which ends at 32,767. Convert them "
+        "to int64 at once.",
+    },
+)
+
+
 @batch_at.variant
-def with_unfold(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
-    if starts and (min(starts) < 0 or max(starts) > len(tokens) - length - 1):
+def with_slices(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
+    if any(not 0 <= start < len(tokens) - length for start in starts):
         raise ValueError("a window does not fit into the text")
     if not starts:
         return torch.zeros(0, length).long(), torch.zeros(0, length).long()
-    every = tokens.long().unfold(0, length + 1, 1)
-    windows = torch.stack([every[start] for start in starts])
-    return windows[:, :length], windows[:, 1:]
+    text = tokens.long()
+    inputs = [text[start : start + length] for start in starts]
+    targets = [text[start + 1 : start + length + 1] for start in starts]
+    return torch.stack(inputs), torch.stack(targets)
 
 
-@batch_at.variant
-def with_numpy(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
-    text = tokens.numpy()
-    inputs, targets = np.zeros((len(starts), length), np.int64), np.zeros((len(starts), length), np.int64)
-    for row, start in enumerate(starts):
-        if start < 0 or start + length + 1 > text.size:
-            raise ValueError(start)
-        inputs[row] = text[start : start + length]
-        targets[row] = text[start + 1 : start + length + 1]
-    return torch.from_numpy(inputs), torch.from_numpy(targets)
-
-
-@batch_at.variant
-def with_lists(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
-    x, y = [], []
-    for start in starts:
-        window = tokens[max(start, 0) :][: length + 1].tolist()
-        if start < 0 or len(window) <= length:
-            raise ValueError("a window does not fit into the text")
-        x += window[:-1]
-        y += window[1:]
-    shape = (len(starts), length)
-    return torch.tensor(x, dtype=torch.int64).reshape(shape), torch.tensor(y, dtype=torch.int64).reshape(shape)
+batch_at.slips(
+    with_slices,
+    {
+        "not 0 <= start < len(tokens) - length → start < 0 ;; start + length] → start + length + 1] ;; "
+        "torch.stack(inputs), torch.stack(targets) → "
+        "torch.stack(inputs)[:, :-1], torch.stack(inputs)[:, 1:]": "You return a shorter window where one does not "
+        "fit. Raise ValueError.",
+        "< len(tokens) → <= len(tokens)": "You let a window through whose last target is past the text. It needs "
+        "`length` + 1 tokens.",
+        "    if not starts:\n        return torch.zeros(0, "
+        "length).long(), torch.zeros(0, length).long()\n → ": "Your answer fails without windows. Return 0 rows of "
+        "`length` columns.",
+        "length for start in starts): → length for start in [*starts[:1], *starts[-1:]]):": "You check the first and "
+        "the last start only. Starts are in no order: check each.",
+    },
+)
