@@ -14,7 +14,7 @@ from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.numbering import changed_lines, exercises_in, mentions, moved, with_row
-from lmcourse.authoring.problems import read_sources
+from lmcourse.authoring.problems import check_slips, read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import Chapter, FolderChapter
@@ -100,6 +100,7 @@ class Draft:
 
     def _released(self) -> dict[Path, str]:
         try:
+            check_slips(self.own)
             return {self.files.exercises: write_released(self.own, self.digest())} if self.own else {}
         except CourseError as error:
             raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lmcourse.authoring import execute
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.folders import ChapterFiles
@@ -63,6 +64,20 @@ def test_building_again_changes_no_byte(tiny_course: Path, files: ChapterFiles) 
     assert [item.changed for item in build([TINY], tiny_course, force=True)] == [True]
     assert bytes_of(files) == before
     assert times_of(files) != times
+
+
+def test_changed_text_needs_no_kernel(tiny_course: Path, files: ChapterFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_notebook(files.solution)
+    write_source(tiny_course, SOURCE.replace("Return twice", "Return two times"))
+    monkeypatch.setattr(execute, "_run", lambda notebook, source: pytest.fail("a kernel is started"))
+    assert build([TINY], tiny_course)[0].changed
+    after = load_notebook(files.solution)
+    assert before
+    assert after
+    assert [cell.get("outputs") for cell in after.cells] == [cell.get("outputs") for cell in before.cells]
+    assert all("Return two times" in path.read_text() for path in (files.solution, files.release))
+    with pytest.raises(pytest.fail.Exception, match="a kernel"):
+        build([TINY], tiny_course, force=True)
 
 
 def test_only_a_changed_source_is_built(tmp_path: Path) -> None:

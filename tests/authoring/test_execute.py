@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
 from nbformat import NotebookNode
 
@@ -19,11 +21,11 @@ from tests.authoring.tiny import TINY, source_of
 pytestmark = pytest.mark.prove
 
 
-def run(cells: Sequence[str], folder: Path) -> NotebookNode:
+def run(cells: Sequence[str], folder: Path, stored: NotebookNode | None = None) -> NotebookNode:
     """Return an executed notebook of these cells. Cell i starts at line 1 + 3 · i."""
     source = source_of("".join(f"# %%{cell}\n\n" for cell in cells), folder)
     notebook = document(source, TINY)
-    execute(notebook, source)
+    execute(notebook, source, stored)
     return notebook
 
 
@@ -128,3 +130,52 @@ def test_files_next_to_the_source_and_profiles_are_not_run(tmp_path: Path, monke
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     notebook = run(["\nimport colorsys", "\n'started' in globals()"], tmp_path)
     assert notebook.cells[1].outputs[0].data["text/plain"] == "False"
+
+
+CLOCK = ' tags=["nbval-ignore-output", "because it shows the time"]\nimport time; time.time_ns()'
+CELLS = ["\nimport random; random.seed(3)", "\nprint(random.random())", CLOCK, "\nrandom.random()"]
+
+
+def outputs(notebook: NotebookNode) -> list[Any]:
+    return [(cell.outputs, cell.execution_count) for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
+    return run(CELLS, tmp_path_factory.mktemp("stored"))
+
+
+def copied(notebook: NotebookNode) -> NotebookNode:
+    return nbformat.reads(nbformat.writes(notebook), as_version=4)
+
+
+def test_no_kernel_is_started_unless_code_changed(
+    stored: NotebookNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_run", lambda notebook, source: pytest.fail("a kernel is started"))
+    text = " [markdown]\n# Text"
+    assert outputs(run([text, *CELLS[:2], text, *CELLS[2:]], tmp_path, stored)) == outputs(stored)
+    assert outputs(run(CELLS[:3], tmp_path, stored)) == outputs(stored)[:3]
+
+
+def test_cells_above_the_changed_code_keep_their_outputs(stored: NotebookNode, tmp_path: Path) -> None:
+    found = run([*CELLS[:3], "\n[random.random()]"], tmp_path, copied(stored))
+    assert outputs(found)[:3] == outputs(stored)[:3]
+    # the cells above were run, so the random number is the second one
+    assert found.cells[3].outputs[0].data["text/plain"] == f"[{stored.cells[3].outputs[0].data['text/plain']}]"
+    found = run(["\nimport random; random.seed(4)", *CELLS[1:]], tmp_path, copied(stored))
+    assert all(new != old for new, old in zip(outputs(found)[1:], outputs(stored)[1:], strict=True))
+
+
+def test_if_the_package_changed_all_outputs_are_new(stored: NotebookNode, tmp_path: Path) -> None:
+    old = copied(stored)
+    old.cells[1].outputs[0].text = "what an earlier version printed\n"
+    found = run([*CELLS[:3], "\n0"], tmp_path, old)
+    assert outputs(found)[1] == outputs(stored)[1]
+    assert outputs(found)[2] != outputs(stored)[2]
+
+
+def test_a_cell_that_never_ran_is_run(stored: NotebookNode, tmp_path: Path) -> None:
+    old = copied(stored)
+    old.cells[1].update(outputs=[], execution_count=None)
+    assert outputs(run(CELLS, tmp_path, old))[1] == outputs(stored)[1]

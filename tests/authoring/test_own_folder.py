@@ -253,6 +253,26 @@ def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.
         assert capsys.readouterr().out == "Every notebook is up to date.\n"
 
 
+def test_the_checks_are_tested_from_any_folder(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(built / "solutions" / "w1-warmup", tmp_path / "w1-warmup")
+    (folder / "warmup.ipynb").unlink()
+    for words in (["--course", str(built), "matrix", "w1-warmup"], ["matrix", str(folder)], ["matrix", "w1-warmup"]):
+        assert main([*words, "--exercise", "days", "--json"]) == 0, capsys.readouterr()
+        assert json.loads(capsys.readouterr().out)["killed"] == 1
+    (folder / "exercises.py").unlink()
+    (tmp_path / "empty").mkdir()
+    for name, message in (
+        ("nowhere/", "There is no folder nowhere."),
+        ("./empty", "empty contains no notebook source, a .py file with cells (`# %%`)."),
+        ("w1-warmup/", "w1-warmup contains no exercises: they belong in exercises.py."),
+    ):
+        assert main(["matrix", name]) == 2
+        assert capsys.readouterr().err == f"lmcourse: {message}\n"
+
+
 def test_released_exercises_have_no_reference_and_no_hidden_case(built: Path) -> None:
     released = "".join(path.read_text() for path in (built / "notebooks").rglob("*.*") if path.is_file())
     assert "SECRET names" in released
@@ -312,6 +332,11 @@ def test_own_folders_resolve_their_exercises(course: Path) -> None:
         ("EXERCISES = (", "OTHERS = (", "exercises.py:1: it defines no EXERCISES"),
         ("EXERCISES = (scaled,", "EXERCISES = (scaled, scaled,", "two exercises are called 'stable_softmax'"),
         ("seconds=3.0,", "view=lambda case, value: 1,", "exercises.py: `stable_softmax` has a `view`"),
+        (
+            "days.wrong",
+            'scaled.slips(divided, {"x * by → x": "No."})\ndays.wrong',
+            "exercises.py: stable_softmax: the slip 'x * by → x' does not fit: 'x * by' does not occur",
+        ),
         ("reference=lambda: 3)\ndays", "reference=lambda: chr(0xD800))\ndays", "`days`: "),
     ],
 )
