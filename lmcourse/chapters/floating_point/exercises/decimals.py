@@ -50,48 +50,28 @@ decimal_error = Exercise(
 )
 
 
-@decimal_error.misconception(
-    "That is a whole step of the last digit. A number rounded to the nearest is off by half a step at most."
-)
-def whole_step(digits: int, exponent: int) -> float:
-    return 10.0 ** (exponent - digits + 1)
-
-
-@decimal_error.misconception("That is the error of the significand alone: it still has to be scaled by 10 ** exponent.")
-def without_exponent(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (1 - digits)
-
-
-@decimal_error.misconception("You scaled by 10 ** exponent twice: the step of the last digit already contains it.")
-def scaled_twice(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent
-
-
-@decimal_error.misconception(
-    "You scaled by 10 ** exponent twice: the step of the last digit already contains it. And the error is "
-    "half of that step."
-)
-def whole_step_scaled_twice(digits: int, exponent: int) -> float:
-    return 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent
-
-
-@decimal_error.misconception(
-    "One digit comes before the decimal point, so only digits − 1 come after it. Your error is ten times too small."
-)
-def digits_after_the_point(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (exponent - digits)
-
-
-@decimal_error.misconception(
-    "Your exponent has the wrong sign: the step of the last digit is 10 ** (exponent − digits + 1)."
-)
-def exponent_turned(digits: int, exponent: int) -> float:
-    return float(Fraction(1, 2) * Fraction(10) ** (digits - 1 - exponent))
-
-
 @decimal_error.variant
-def as_text(digits: int, exponent: int) -> float:
-    return float(f"5e{exponent - digits}")
+def half_a_step(digits: int, exponent: int) -> float:
+    return 0.5 * 10.0 ** (exponent - digits + 1)
+
+
+decimal_error.slips(
+    half_a_step,
+    {
+        "0.5 *  → ": "That is a whole step of the last digit. A number rounded to the nearest is off by half a step at "
+        "most.",
+        "exponent - digits + 1) → 1 - digits)": "That is the error of the significand alone: it still has to be scaled "
+        "by 10 ** exponent.",
+        "digits + 1) → digits + 1) * 10.0**exponent": "You scaled by 10 ** exponent twice: the step of the last digit "
+        "already contains it.",
+        "0.5 *  →  ;; digits + 1) → digits + 1) * 10.0**exponent": "You scaled by 10 ** exponent twice: the step of "
+        "the last digit already contains it. And the error is half of that step.",
+        "digits + 1 → digits": "One digit comes before the decimal point, so only digits − 1 come after it. Your error "
+        "is ten times too small.",
+        "exponent - digits + 1) → digits - 1 - exponent)": "Your exponent has the wrong sign: the step of the last "
+        "digit is 10 ** (exponent − digits + 1).",
+    },
+)
 
 
 @decimal_error.variant

@@ -103,90 +103,42 @@ dot_product_error.equivalent_mutant(
 )
 
 
-@dot_product_error.misconception(
-    "You leave the adding to a sum that rounds only once, or adds in another order. Add the products one after the "
-    "other, and round after every addition."
-)
-def rounded_once(a: Tensor, b: Tensor, accumulator: str) -> float:
-    exact = _exact(a, b)
-    return _distance(torch.tensor(float(exact)).to(getattr(torch, accumulator)).item(), exact)
-
-
-@dot_product_error.misconception("Your total is always float32. Use the accumulator's dtype.")
-def always_float32(a: Tensor, b: Tensor, accumulator: str) -> float:
-    return _dot_error(a, b, "float32")
-
-
-@dot_product_error.misconception(
-    "The products are rounded to fp16 before they reach a float32 total: cast before you multiply."
-)
-def products_in_half(a: Tensor, b: Tensor, accumulator: str) -> float:
-    return _distance(_dot(a, b, torch.float16, getattr(torch, accumulator)), _exact(a, b))
-
-
-@dot_product_error.misconception(
-    "Your products are exact, and only the sums are rounded. A product of two fp16 numbers is rounded too: multiply "
-    "in the accumulator's dtype."
-)
-def products_exact(a: Tensor, b: Tensor, accumulator: str) -> float:
-    running = torch.zeros((), dtype=getattr(torch, accumulator))
-    for x, y in zip(a.double(), b.double(), strict=True):
-        running = (running.double() + x * y).to(running.dtype)
-    return _distance(running.item(), _exact(a, b))
-
-
-@dot_product_error.misconception(
-    "Your exact value is a sum of products that are already rounded to fp16. Convert `a` and `b` to float64 before you "
-    "multiply."
-)
-def exact_of_rounded_products(a: Tensor, b: Tensor, accumulator: str) -> float:
+@dot_product_error.variant
+def one_after_the_other(a: Tensor, b: Tensor, accumulator: str) -> float:
     dtype = getattr(torch, accumulator)
-    return _distance(_dot(a, b, dtype, dtype), Fraction((a * b).double().sum().item()))
+    total = torch.zeros((), dtype=dtype)
+    for x, y in zip(a.to(dtype), b.to(dtype), strict=True):
+        total = total + x * y
+    exact = (a.double() * b.double()).sum()
+    return abs(total.item() - exact.item())
 
 
-@dot_product_error.misconception("You add the products from the last to the first. Rounded sums depend on the order.")
-def from_the_end(a: Tensor, b: Tensor, accumulator: str) -> float:
-    return _dot_error(a.flip(0), b.flip(0), accumulator)
-
-
-@dot_product_error.misconception("An error has no sign here: take its absolute value.")
-def signed_error(a: Tensor, b: Tensor, accumulator: str) -> float:
-    dtype = getattr(torch, accumulator)
-    return _dot(a, b, dtype, dtype) - float(_exact(a, b))
-
-
-@dot_product_error.misconception(
-    "You divide by the exact value, which gives the relative error. Return the absolute error."
+dot_product_error.slips(
+    one_after_the_other,
+    {
+        "(total.item() → (exact.to(dtype).item()": "You leave the adding to a sum that rounds only once, or adds in "
+        "another order. Add the products one after the other, and round after every addition.",
+        "getattr(torch, accumulator) → torch.float32": "Your total is always float32. Use the accumulator's dtype.",
+        "a.to(dtype), b.to(dtype) → a, b": "The products are rounded to fp16 before they reach a float32 total: cast "
+        "before you multiply.",
+        "a.to(dtype), b.to(dtype) → a.double(), b.double() ;; total + x * y → (total + x * "
+        "y).to(dtype)": "Your products are exact, and only the sums are rounded. A product of two fp16 numbers is "
+        "rounded too: multiply in the accumulator's dtype.",
+        "(a.double() * b.double()).sum() → (a * b).double().sum()": "Your exact value is a sum of products that are "
+        "already rounded to fp16. Convert `a` and `b` to float64 before you multiply.",
+        "a.to(dtype), b.to(dtype) → a.to(dtype).flip(0), b.to(dtype).flip(0)": "You add the products from the last to "
+        "the first. Rounded sums depend on the order.",
+        "abs( → (": "An error has no sign here: take its absolute value.",
+        "abs(total.item() - exact.item()) → ((total - exact) / exact).abs().item()": "You divide by the exact value, "
+        "which gives the relative error. Return the absolute error.",
+        "exact.item() → exact.to(dtype)": "You subtract in the accumulator's dtype, so the exact result is rounded to "
+        "it first. Take the difference in float64.",
+        "dtype=dtype → dtype=torch.float64": "You keep the running total in float64, and only the products are "
+        "rounded. Round the total to the accumulator's dtype after every addition.",
+        "(a.double() * b.double()).sum() → torch.dot(a.float(), b.float())": "You compute the exact value in float32, "
+        "which rounds its sums. Convert to float64 before you multiply and add.",
+    },
 )
-def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
-    exact = float(abs(_exact(a, b)))
-    return _dot_error(a, b, accumulator) / exact if exact else math.inf
-
-
-@dot_product_error.misconception(
-    "You subtract in the accumulator's dtype, so the exact result is rounded to it first. Take the difference "
-    "in float64."
-)
-def difference_rounded(a: Tensor, b: Tensor, accumulator: str) -> float:
-    dtype = getattr(torch, accumulator)
-    exact = torch.tensor(float(_exact(a, b)), dtype=torch.float64).to(dtype)
-    return (torch.tensor(_dot(a, b, dtype, dtype), dtype=dtype) - exact).abs().item()
-
-
-@dot_product_error.misconception(
-    "You keep the running total in float64, and only the products are rounded. Round the total to the accumulator's "
-    "dtype after every addition."
-)
-def total_in_fp64(a: Tensor, b: Tensor, accumulator: str) -> float:
-    return _distance(_dot(a, b, getattr(torch, accumulator), torch.float64), _exact(a, b))
-
-
-@dot_product_error.misconception(
-    "You compute the exact value in float32, which rounds its sums. Convert to float64 before you multiply and add."
-)
-def exact_in_fp32(a: Tensor, b: Tensor, accumulator: str) -> float:
-    dtype = getattr(torch, accumulator)
-    return _distance(_dot(a, b, dtype, dtype), Fraction(torch.dot(a.float(), b.float()).item()))
 
 
 @dot_product_error.variant
@@ -194,26 +146,6 @@ def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
     products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)
     total = np.cumsum(products, dtype=accumulator)[-1:].astype(np.float64).sum()
     return np.abs(total - np.dot(a.double().numpy(), b.double().numpy()))
-
-
-@dot_product_error.variant
-def number_by_number(a: Tensor, b: Tensor, accumulator: str) -> float:
-    dtype = torch.float16 if accumulator == "float16" else torch.float32
-    total, exact = 0.0, 0.0
-    for x, y in zip(a.tolist(), b.tolist(), strict=True):
-        product = torch.tensor(x * y).to(dtype).item()
-        total = torch.tensor(total + product, dtype=torch.float64).to(dtype).item()
-        exact += x * y
-    return math.fabs(exact - total)
-
-
-@dot_product_error.variant
-def with_fractions(a: Tensor, b: Tensor, accumulator: str) -> float:
-    exact, total = Fraction(0), torch.tensor(0.0).type(getattr(torch, accumulator))
-    for i in range(a.numel()):
-        exact += Fraction(a[i].item()) * Fraction(b[i].item())
-        total += a[i].type(total.dtype) * b[i].type(total.dtype)
-    return abs(float(exact) - float(total))
 
 
 @dot_product_error.variant

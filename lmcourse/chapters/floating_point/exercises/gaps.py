@@ -63,172 +63,60 @@ ulp.equivalent_mutant(
 )
 
 
-def _exponent(x: float) -> int:
-    return math.frexp(x)[1] - 1 if x else -1074
-
-
-def _lowest(exponent_bits: int) -> int:
-    return 2 - (1 << exponent_bits - 1)
-
-
-@ulp.misconception("That is the gap at 1, the machine epsilon. The gap doubles with every power of two.")
-def epsilon_everywhere(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0**-mantissa_bits
-
-
-@ulp.misconception(
-    "Your gap grows smoothly with x. Real gaps stay equal from one power of two to the next, then double at once."
-)
-def epsilon_times_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return abs(x) * 2.0**-mantissa_bits
-
-
-@ulp.misconception("Your gap keeps shrinking below the smallest normal number. All subnormals have the same gap.")
-def no_subnormals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (_exponent(x) - mantissa_bits) if x else 0.0
-
-
-@ulp.misconception(
-    "You take the exponent of the nearest power of two. Just below 2 the exponent is still 0: round down."
-)
-def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = round(math.log2(abs(x))) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception("Between two powers of two you give the gap of the upper one. Give the gap of the lower one.")
-def exponent_rounded_up(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = math.ceil(math.log2(abs(x))) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "For numbers below 1 your exponent is one too large: int() cuts −3.3 to −3, towards zero. Round it down, to −4."
-)
-def exponent_cut_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = int(math.log2(abs(x))) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception("That is half a gap: the largest rounding error, not the distance to the next number.")
-def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (max(_exponent(x), _lowest(exponent_bits)) - mantissa_bits - 1)
-
-
-@ulp.misconception(
-    "Your gap between subnormals is half the right one. Their exponent is 1 − bias, as for the smallest normal "
-    "numbers, not 0 − bias."
-)
-def subnormal_step_halved(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = _exponent(x) if abs(x) >= 2.0 ** _lowest(exponent_bits) else _lowest(exponent_bits) - 1
-    return 2.0 ** (exponent - mantissa_bits)
-
-
-@ulp.misconception(
-    "A negative number or zero has no logarithm: start from abs(x), and treat everything below the smallest normal "
-    "number as if it were that number."
-)
-def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "Zero has no logarithm, and below the smallest normal number your gap keeps shrinking. Treat everything down there "
-    "as if it were the smallest normal number."
-)
-def logarithm_of_any_magnitude(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (math.floor(math.log2(abs(x))) - mantissa_bits)
-
-
-@ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far away.")
-def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "At 2^-29 you give the gap below it. math.log(x, 2), a quotient of two rounded logarithms, is −29.000000000000004 "
-    "there, and floor makes −30 of that. math.frexp gives the exponent exactly."
-)
-def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = math.floor(math.log(abs(x), 2)) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "Just below 1024 you give the gap above 1024. math.log2 rounds to 10.0 there, although the exponent is still 9. "
-    "math.frexp gives it exactly."
-)
-def floor_of_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "You let the gap shrink below the smallest normal number. It stays the same from there down to zero: the exponent "
-    "is never below 1 − bias."
-)
-def shrinking_but_not_at_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** ((_exponent(x) if x else _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "You let the gap shrink below the smallest normal number, where it stays the same. You also trust math.log2, which "
-    "rounds up just below 1024; math.frexp is exact."
-)
-def shrinking_by_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** ((math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "You give subnormals half of their step: their exponent is 1 − bias, not −bias. You also trust math.log2, which "
-    "rounds up just below 1024; math.frexp is exact."
-)
-def subnormals_halved_by_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    lowest = _lowest(exponent_bits) - 1
-    return 2.0 ** (max(math.floor(math.log2(abs(x))) if x else lowest, lowest) - mantissa_bits)
-
-
-@ulp.misconception(
-    "You take the exponent of math.frexp as it is. Its significand is below 1, so the exponent is one larger than the "
-    "format's: subtract 1."
-)
-def exponent_of_frexp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (max(_exponent(x) + 1, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception(
-    "You multiply |x| by 2^−M, which is the gap only at powers of two. Between them the gap stays that of the power of "
-    "two below."
-)
-def relative_to_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return max(abs(x), 2.0 ** _lowest(exponent_bits)) * 2.0**-mantissa_bits
-
-
 @ulp.variant
-def by_walking(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    power = 2.0 ** (2 - 2 ** (exponent_bits - 1))
-    while power * 2 <= abs(x):
-        power *= 2
-    return power / 2**mantissa_bits
+def from_the_exponent(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = math.frexp(x)[1] - 1 if x else lowest
+    return 2.0 ** (max(exponent, lowest) - mantissa_bits)
 
 
-@ulp.variant
-def by_halving(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    smallest_normal = 4 / 2**2 ** (exponent_bits - 1)
-    if abs(x) < 2 * smallest_normal:
-        return smallest_normal / 2**mantissa_bits
-    return 2 * by_halving(x / 2, exponent_bits, mantissa_bits)
-
-
-@ulp.variant
-def with_a_logarithm_put_right(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    bias = 2 ** (exponent_bits - 1) - 1
-    smallest = 2.0 ** (1 - bias)
-    exponent = math.floor(math.log2(max(abs(x), smallest)))
-    if 2.0**exponent > max(abs(x), smallest):
-        exponent -= 1
-    return math.ldexp(1, exponent - mantissa_bits)
+ulp.slips(
+    from_the_exponent,
+    {
+        "(max(exponent, lowest) - mantissa_bits) → -mantissa_bits": "That is the gap at 1, the machine epsilon. The "
+        "gap doubles with every power of two.",
+        "2.0 ** (max(exponent, lowest) - mantissa_bits) → abs(x) * 2.0**-mantissa_bits": "Your gap grows smoothly with "
+        "x. Real gaps stay equal from one power of two to the next, then double at once.",
+        "max(exponent, lowest) - mantissa_bits) → exponent - mantissa_bits) if x else 0.0": "Your gap keeps shrinking "
+        "below the smallest normal number. All subnormals have the same gap.",
+        "math.frexp(x)[1] - 1 → round(math.log2(abs(x)))": "You take the exponent of the nearest power of two. Just "
+        "below 2 the exponent is still 0: round down.",
+        "math.frexp(x)[1] - 1 → math.ceil(math.log2(abs(x)))": "Between two powers of two you give the gap of the "
+        "upper one. Give the gap of the lower one.",
+        "math.frexp(x)[1] - 1 → int(math.log2(abs(x)))": "For numbers below 1 your exponent is one too large: int() "
+        "cuts −3.3 to −3, towards zero. Round it down, to −4.",
+        "- mantissa_bits → - mantissa_bits - 1": "That is half a gap: the largest rounding error, not the distance to "
+        "the next number.",
+        "lowest = 2 - → lowest = 1 -": "Your gap between subnormals is half the right one. Their exponent is 1 − bias, "
+        "as for the smallest normal numbers, not 0 − bias.",
+        "math.frexp(x)[1] - 1 if x else lowest → math.floor(math.log2(x)) ;; max(exponent, lowest) → "
+        "exponent": "A negative number or zero has no logarithm: start from abs(x), and treat everything below the "
+        "smallest normal number as if it were that number.",
+        "math.frexp(x)[1] - 1 if x else lowest → math.floor(math.log2(abs(x))) ;; max(exponent, lowest) "
+        "→ exponent": "Zero has no logarithm, and below the smallest normal number your gap keeps shrinking. Treat "
+        "everything down there as if it were the smallest normal number.",
+        "math.frexp(x)[1] - 1 → math.ceil(math.log2(abs(x))) - 1": "At a power of two you give the gap below it. The "
+        "next larger number is twice as far away.",
+        "math.frexp(x)[1] - 1 → math.floor(math.log(abs(x), 2))": "At 2^-29 you give the gap below it. math.log(x, 2), "
+        "a quotient of two rounded logarithms, is −29.000000000000004 there, and floor makes −30 of that. math.frexp "
+        "gives the exponent exactly.",
+        "math.frexp(x)[1] - 1 → math.floor(math.log2(abs(x)))": "Just below 1024 you give the gap above 1024. "
+        "math.log2 rounds to 10.0 there, although the exponent is still 9. math.frexp gives it exactly.",
+        "max(exponent, lowest) → exponent": "You let the gap shrink below the smallest normal number. It stays the "
+        "same from there down to zero: the exponent is never below 1 − bias.",
+        "math.frexp(x)[1] - 1 → math.floor(math.log2(abs(x))) ;; max(exponent, lowest) → exponent": "You let the gap "
+        "shrink below the smallest normal number, where it stays the same. You also trust math.log2, which rounds up "
+        "just below 1024; math.frexp is exact.",
+        "lowest = 2 - → lowest = 1 - ;; math.frexp(x)[1] - 1 → math.floor(math.log2(abs(x)))": "You give subnormals "
+        "half of their step: their exponent is 1 − bias, not −bias. You also trust math.log2, which rounds up just "
+        "below 1024; math.frexp is exact.",
+        "[1] - 1 → [1]": "You take the exponent of math.frexp as it is. Its significand is below 1, so the exponent is "
+        "one larger than the format's: subtract 1.",
+        "2.0 ** (max(exponent, lowest) - mantissa_bits) → max(abs(x), 2.0**lowest) * "
+        "2.0**-mantissa_bits": "You multiply |x| by 2^−M, which is the gap only at powers of two. Between them the gap "
+        "stays that of the power of two below.",
+    },
+)
 
 
 @ulp.variant

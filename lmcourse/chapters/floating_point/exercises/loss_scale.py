@@ -6,9 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -157,163 +155,53 @@ loss_scales = Exercise(
 )
 
 
-@loss_scales.misconception("You allow no gradient to become 0. One in a hundred may.")
-def nothing_lost(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    _, fits = _judges(exponent_bits, mantissa_bits)
-    return _in_order(
-        _scales(gradients, lambda values: bool((rounded(values, exponent_bits, mantissa_bits) != 0).all()), fits)
-    )
-
-
-@loss_scales.misconception(
-    "You count the gradients that were 0 from the start. Leave them out, both of the lost gradients and of the total."
-)
-def zeros_counted(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    count = sum(gradient.numel() for gradient in gradients)
-    _, fits = _judges(exponent_bits, mantissa_bits)
-
-    def enough(values: Tensor) -> bool:
-        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) <= count
-
-    return _in_order(_scales(gradients, enough, fits))
-
-
-@loss_scales.misconception(
-    "You want at most 1 % lost in each tensor. It is 1 % of all gradients together, whatever tensor they are in."
-)
-def tensor_by_tensor(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    each = [_scales([gradient], *_judges(exponent_bits, mantissa_bits)) for gradient in gradients if gradient.any()]
-    return _in_order([max(smallest for smallest, _ in each), min(largest for _, largest in each)])
-
-
-@loss_scales.misconception(
-    "You count everything below the smallest normal number as lost. Subnormals are coarse but not zero."
-)
-def below_normal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    normal = ieee(exponent_bits, mantissa_bits).min_normal
-    _, fits = _judges(exponent_bits, mantissa_bits)
-    return _in_order(_scales(gradients, lambda values: 100 * int((values.abs() < normal).sum()) <= len(values), fits))
-
-
-@loss_scales.misconception(
-    "You count gradients between half the smallest subnormal and the smallest subnormal as lost. They are rounded up."
-)
-def below_subnormal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    smallest = ieee(exponent_bits, mantissa_bits).min_subnormal
-    _, fits = _judges(exponent_bits, mantissa_bits)
-    return _in_order(_scales(gradients, lambda values: 100 * int((values.abs() < smallest).sum()) <= len(values), fits))
-
-
-@loss_scales.misconception(
-    "You keep a gradient that is exactly half the smallest subnormal. That is a tie, and the even neighbour is zero."
-)
-def ties_kept(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    half = ieee(exponent_bits, mantissa_bits).min_subnormal / 2
-    _, fits = _judges(exponent_bits, mantissa_bits)
-    return _in_order(_scales(gradients, lambda values: 100 * int((values.abs() < half).sum()) <= len(values), fits))
-
-
-@loss_scales.misconception(
-    "Your smallest scale loses less than 1 %, but exactly 1 % is allowed. Count, and compare 100 · lost with the "
-    "number of gradients: 1 − 0.99 is more than 0.01 in floating point."
-)
-def less_than_one_percent(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    _, fits = _judges(exponent_bits, mantissa_bits)
-
-    def enough(values: Tensor) -> bool:
-        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) < len(values)
-
-    return _in_order(_scales(gradients, enough, fits))
-
-
-@loss_scales.misconception(
-    "You call everything infinite that is larger than the largest finite number. A number less than half a step above "
-    "it is rounded down and stays finite."
-)
-def overflow_before_rounding(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    limit = ieee(exponent_bits, mantissa_bits).max_finite
-    enough, _ = _judges(exponent_bits, mantissa_bits)
-    return _in_order(_scales(gradients, enough, lambda values: bool((values.abs() <= limit).all())))
-
-
-@loss_scales.misconception("You look at the largest positive gradient. A large negative one overflows just as well.")
-def sign_forgotten(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    enough, fits = _judges(exponent_bits, mantissa_bits)
-    return _in_order(_scales(gradients, enough, lambda values: fits(values.clamp(min=0))))
-
-
-@loss_scales.misconception(
-    "Your smallest scale is larger than your largest, so no scale meets both limits. Raise ValueError."
-)
-def no_error(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    return _scales(gradients, *_judges(exponent_bits, mantissa_bits))
-
-
-@loss_scales.misconception("You return the exponents. Return the powers of two: 2.0 ** k.")
-def exponents(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    return [math.log2(scale) for scale in _loss_scales(gradients, exponent_bits, mantissa_bits)]
-
-
-@loss_scales.misconception(
-    "You try no scale below 1. If even tiny gradients survive unscaled, the smallest scale is below 1."
-)
-def never_below_one(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    smallest, largest = _scales(gradients, *_judges(exponent_bits, mantissa_bits))
-    return _in_order([max(smallest, 1.0), largest])
-
-
-@loss_scales.misconception(
-    "In bf16 your products overflow before bf16 does: 2^130 is infinite in float32, and so is any gradient times "
-    "2^130. Multiply in float64."
-)
-def multiplied_in_float32(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    smallest, largest = _loss_scales(gradients, exponent_bits, mantissa_bits)
-    return [smallest, min(largest, 2.0**127)]
-
-
 @loss_scales.variant
-def all_powers_tried(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> Any:
-    sizes = torch.cat([gradient.reshape(-1).to(torch.float64) for gradient in gradients]).abs()
-    sizes = sizes[sizes > 0]
+def all_powers_tried(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    values = torch.cat([gradient.flatten().double() for gradient in gradients])
+    sizes = values[values != 0].abs()
     bias = 2 ** (exponent_bits - 1) - 1
+    half = 2.0 ** (-bias - mantissa_bits)
+    limit = (2 - 2.0**-mantissa_bits / 2) * 2.0**bias
     powers = [2.0**power for power in range(-200, 201)]
-    lost = [int((sizes * scale <= 2.0 ** (-bias - mantissa_bits)).sum()) for scale in powers]
-    smallest = min(scale for scale, count in zip(powers, lost, strict=True) if count / len(sizes) <= 0.01)
-    largest = max(scale for scale in powers if sizes.max() * scale < (2 - 2.0 ** -(mantissa_bits + 1)) * 2.0**bias)
+    smallest = min(scale for scale in powers if 100 * (sizes * scale <= half).sum() <= len(sizes))
+    largest = max(scale for scale in powers if sizes.max() * scale < limit)
     if smallest > largest:
-        raise ValueError(f"{smallest} is too large")
-    return smallest, largest
-
-
-@loss_scales.variant
-def with_numpy(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> Any:
-    sizes = np.abs(np.concatenate([gradient.double().numpy().ravel() for gradient in gradients]))
-    sizes = sizes[sizes != 0]
-    bias = 2 ** (exponent_bits - 1) - 1
-    step = 2.0 ** (1 - bias - mantissa_bits)
-    scales = 2.0 ** np.arange(-200, 201)
-    enough = [scale for scale in scales if np.mean(np.rint(sizes * (scale / step)) == 0) <= 0.01]
-    finite = [s for s in scales if sizes.max() * s < 2.0 ** (bias + 1) - 2.0 ** (bias - mantissa_bits - 1)]
-    if enough[0] > finite[-1]:
-        raise ValueError
-    return np.array([enough[0], finite[-1]]).tolist()
-
-
-@loss_scales.variant
-def step_by_step(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    values = sorted(abs(value) for gradient in gradients for value in gradient.flatten().tolist() if value)
-    allowed = len(values) // 100
-    half = 2.0 ** (1 - 2 ** (exponent_bits - 1) - mantissa_bits)
-    smallest = 2.0**-200
-    while values[allowed] * smallest <= half:
-        smallest *= 2
-    limit = 2.0 ** (2 ** (exponent_bits - 1) - 1) * (2 - 0.5 ** (mantissa_bits + 1))
-    largest = 2.0**200
-    while values[-1] * largest >= limit:
-        largest /= 2
-    if largest < smallest:
-        raise ValueError("the gradients span too wide a range for one scale")
+        raise ValueError("no scale saves all gradients without overflow")
     return [smallest, largest]
+
+
+loss_scales.slips(
+    all_powers_tried,
+    {
+        "100 * (sizes * scale <= half).sum() <= len(sizes) → (sizes * scale > half).all()": "You allow no gradient to "
+        "become 0. One in a hundred may.",
+        "<= len(sizes) → <= len(values)": "You count the gradients that were 0 from the start. Leave them out, both of "
+        "the lost gradients and of the total.",
+        "100 * (sizes * scale <= half).sum() <= len(sizes) → all(100 * (g[g != 0].double().abs() * scale <= "
+        "half).sum() <= len(g[g != 0]) for g in gradients)": "You want at most 1 % lost in each tensor. It is 1 % of "
+        "all gradients together, whatever tensor they are in.",
+        "scale <= half → scale < 2.0 ** (1 - bias)": "You count everything below the smallest normal number as lost. "
+        "Subnormals are coarse but not zero.",
+        "scale <= half → scale < 2 * half": "You count gradients between half the smallest subnormal and the smallest "
+        "subnormal as lost. They are rounded up.",
+        "scale <= half → scale < half": "You keep a gradient that is exactly half the smallest subnormal. That is a "
+        "tie, and the even neighbour is zero.",
+        "<= len(sizes) → < len(sizes)": "Your smallest scale loses less than 1 %, but exactly 1 % is allowed. Count, "
+        "and compare 100 · lost with the number of gradients: 1 − 0.99 is more than 0.01 in floating point.",
+        "scale < limit → scale <= (2 - 2.0**-mantissa_bits) * 2.0**bias": "You call everything infinite that is larger "
+        "than the largest finite number. A number less than half a step above it is rounded down and stays finite.",
+        "sizes.max() → values.max()": "You look at the largest positive gradient. A large negative one overflows just "
+        "as well.",
+        "if smallest > largest → if False": "Your smallest scale is larger than your largest, so no scale meets both "
+        "limits. Raise ValueError.",
+        "return [smallest, largest] → return [math.log2(smallest), math.log2(largest)]": "You return the exponents. "
+        "Return the powers of two: 2.0 ** k.",
+        "range(-200, 201) → range(201)": "You try no scale below 1. If even tiny gradients survive unscaled, the "
+        "smallest scale is below 1.",
+        "sizes.max() → sizes.max().float()": "In bf16 your products overflow before bf16 does: 2^130 is infinite in "
+        "float32, and so is any gradient times 2^130. Multiply in float64.",
+    },
+)
 
 
 @loss_scales.variant

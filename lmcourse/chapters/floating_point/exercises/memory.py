@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
@@ -62,71 +61,35 @@ tensor_bytes = Exercise(
 )
 
 
-@tensor_bytes.misconception("Those are bits. Eight bits make a byte.")
-def counted_in_bits(shape: list[int], dtype: str) -> int:
-    return 8 * _bytes(shape, dtype)
-
-
-@tensor_bytes.misconception("A bool would fit in one bit, but torch stores it in a whole byte.")
-def bool_as_a_bit(shape: list[int], dtype: str) -> int:
-    return math.ceil(math.prod(shape) / 8) if dtype == "bool" else _bytes(shape, dtype)
-
-
-@tensor_bytes.misconception("Four bytes per number are right only for float32, not for the other dtypes here.")
-def four_bytes_always(shape: list[int], dtype: str) -> int:
-    return 4 * math.prod(shape)
-
-
-@tensor_bytes.misconception(
-    "You read the width from all digits of the name. In float8_e4m3fn only the 8 is the width: 4 and 3 are parts of it."
-)
-def all_digits_of_the_name(shape: list[int], dtype: str) -> int:
-    digits = "".join(filter(str.isdigit, dtype))
-    return math.prod(shape) * (int(digits) // 8 if digits else 1)
-
-
-@tensor_bytes.misconception(
-    "You take all digits of the name for the bits of a number. In float8_e4m3fn only the 8 is its width."
-)
-def all_digits_as_bits(shape: list[int], dtype: str) -> int:
-    return math.prod(shape) * int("".join(filter(str.isdigit, dtype)) or 8) // 8
-
-
-@tensor_bytes.misconception("You add the sizes of the axes. A (4, 8) matrix holds 4 · 8 numbers.")
-def axes_added(shape: list[int], dtype: str) -> int:
-    return sum(shape) * BYTES[dtype]
-
-
-@tensor_bytes.misconception("A scalar has no axes but still holds one number: the empty product is 1.")
-def scalar_is_empty(shape: list[int], dtype: str) -> int:
-    return _bytes(shape, dtype) if shape else 0
-
-
-@tensor_bytes.misconception(
-    "Your product is a float32, which has 24 bits: a large whole number is rounded. Multiply Python's integers."
-)
-def product_in_float32(shape: list[int], dtype: str) -> int:
-    return int(torch.tensor(shape, dtype=torch.float32).prod()) * BYTES[dtype]
-
-
-@tensor_bytes.misconception("You give an int64 four bytes. Its 64 bits are eight.")
-def long_as_int(shape: list[int], dtype: str) -> int:
-    return _bytes(shape, "int32" if dtype == "int64" else dtype)
-
-
-@tensor_bytes.misconception("You give a bfloat16 four bytes, as if it were fp32. It has 16 bits, which are two.")
-def bf16_as_fp32(shape: list[int], dtype: str) -> int:
-    return _bytes(shape, "float32" if dtype == "bfloat16" else dtype)
-
-
-@tensor_bytes.misconception("Your result is in MiB. Return bytes.")
-def in_mebibytes(shape: list[int], dtype: str) -> float:
-    return _bytes(shape, dtype) / 2**20
-
-
 @tensor_bytes.variant
-def asked_of_torch(shape: list[int], dtype: str) -> int:
-    return torch.empty(shape, dtype=getattr(torch, dtype), device="meta").nbytes
+def numbers_times_width(shape: list[int], dtype: str) -> int:
+    widths = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "int64": 8, "bool": 1}
+    width = widths[dtype]
+    return math.prod(shape) * width
+
+
+tensor_bytes.slips(
+    numbers_times_width,
+    {
+        "* width → * width * 8": "Those are bits. Eight bits make a byte.",
+        '"bool": 1 → "bool": 1 / 8 ;; math.prod(shape) * width → math.ceil(math.prod(shape) * width)': "A bool would "
+        "fit in one bit, but torch stores it in a whole byte.",
+        "* width → * 4": "Four bytes per number are right only for float32, not for the other dtypes here.",
+        '"float8_e4m3fn": 1 → "float8_e4m3fn": 843 // 8': "You read the width from all digits of the name. In "
+        "float8_e4m3fn only the 8 is the width: 4 and 3 are parts of it.",
+        '"float8_e4m3fn": 1 → "float8_e4m3fn": 843 / 8 ;; math.prod(shape) * width → '
+        "int(math.prod(shape) * width)": "You take all digits of the name for the bits of a number. In float8_e4m3fn "
+        "only the 8 is its width.",
+        "math.prod → sum": "You add the sizes of the axes. A (4, 8) matrix holds 4 · 8 numbers.",
+        "* width → * width if shape else 0": "A scalar has no axes but still holds one number: the empty product is 1.",
+        "math.prod(shape) → int(torch.tensor(shape, dtype=torch.float32).prod())": "Your product is a float32, which "
+        "has 24 bits: a large whole number is rounded. Multiply Python's integers.",
+        '"int64": 8 → "int64": 4': "You give an int64 four bytes. Its 64 bits are eight.",
+        '"bfloat16": 2 → "bfloat16": 4': "You give a bfloat16 four bytes, as if it were fp32. It has 16 bits, which "
+        "are two.",
+        "* width → * width / 2**20": "Your result is in MiB. Return bytes.",
+    },
+)
 
 
 @tensor_bytes.variant
@@ -137,13 +100,6 @@ def by_the_digits_of_the_name(shape: list[int], dtype: str) -> float:
     for size in shape:
         bits = size * bits
     return bits / 8
-
-
-@tensor_bytes.variant
-def axis_by_axis(shape: list[int], dtype: str) -> Any:
-    if shape:
-        return shape[-1] * axis_by_axis(shape[:-1], dtype)
-    return torch.zeros((), dtype=getattr(torch, dtype)).element_size()
 
 
 @tensor_bytes.variant

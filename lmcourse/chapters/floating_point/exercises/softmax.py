@@ -109,127 +109,53 @@ stable_softmax = Exercise(
 )
 
 
-def _normalised(weights: Tensor, dim: int = -1) -> Tensor:
-    return weights / weights.sum(dim=dim, keepdim=True)
+@stable_softmax.variant
+def largest_subtracted(logits: Tensor) -> Tensor:
+    largest = logits.amax(dim=-1, keepdim=True)
+    weights = (logits - largest).exp()
+    total = weights.sum(dim=-1, keepdim=True)
+    return weights / total
 
 
-@stable_softmax.misconception("You replace −∞ by 0. A logit of −∞ gets the weight 0, and exp(−∞) is 0 by itself.")
-def masked_at_zero(logits: Tensor) -> Tensor:
-    filled = logits.masked_fill(logits == -math.inf, 0)
-    return _normalised((filled - filled.amax(dim=-1, keepdim=True)).exp())
-
-
-@stable_softmax.misconception(
-    "You set −∞ to 0 after subtracting the maximum. A masked logit then weighs as much as the largest: leave it at −∞."
+stable_softmax.slips(
+    largest_subtracted,
+    {
+        "largest = → logits = logits.masked_fill(logits == -torch.inf, 0)\n    largest =": "You replace −∞ by 0. A "
+        "logit of −∞ gets the weight 0, and exp(−∞) is 0 by itself.",
+        "weights = (logits - largest) → shifted = logits - largest\n    weights = shifted.masked_fill(shifted == "
+        "-torch.inf, 0)": "You set −∞ to 0 after subtracting the maximum. A masked logit then weighs as much as the "
+        "largest: leave it at −∞.",
+        "logits - largest → logits": "As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too "
+        "large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
+        "logits.amax(dim=-1, keepdim=True) → logits.max()": "A row far below what you subtract becomes 0 / 0. The "
+        "maximum of the whole tensor is not enough: each row needs its own.",
+        "amax(dim=-1 → amax(dim=0 ;; sum(dim=-1 → sum(dim=0": "Your columns sum to one: the softmax runs over the "
+        "first axis. It should run over the last.",
+        "logits.amax(dim=-1, keepdim=True) → logits.max() ;; sum(dim=-1, keepdim=True) → sum()": "All your weights "
+        "together sum to one. Each row should: take the maximum and the sum over the last axis only.",
+        "amax → mean": "One logit far above the others still overflows. Softmax allows any shift, but subtracting the "
+        "mean or the minimum is not enough: subtract the row's maximum.",
+        "logits.amax → logits.abs().amax": "Very negative logits end in 0 / 0: every exponential underflows. Subtract "
+        "the maximum of the row itself, not its absolute value: it brings negative logits up to 0.",
+        "logits - largest → logits.clamp(-80, 80)": "You limit the logits before exp. Different logits beyond the "
+        "limit become equal, and in fp16 exp(12) still overflows: subtract the row's maximum instead.",
+        "logits - largest → logits.float().clamp(-80, 80) ;; weights / total → (weights / "
+        "total).to(logits.dtype)": "You limit the logits before exp. Nothing overflows, but different logits become "
+        "equal, and so do their weights: subtract the row's maximum instead.",
+        " / total → ": "Your largest weight is always 1, so the weights of a row do not sum to one: divide by their "
+        "sum.",
+        "(logits - largest) → (logits - largest).float()": "You always return float32. Compute as you like, but return "
+        "the dtype of the logits.",
+        "amax(dim=-1, keepdim=True) → amax(dim=-1) ;; sum(dim=-1, keepdim=True) → sum(dim=-1)": "Your maximum and sum "
+        "lose the last axis, so with two rows they are used for the columns. keepdim=True keeps it.",
+        "logits - largest → logits ;; weights / total → (weights / total).nan_to_num()": "You replace NaN by 0. The "
+        "weights of such a row are lost all the same: subtract each row's maximum, and no NaN arises.",
+        "logits - largest → logits.double() ;; weights / total → (weights / total).to(logits.dtype)": "float64 only "
+        "moves the limit: exp(710) overflows there, and exp(−750) is 0. Subtract each row's maximum.",
+        "amax(dim=-1 → amax(dim=min(1, logits.ndim - 1) ;; sum(dim=-1 → sum(dim=min(1, logits.ndim - 1)": "With three "
+        "axes you sum over the middle one. The last axis is −1, however many there are.",
+    },
 )
-def masked_at_the_maximum(logits: Tensor) -> Tensor:
-    shifted = logits - logits.amax(dim=-1, keepdim=True)
-    return _normalised(shifted.masked_fill(shifted == -math.inf, 0).exp())
-
-
-@stable_softmax.misconception(
-    "As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too large for fp32, exp(12) for fp16. "
-    "Subtract each row's maximum first."
-)
-def naive(logits: Tensor) -> Tensor:
-    return _normalised(logits.exp())
-
-
-@stable_softmax.misconception(
-    "A row far below what you subtract becomes 0 / 0. The maximum of the whole tensor is not enough: each row needs "
-    "its own."
-)
-def global_maximum(logits: Tensor) -> Tensor:
-    return _normalised((logits - logits.max()).exp())
-
-
-@stable_softmax.misconception(
-    "Your columns sum to one: the softmax runs over the first axis. It should run over the last."
-)
-def over_the_first_axis(logits: Tensor) -> Tensor:
-    return _normalised((logits - logits.amax(dim=0, keepdim=True)).exp(), dim=0)
-
-
-@stable_softmax.misconception(
-    "All your weights together sum to one. Each row should: take the maximum and the sum over the last axis only."
-)
-def over_the_whole_tensor(logits: Tensor) -> Tensor:
-    weights = (logits - logits.max()).exp()
-    return weights / weights.sum()
-
-
-@stable_softmax.misconception(
-    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean or the minimum "
-    "is not enough: subtract the row's maximum."
-)
-def mean_subtracted(logits: Tensor) -> Tensor:
-    return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
-
-
-@stable_softmax.misconception(
-    "Very negative logits end in 0 / 0: every exponential underflows. Subtract the maximum of the row itself, not its "
-    "absolute value: it brings negative logits up to 0."
-)
-def largest_absolute(logits: Tensor) -> Tensor:
-    return _normalised((logits - logits.abs().amax(dim=-1, keepdim=True)).exp())
-
-
-@stable_softmax.misconception(
-    "You limit the logits before exp. Different logits beyond the limit become equal, and in fp16 exp(12) still "
-    "overflows: subtract the row's maximum instead."
-)
-def clamped(logits: Tensor) -> Tensor:
-    return _normalised(logits.clamp(-80, 80).exp())
-
-
-@stable_softmax.misconception(
-    "You limit the logits before exp. Nothing overflows, but different logits become equal, and so do their weights: "
-    "subtract the row's maximum instead."
-)
-def clamped_in_fp32(logits: Tensor) -> Tensor:
-    return _normalised(logits.float().clamp(-80, 80).exp()).to(logits.dtype)
-
-
-@stable_softmax.misconception(
-    "Your largest weight is always 1, so the weights of a row do not sum to one: divide by their sum."
-)
-def divided_by_maximum(logits: Tensor) -> Tensor:
-    return (logits - logits.amax(dim=-1, keepdim=True)).exp()
-
-
-@stable_softmax.misconception("You always return float32. Compute as you like, but return the dtype of the logits.")
-def always_float32(logits: Tensor) -> Tensor:
-    return torch.nn.functional.softmax(logits.float(), dim=-1)
-
-
-@stable_softmax.misconception(
-    "Your maximum and sum lose the last axis, so with two rows they are used for the columns. keepdim=True keeps it."
-)
-def without_keepdim(logits: Tensor) -> Tensor:
-    weights = (logits - logits.amax(-1)).exp()
-    return weights / weights.sum(-1)
-
-
-@stable_softmax.misconception(
-    "You replace NaN by 0. The weights of such a row are lost all the same: subtract each row's maximum, and no NaN "
-    "arises."
-)
-def nan_as_zero(logits: Tensor) -> Tensor:
-    return _normalised(logits.exp()).nan_to_num()
-
-
-@stable_softmax.misconception(
-    "float64 only moves the limit: exp(710) overflows there, and exp(−750) is 0. Subtract each row's maximum."
-)
-def naive_in_fp64(logits: Tensor) -> Tensor:
-    return _normalised(logits.double().exp()).to(logits.dtype)
-
-
-@stable_softmax.misconception(
-    "With three axes you sum over the middle one. The last axis is −1, however many there are."
-)
-def over_axis_one(logits: Tensor) -> Tensor:
-    return torch.nn.functional.softmax(logits, dim=min(1, logits.ndim - 1))
 
 
 @stable_softmax.variant

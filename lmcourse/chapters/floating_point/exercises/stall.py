@@ -57,108 +57,54 @@ stall_point = Exercise(
 )
 
 
-def _power_above(x: float, shift: int) -> float:
-    return 2.0 ** (math.ceil(math.log2(x)) + shift)
+@stall_point.variant
+def solved_for_the_sum(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    return 2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1)
 
 
-@stall_point.misconception(
-    "Your sum stalls when the increment is one ulp or less. It still grows then: only an increment of half an ulp "
-    "or less is rounded away."
+stall_point.slips(
+    solved_for_the_sum,
+    {
+        "mantissa_bits + 1 → mantissa_bits": "Your sum stalls when the increment is one ulp or less. It still grows "
+        "then: only an increment of half an ulp or less is rounded away.",
+        "math.ceil → math.floor ;; mantissa_bits + 1 → mantissa_bits + 2": "Your sum gets past the point where "
+        "increment = ulp / 2. That is a tie, and s is even: it stays at s.",
+        "math.ceil → math.floor": "Your sum stops one power of two too early: at the last one where the increment is "
+        "still more than half a gap.",
+        "2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1) → increment * 2.0**mantissa_bits": "increment / "
+        "ε is a good guess, but gaps change only at powers of two, and half a gap is already lost.",
+        "2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1) → increment * 2.0 ** "
+        "(mantissa_bits + 1)": "2 · increment / ε would be right if gaps grew smoothly. They change only at powers of "
+        "two, and there the sum stops.",
+        "2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1) → (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** "
+        "(exponent_bits - 1) - 1)": "That is the largest finite number. The sum stops growing long before it "
+        "overflows.",
+        "math.ceil → round": "You round the logarithm to the nearest whole number. Round it up: at the power of two "
+        "below, the sum still grows.",
+        "math.ceil(math.log2(increment)) +  → ": "2^(M+1) is where counting by one stops. Another increment stalls "
+        "elsewhere: compare it with the gap.",
+    },
 )
-def one_ulp(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return _power_above(increment, mantissa_bits)
-
-
-@stall_point.misconception(
-    "Your sum gets past the point where increment = ulp / 2. That is a tie, and s is even: it stays at s."
-)
-def ties_go_up(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (math.floor(math.log2(increment)) + mantissa_bits + 2)
-
-
-@stall_point.misconception(
-    "Your sum stops one power of two too early: at the last one where the increment is still more than half a gap."
-)
-def logarithm_rounded_down(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (math.floor(math.log2(increment)) + mantissa_bits + 1)
-
-
-@stall_point.misconception(
-    "increment / ε is a good guess, but gaps change only at powers of two, and half a gap is already lost."
-)
-def increment_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return increment * 2.0**mantissa_bits
-
-
-@stall_point.misconception(
-    "2 · increment / ε would be right if gaps grew smoothly. They change only at powers of two, and there the sum "
-    "stops."
-)
-def twice_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return increment * 2.0 ** (mantissa_bits + 1)
-
-
-@stall_point.misconception("That is how many additions it takes, not the sum that they reach.")
-def number_of_additions(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    sums = numerics.running_sum(increment, 2 ** (mantissa_bits + 2), ieee(exponent_bits, mantissa_bits))
-    return float(sums.index(sums[-1]) + 1)
-
-
-@stall_point.misconception("That is the largest finite number. The sum stops growing long before it overflows.")
-def at_overflow(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return ieee(exponent_bits, mantissa_bits).max_finite
-
-
-@stall_point.misconception(
-    "You round the logarithm to the nearest whole number. Round it up: at the power of two below, the sum still grows."
-)
-def logarithm_rounded(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (round(math.log2(increment)) + mantissa_bits + 1)
-
-
-@stall_point.misconception(
-    "2^(M+1) is where counting by one stops. Another increment stalls elsewhere: compare it with the gap."
-)
-def as_for_an_increment_of_one(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (mantissa_bits + 1)
-
-
-@stall_point.misconception("That is the last sum but one. One more addition still changes it; then nothing does.")
-def last_but_one(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    sums = numerics.running_sum(increment, 2 ** (mantissa_bits + 2), ieee(exponent_bits, mantissa_bits))
-    return float(sums[max(sums.index(sums[-1]) - 1, 0)])
 
 
 @stall_point.variant
 def by_adding(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
     lowest = 2 - 2 ** (exponent_bits - 1)
-    total = 0.0
+    sums = [0.0]
     while True:
-        exact = total + increment
+        exact = sums[-1] + increment
         gap = 2.0 ** (max(math.frexp(exact)[1] - 1, lowest) - mantissa_bits)
-        if round(exact / gap) * gap == total:
-            return total
-        total = round(exact / gap) * gap
+        after = round(exact / gap) * gap
+        if after == sums[-1]:
+            return sums[-1]
+        sums.append(after)
 
 
-@stall_point.variant
-def by_doubling(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
-    s = 2.0**-200
-    while increment > s / 2**mantissa_bits / 2:
-        s += s
-    return s
-
-
-@stall_point.variant
-def as_an_integer(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    numerator, denominator = increment.as_integer_ratio()
-    return (1 << (numerator - 1).bit_length()) * 2 ** (mantissa_bits + 1) / denominator
-
-
-@stall_point.variant
-def by_halving(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    if increment > 1:
-        return 2 * by_halving(increment / 2, exponent_bits, mantissa_bits)
-    if increment <= 0.5:
-        return by_halving(2 * increment, exponent_bits, mantissa_bits) / 2
-    return 2.0 ** (1 + mantissa_bits)
+stall_point.slips(
+    by_adding,
+    {
+        "return sums[-1] → return len(sums) - 1": "That is how many additions it takes, not the sum that they reach.",
+        "return sums[-1] → return sums[-2]": "That is the last sum but one. One more addition still changes it; then "
+        "nothing does.",
+    },
+)
