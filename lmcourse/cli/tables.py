@@ -163,6 +163,7 @@ def verdict(proof: Matrix) -> str:
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
         f"{count['constants']} constant answers: {len(count['guessable'])} earn points.",
         _all_or("Every two wrong answers differ in public", "No public case tells apart", proof.confused),
+        _all_or("Every right answer differs from the others", "Right answers to remove", proof.repeated),
         _all_or("Every mutant declared equivalent is", "Declared equivalent, but no mutant or caught", proof.untrue),
         _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
         _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),

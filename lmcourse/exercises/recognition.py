@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from time import process_time
@@ -49,7 +48,7 @@ class Recognised:
     @property
     def sentence(self) -> str:
         """The sentence of the mistake; for two that fit equally well, "… Or: …"; for two at once, a line for each."""
-        return " Or: ".join(mistake.sentence for mistake in self.mistakes)
+        return " Or: ".join(dict.fromkeys(mistake.sentence for mistake in self.mistakes))
 
     @property
     def besides(self) -> str:
@@ -92,7 +91,7 @@ def _explaining(
         if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
-    if not 1 <= len(best) <= MAX_NAMED:
+    if not 1 <= len({wrong.sentence for wrong, _ in best}) <= MAX_NAMED:
         return None
     return _recognised(trials, best)
 
@@ -140,10 +139,13 @@ def _agrees(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     dtypes and containers.
     """
     if wrong not in trial.agreements:
-        trial.agreements[wrong] = False
-        with suppress(EditError):  # two slips may make a text that is no Python
-            seconds = PAIR_SECONDS if wrong.is_pair else None
+        seconds = PAIR_SECONDS if wrong.is_pair else None
+        try:
             trial.agreements[wrong] = _agree_on(trial, table.given(wrong, trial.case, seconds))
+        except EditError:
+            if not wrong.is_pair:
+                raise
+            trial.agreements[wrong] = False  # two slips together may make a text that is no Python
     return trial.agreements[wrong]
 
 

@@ -67,6 +67,7 @@ class Matrix:
         confused: pairs of misconceptions that no public case distinguishes, such as "ulp: doubled = halved".
         constants: the number of constant answers that were submitted.
         guessable: the constant answers that earn points, such as "is_causal: True earns 0.5 in the grade".
+        repeated: the right answers that repeat another one, such as "ulp: in a loop repeats with frexp".
     """
 
     exercises: int
@@ -79,6 +80,7 @@ class Matrix:
     confused: tuple[str, ...] = ()
     constants: int = 0
     guessable: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> list[MutantResult]:
@@ -90,7 +92,7 @@ class Matrix:
         """True if every wrong answer loses points and is named, and every right answer earns all points."""
         wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
-        others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable)
+        others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable, self.repeated)
         return wrong and right and not any(others)
 
     def to_json(self) -> dict[str, Any]:
@@ -116,4 +118,5 @@ class Matrix:
             "untrue": list(self.untrue),
             "confused": list(self.confused),
             "guessable": list(self.guessable),
+            "repeated": list(self.repeated),
         }

@@ -34,6 +34,7 @@ from lmcourse.proof.answers import AnswerCell, variant_text
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import Mutant, mutants, with_change
 from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
+from lmcourse.proof.repeats import repeats
 from lmcourse.report import Report
 
 USUAL: tuple[Plain, ...] = (None, True, False, 0)
@@ -127,6 +128,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
         confused=tuple(line for _, proof in proofs for line in proof.confused()),
         constants=sum(len(proof.constants) for _, proof in proofs),
         guessable=tuple(line for _, proof in proofs for line in proof.guessable()),
+        repeated=tuple(line for _, proof in proofs for line in proof.repeated()),
     )
 
 
@@ -176,6 +178,15 @@ class _Proof:
         """Return the results of the right answers in other styles."""
         texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
         return [VariantResult(self.exercise.name, name, self.lost(text)) for name, text in texts]
+
+    def repeated(self) -> list[str]:
+        """Return the variants that repeat another one, unless slips are made from them."""
+        bases = {wrong.base for wrong in self.exercise.misconceptions}
+        needed = [variant.name for variant in self.exercise.variants if variant.answer in bases]
+        written = [variant for variant in self.exercise.variants if not isinstance(variant.answer, str)]
+        answers = {variant.name: self.cell.run(variant_text(self.exercise, variant)) for variant in written}
+        found = repeats(self.exercise, answers, partial(self._run, seconds=self.exercise.seconds), needed)
+        return [f"{self.exercise.name}: {one} repeats {other}" for one, other in found.items()]
 
     @cached_property
     def mutants(self) -> list[MutantResult]:

@@ -50,7 +50,7 @@ def exercise_lines(chapter: Chapter) -> set[str]:
         for function in [
             exercise.reference,
             exercise.hidden_cases,
-            *(wrong.answer for wrong in exercise.misconceptions),
+            *(wrong.answer for wrong in exercise.misconceptions if not wrong.base),
         ]:
             if inspect.isfunction(function):
                 lines |= {line.strip() for line in inspect.getsource(function).split("\n")}

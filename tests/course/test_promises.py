@@ -47,10 +47,8 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
     """Return one sentence for each broken promise of an exercise."""
     if len(exercise.misconceptions) < 3 or not exercise.hints:
         yield "fewer than three misconceptions, or no hint"
-    for words in (exercise.hints, [wrong.sentence for wrong in exercise.misconceptions]):
-        if len(set(words)) < len(words):
-            yield "the same sentence twice"
-        yield from (f"no sentence: {text!r}" for text in words if text.strip() != text or text[-1] not in ".?!`")
+    words = [*exercise.hints, *(wrong.sentence for wrong in exercise.misconceptions)]
+    yield from (f"no sentence: {text!r}" for text in words if text.strip() != text or text[-1] not in ".?!`")
     for kind, names in (
         ("misconceptions", [wrong.name for wrong in exercise.misconceptions]),
         ("public cases", [case.name for case in exercise.cases]),

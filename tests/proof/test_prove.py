@@ -58,6 +58,7 @@ def test_a_correct_exercise_passes_the_matrix() -> None:
         "untrue": [],
         "confused": [],
         "guessable": [],
+        "repeated": [],
     }
     assert [row["misconception"] for row in rows] == ["squared", "absolute"]
 
