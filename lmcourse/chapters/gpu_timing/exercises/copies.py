@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from random import Random
 
 import numpy as np
@@ -75,19 +74,6 @@ copy_bandwidth = Exercise(
 
 
 @copy_bandwidth.variant
-def loop_over_what_leaves_the_cache(seconds: dict[int, list[float]], cache: int) -> float:
-    best = None
-    for size, runs in sorted(seconds.items(), reverse=True):
-        if size <= cache:
-            break
-        for run in runs:
-            best = max(best or 0, (size + size) / run)
-    if best is None:
-        raise ValueError(cache)
-    return best
-
-
-@copy_bandwidth.variant
 def seconds_for_a_byte(seconds: dict[int, list[float]], cache: int) -> float:
     large = {size: runs for size, runs in seconds.items() if not size <= cache and runs}
     if not large:
@@ -103,87 +89,42 @@ def in_numpy_single_precision(seconds: dict[int, list[float]], cache: int) -> fl
     return float((pairs[:, 0] / pairs[:, 1]).max() * 2)
 
 
-@copy_bandwidth.misconception("You count each byte once. A copy reads and writes it: 2·size bytes are moved.")
-def read_only(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, cache) / 2
-
-
-@copy_bandwidth.misconception("Your result includes copies that stay in the cache. They measure the cache's speed.")
-def cache_included(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, -1)
-
-
-@copy_bandwidth.misconception("You take the median. The question is what the memory can do: take the shortest time.")
-def median_copy(seconds: Log, cache: int) -> float:
-    return max(2 * size / statistics.median(runs) for size, runs in seconds.items() if size > cache and runs)
-
-
-@copy_bandwidth.misconception("You look at the largest copy only. Take the best copy that does not fit in the cache.")
-def largest_only(seconds: Log, cache: int) -> float:
-    _bandwidth(seconds, cache)
-    return 2 * max(seconds) / min(seconds[max(seconds)])
-
-
-@copy_bandwidth.misconception("You return GiB/s. Return bytes/s: data sheets count in GB, and 2³⁰ is not 10⁹.")
-def in_gib(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, cache) / 2**30
-
-
-@copy_bandwidth.misconception("You return bits per second. Bandwidths of memory are in bytes; networks count bits.")
-def in_bits(seconds: Log, cache: int) -> float:
-    return 8 * _bandwidth(seconds, cache)
-
-
-@copy_bandwidth.misconception(
-    "If all copies fit in the cache, the memory was not measured: raise ValueError, do not return 0."
-)
-def zero_for_unknown(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, cache) if max(seconds, default=0) > cache else 0.0
-
-
-@copy_bandwidth.misconception("You count a copy that is exactly as large as the cache. It still fits.")
-def cache_sized_counts(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, cache - 1)
-
-
-@copy_bandwidth.misconception(
-    "You compare the bytes that are read and written, 2·size, with the cache. Compare the tensor's size."
-)
-def both_ways_compared(seconds: Log, cache: int) -> float:
-    return _bandwidth(seconds, cache // 2)
-
-
-@copy_bandwidth.misconception("You average over the sizes. The question is what the memory can do: take the best.")
-def mean_of_the_sizes(seconds: Log, cache: int) -> float:
-    return statistics.mean(2 * size / min(runs) for size, runs in seconds.items() if size > cache and runs)
-
-
-@copy_bandwidth.misconception("You look for the shortest time of a tensor that has no times. Leave out such a tensor.")
-def shortest_of_none(seconds: Log, cache: int) -> float:
-    rates = [2 * size / min(runs) for size, runs in seconds.items() if size > cache]
+@copy_bandwidth.variant
+def shortest_time_of_each_size(seconds: dict[int, list[float]], cache: int) -> float:
+    rates = [2 * size / min(runs) for size, runs in seconds.items() if size > cache and runs]
     if not rates:
         raise ValueError("no copy was larger than the cache")
     return max(rates)
 
 
-@copy_bandwidth.misconception("You divide all bytes by all seconds. That is an average; take the best rate.")
-def all_bytes_by_all_seconds(seconds: Log, cache: int) -> float:
-    _bandwidth(seconds, cache)
-    large = {size: runs for size, runs in seconds.items() if size > cache}
-    return sum(2 * size * len(runs) for size, runs in large.items()) / sum(map(sum, large.values()))
-
-
-@copy_bandwidth.misconception(
-    "You divide the bytes of the largest tensor by the shortest time of all. The two belong to different tensors."
+copy_bandwidth.slips(
+    shortest_time_of_each_size,
+    {
+        "2 * size → size": "You count each byte once. A copy reads and writes it: 2·size bytes are moved.",
+        "size > cache and → ": "Your result includes copies that stay in the cache. They measure the cache's speed.",
+        "rates = → from statistics import median\n    rates = ;; min(runs) → median(runs)": "You take the median. The "
+        "question is what the memory can do: take the shortest time.",
+        "seconds.items() if size > cache and runs → sorted(seconds.items())[-1:] if size > cache": "You look at the "
+        "largest copy only. Take the best copy that does not fit in the cache.",
+        "max(rates) → max(rates) / 2**30": "You return GiB/s. Return bytes/s: data sheets count in GB, and 2³⁰ is not "
+        "10⁹.",
+        "max(rates) → 8 * max(rates)": "You return bits per second. Bandwidths of memory are in bytes; networks count "
+        "bits.",
+        'raise ValueError("no copy was larger than the cache") → return 0.0': "If all copies fit in the cache, the "
+        "memory was not measured: raise ValueError, do not return 0.",
+        "size > cache → size >= cache": "You count a copy that is exactly as large as the cache. It still fits.",
+        "size > cache → 2 * size > cache": "You compare the bytes that are read and written, 2·size, with the cache. "
+        "Compare the tensor's size.",
+        "max(rates) → sum(rates) / len(rates)": "You average over the sizes. The question is what the memory can do: "
+        "take the best.",
+        " and runs → ": "You look for the shortest time of a tensor that has no times. Leave out such a tensor.",
+        "return max(rates) → large = {size: runs for size, runs in seconds.items() if size > cache}\n    return sum(2 "
+        "* size * len(runs) for size, runs in large.items()) / sum(map(sum, large.values()))": "You divide all bytes "
+        "by all seconds. That is an average; take the best rate.",
+        "max(rates) → 2 * max(seconds) / min(min(runs) for size, runs in seconds.items() if size > cache and "
+        "runs)": "You divide the bytes of the largest tensor by the shortest time of all. The two belong to different "
+        "tensors.",
+        "size > cache → size < cache ;; copy was larger → copy was smaller": "You keep the tensors that fit in the "
+        "cache. Keep those that are larger than it.",
+    },
 )
-def largest_by_shortest(seconds: Log, cache: int) -> float:
-    _bandwidth(seconds, cache)
-    return 2 * max(seconds) / min(run for size, runs in seconds.items() if size > cache for run in runs)
-
-
-@copy_bandwidth.misconception("You keep the tensors that fit in the cache. Keep those that are larger than it.")
-def within_the_cache(seconds: Log, cache: int) -> float:
-    rates = [2 * size / run for size, runs in seconds.items() if size < cache for run in runs]
-    if not rates:
-        raise ValueError("no copy was smaller than the cache")
-    return max(rates)

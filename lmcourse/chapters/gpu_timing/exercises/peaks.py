@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from fractions import Fraction
 from random import Random
 
@@ -73,19 +72,6 @@ matmul_peak = Exercise(
 
 
 @matmul_peak.variant
-def loop_with_the_best_so_far(seconds: dict[int, list[float]]) -> float:
-    best = 0.0
-    for width in seconds:
-        for run in seconds[width]:
-            rate = 2 * width * width * width / run
-            if rate > best:
-                best = rate
-    if best == 0.0:
-        raise ValueError("nothing")
-    return best
-
-
-@matmul_peak.variant
 def in_single_precision(seconds: dict[int, list[float]]) -> float:
     rates = [2.0 * width**3 / torch.tensor(runs).min() for width, runs in seconds.items() if len(runs) > 0]
     return torch.stack(rates).max().item() if rates else float("nothing")
@@ -98,98 +84,43 @@ def shortest_time_for_a_flop(seconds: dict[int, list[float]]) -> Fraction:
     return 1 / (Fraction(run) / (2 * width**3))
 
 
-@matmul_peak.misconception("You count n³ operations. Each step of a product multiplies and adds: 2·n³.")
-def multiplications_only(seconds: Log) -> float:
-    return _peak(seconds) / 2
+@matmul_peak.variant
+def shortest_time_of_each_width(seconds: dict[int, list[float]]) -> float:
+    rates = [2 * width**3 / min(runs) for width, runs in seconds.items() if runs]
+    if not rates:
+        raise ValueError("no runs were timed")
+    return max(rates)
 
 
-@matmul_peak.misconception("You divide by the median time. That is a typical run; a peak comes from the fastest one.")
-def median_time(seconds: Log) -> float:
-    return max(2 * width**3 / statistics.median(runs) for width, runs in seconds.items() if runs)
-
-
-@matmul_peak.misconception("You look for the shortest time of a width that has no times. Leave out such a width.")
-def shortest_of_none(seconds: Log) -> float:
-    return max(2 * width**3 / min(runs) for width, runs in seconds.items())
-
-
-@matmul_peak.misconception("You divide by the mean, so one disturbed run lowers the peak. Take the shortest time.")
-def mean_time(seconds: Log) -> float:
-    return max(2 * width**3 / statistics.mean(runs) for width, runs in seconds.items() if runs)
-
-
-@matmul_peak.misconception(
-    "You look at the widest product only. You cannot know which width runs best before you measure."
+matmul_peak.slips(
+    shortest_time_of_each_width,
+    {
+        "2 * width → width": "You count n³ operations. Each step of a product multiplies and adds: 2·n³.",
+        "rates = → from statistics import median\n    rates = ;; min(runs) → median(runs)": "You divide by the median "
+        "time. That is a typical run; a peak comes from the fastest one.",
+        " if runs → ": "You look for the shortest time of a width that has no times. Leave out such a width.",
+        "min(runs) → (sum(runs) / len(runs))": "You divide by the mean, so one disturbed run lowers the peak. Take "
+        "the shortest time.",
+        "seconds.items() if runs → sorted(seconds.items())[-1:]": "You look at the widest product only. You cannot "
+        "know which width runs best before you measure.",
+        "max(rates) → sum(2 * width**3 * len(runs) for width, runs in seconds.items()) / sum(map(sum, "
+        "seconds.values()))": "You add up all FLOPs and all seconds. That is an average over all runs, not a peak.",
+        "max(rates) → sum(rates) / len(rates)": "You average the rates of the widths. The peak is the highest of them.",
+        "max(rates) → max(rates) / 1e12": "You return TFLOP/s. Return FLOP/s.",
+        "width**3 → width**2": "You count 2·n² operations. Each of the n² numbers of the result is a sum of n "
+        "products.",
+        "2 * width**3 / min(runs) → (-min(runs), 2 * width**3 / min(runs)) ;; max(rates) → max(rates)[1]": "You take "
+        "the width of the shortest time. The smallest product finishes first, but seldom has the best rate: compare "
+        "FLOP/s, not seconds.",
+        "min(runs) → max(runs)": "You divide by the longest time. It is the run that was disturbed most: take the "
+        "shortest.",
+        "max(rates) → 2 * max(seconds) ** 3 / min(min(runs) for runs in seconds.values() if runs)": "You divide the "
+        "FLOPs of the widest product by the shortest time of all. The two belong to different products.",
+        "return max(rates) → from statistics import median\n    return median(2 * width**3 / run for width, runs in "
+        "seconds.items() for run in runs)": "You take the median of all rates. A peak is the highest rate.",
+        "min(runs) → runs[0]": "You look at the first run of each width only. Any run may be the fastest.",
+        "min(runs) → max(runs) ;; max(rates) → min(rates)": "You return the lowest rate. The peak is the highest.",
+        "2 * width**3 → width**2 * (2 * width - 1)": "You count one addition less than multiplications for each "
+        "number. The usual count, also in this course, is 2·n³.",
+    },
 )
-def widest_only(seconds: Log) -> float:
-    _peak(seconds)
-    return 2 * max(seconds) ** 3 / min(seconds[max(seconds)])
-
-
-@matmul_peak.misconception("You add up all FLOPs and all seconds. That is an average over all runs, not a peak.")
-def averaged_over_all(seconds: Log) -> float:
-    _peak(seconds)
-    return sum(2 * width**3 * len(runs) for width, runs in seconds.items()) / sum(map(sum, seconds.values()))
-
-
-@matmul_peak.misconception("You average the rates of the widths. The peak is the highest of them.")
-def mean_of_widths(seconds: Log) -> float:
-    _peak(seconds)
-    return statistics.mean(2 * width**3 / min(runs) for width, runs in seconds.items() if runs)
-
-
-@matmul_peak.misconception("You return TFLOP/s. Return FLOP/s.")
-def in_tera(seconds: Log) -> float:
-    return _peak(seconds) / 1e12
-
-
-@matmul_peak.misconception("You count 2·n² operations. Each of the n² numbers of the result is a sum of n products.")
-def squares(seconds: Log) -> float:
-    _peak(seconds)
-    return max(2 * width**2 / run for width, runs in seconds.items() for run in runs)
-
-
-@matmul_peak.misconception(
-    "You take the width of the shortest time. The smallest product finishes first, but seldom has the best rate: "
-    "compare FLOP/s, not seconds."
-)
-def rate_of_the_shortest_run(seconds: Log) -> float:
-    _peak(seconds)
-    run, width = min((run, width) for width, runs in seconds.items() for run in runs)
-    return 2 * width**3 / run
-
-
-@matmul_peak.misconception("You divide by the longest time. It is the run that was disturbed most: take the shortest.")
-def longest_time(seconds: Log) -> float:
-    _peak(seconds)
-    return max(2 * width**3 / max(runs) for width, runs in seconds.items() if runs)
-
-
-@matmul_peak.misconception(
-    "You divide the FLOPs of the widest product by the shortest time of all. The two belong to different products."
-)
-def widest_by_shortest(seconds: Log) -> float:
-    _peak(seconds)
-    return 2 * max(seconds) ** 3 / min(run for runs in seconds.values() for run in runs)
-
-
-@matmul_peak.misconception("You take the median of all rates. A peak is the highest rate.")
-def median_rate(seconds: Log) -> float:
-    return statistics.median(2 * width**3 / run for width, runs in seconds.items() for run in runs)
-
-
-@matmul_peak.misconception("You look at the first run of each width only. Any run may be the fastest.")
-def first_run(seconds: Log) -> float:
-    return max(2 * width**3 / runs[0] for width, runs in seconds.items() if runs)
-
-
-@matmul_peak.misconception("You return the lowest rate. The peak is the highest.")
-def lowest_rate(seconds: Log) -> float:
-    return min(2 * width**3 / run for width, runs in seconds.items() for run in runs)
-
-
-@matmul_peak.misconception(
-    "You count one addition less than multiplications for each number. The usual count, also in this course, is 2·n³."
-)
-def one_addition_less(seconds: Log) -> float:
-    return max(width**2 * (2 * width - 1) / run for width, runs in seconds.items() for run in runs)

@@ -165,242 +165,74 @@ def recursion_over_the_tree(events: list[list[Any]]) -> dict[str, float]:
     return {name: time / (last - first) for name, time in own.items()}
 
 
-def _span(events: Events) -> float:
-    return float(max(end for _, _, end in events) - min(begin for _, begin, _ in events))
-
-
-def _calls_around(events: Events, event: Event) -> list[Event]:
-    """The calls that contain this one, the innermost first."""
-    around = [each for each in events if each != event and each[1] <= event[1] and event[2] <= each[2]]
-    return sorted(around, key=lambda each: each[2] - each[1])
-
-
-def _own_times(events: Events) -> list[tuple[str, float]]:
-    """The name of each call, and its time without the calls inside it."""
-    own = {tuple(event): event[2] - event[1] for event in events}
-    for event in events:
-        if around := _calls_around(events, event):
-            own[tuple(around[0])] -= event[2] - event[1]
-    return [(event[0], own[tuple(event)]) for event in events]
-
-
-def _summed(times: list[tuple[str, float]], total: float) -> Shares:
-    shares: Shares = {}
-    for name, time in times:
-        shares[name] = shares.get(name, 0.0) + time / total
-    return shares
-
-
-@time_shares.misconception(
-    "Your shares add up to more than 1: you count nested calls a second time in the call around them. Subtract the "
-    "calls directly inside."
-)
-def total_times(events: Events) -> Shares:
+@time_shares.variant
+def stack_of_open_calls(events: list[list[Any]]) -> dict[str, float]:
     if not events:
         return {}
-    idle = _shares(events)["idle"]
-    return _summed([(name, end - begin) for name, begin, end in events], _span(events)) | {"idle": idle}
-
-
-@time_shares.misconception(
-    "You return total times, and the rest of the span as idle. Nested calls make that too small: first subtract "
-    "from each call the calls directly inside it."
-)
-def idle_beside_total_times(events: Events) -> Shares:
-    if not events:
-        return {}
-    totals = _summed([(name, end - begin) for name, begin, end in events], _span(events))
-    return totals | {"idle": 1 - sum(totals.values())}
-
-
-@time_shares.misconception(
-    "You subtract every nested call, at any depth. A grandchild is already part of the child's time: subtract only "
-    "direct children."
-)
-def taken_off_twice(events: Events) -> Shares:
-    if not events:
-        return {}
-    own = {tuple(event): event[2] - event[1] for event in events}
-    for event in events:
-        for around in _calls_around(events, event):
-            own[tuple(around)] -= event[2] - event[1]
-    shares = _summed([(event[0], time) for event, time in own.items()], _span(events))
-    return shares | {"idle": _shares(events)["idle"]}
-
-
-@time_shares.misconception("You keep the last call of a name only. Add up all calls of the name.")
-def last_call_only(events: Events) -> Shares:
-    if not events:
-        return {}
-    last = {name: time / _span(events) for name, time in _own_times(events)}
-    return last | {"idle": _shares(events)["idle"]}
-
-
-@time_shares.misconception(
-    'You leave out "idle": the time between the first begin and the last end in which no call is open. It is there '
-    "even if it is 0."
-)
-def without_idle(events: Events) -> Shares:
-    return {name: share for name, share in _shares(events).items() if name != "idle"}
-
-
-@time_shares.misconception(
-    "You divide by the time in which something runs. Divide by the whole span, from the first begin to the last end: "
-    "on a GPU the gaps are what you are looking for."
-)
-def shares_of_the_busy_time(events: Events) -> Shares:
-    shares = _shares(events)
-    busy = sum(shares.values()) - shares.get("idle", 0.0)
-    return {name: share if name == "idle" else share / busy for name, share in shares.items()}
-
-
-@time_shares.misconception(
-    "You take the mean over the calls of a name. Add up the calls: how often it is called counts, too."
-)
-def mean_over_calls(events: Events) -> Shares:
-    calls = [name for name, _, _ in events]
-    return {name: share / max(1, calls.count(name)) for name, share in _shares(events).items()}
-
-
-@time_shares.misconception("Your span begins at 0. It begins with the first call.")
-def span_from_zero(events: Events) -> Shares:
-    if not events:
-        return {}
-    start, end = min(begin for _, begin, _ in events), max(end for _, _, end in events)
-    scaled = {name: share * (end - start) / end for name, share in _shares(events).items()}
-    return scaled | {"idle": scaled["idle"] + start / end}
-
-
-@time_shares.misconception(
-    "You count a call inside a call of the same name twice. Subtract its time from the outer call, even if the names "
-    "are equal."
-)
-def same_name_not_taken_off(events: Events) -> Shares:
-    if not events:
-        return {}
-    own = {tuple(event): event[2] - event[1] for event in events}
-    for event in events:
-        around = _calls_around(events, event)
-        if around and around[0][0] != event[0]:
-            own[tuple(around[0])] -= event[2] - event[1]
-    shares = _summed([(event[0], time) for event, time in own.items()], _span(events))
-    return shares | {"idle": _shares(events)["idle"]}
-
-
-@time_shares.misconception("You return µs. Divide by the span, from the first begin to the last end.")
-def microseconds(events: Events) -> Shares:
-    return {name: share * _span(events) for name, share in _shares(events).items()}
-
-
-@time_shares.misconception("You return percentages. Return fractions: 0.5 for a half.")
-def percentages(events: Events) -> Shares:
-    return {name: 100 * share for name, share in _shares(events).items()}
-
-
-@time_shares.misconception(
-    "You count only the calls that hold no other call. A call that holds others also takes time itself: before, "
-    "between and after them."
-)
-def innermost_calls_only(events: Events) -> Shares:
-    shares = _shares(events)
-    leaves = [event for event in events if not any(_calls_around(events, each)[:1] == [event] for each in events)]
-    kept = {name: sum(end - begin for each, begin, end in leaves if each == name) / _span(events) for name in shares}
-    return kept | {"idle": 1 - sum(kept.values())} if events else {}
-
-
-@time_shares.misconception(
-    "You return total times, and no idle. Subtract from each call the calls directly inside it, and add the time in "
-    "which no call is open."
-)
-def total_times_without_idle(events: Events) -> Shares:
-    return _summed([(name, end - begin) for name, begin, end in events], _span(events)) if events else {}
-
-
-@time_shares.misconception(
-    "You divide total times by their sum. The shares then add up to 1, but still count nested calls twice."
-)
-def shares_of_all_total_times(events: Events) -> Shares:
-    times = [(name, end - begin) for name, begin, end in events]
-    return _summed(times, sum(time for _, time in times)) | {"idle": 0.0} if events else {}
-
-
-def _by_stack(events: Events, *, span: float, at_once: bool = False) -> Shares:
-    """Compute shares by a stack over the events in their given order. With `at_once`, a call that ends as another
-    begins counts as its parent."""
-    own, stack = dict.fromkeys([*(event[0] for event in events), "idle"], 0.0), [("idle", math.inf)]
-    own["idle"] = span
-    for name, begin, end in events:
-        while stack[-1][1] < begin or (stack[-1][1] == begin and not at_once):
+    calls = sorted(events, key=lambda event: (event[1], -event[2]))
+    first, last = min(begin for _, begin, _ in calls), max(end for _, _, end in calls)
+    own = {name: 0.0 for name, _, _ in calls} | {"idle": last - first}
+    stack = [("idle", math.inf)]
+    for name, begin, end in calls:
+        while stack[-1][1] <= begin:
             stack.pop()
         own[stack[-1][0]] -= end - begin
         own[name] += end - begin
         stack.append((name, end))
-    return {name: time / span for name, time in own.items()}
+    return {name: time / (last - first) for name, time in own.items()}
 
 
-@time_shares.misconception(
-    "You take the events in the order of the list. They come in any order, the outer call sometimes last: sort them "
-    "first, by begin."
+time_shares.slips(
+    stack_of_open_calls,
+    {
+        'own[stack[-1][0]] -= → if len(stack) == 1:\n            own["idle"] -=': "Your shares add up to more than 1: "
+        "you count nested calls a second time in the call around them. Subtract the calls directly inside.",
+        'own[stack[-1][0]] -= → own["idle"] -=': "You return total times, and the rest of the span as idle. Nested "
+        "calls make that too small: first subtract from each call the calls directly inside it.",
+        "own[stack[-1][0]] -= → for around, _ in stack[1:] or stack:\n            own[around] -=": "You subtract "
+        "every nested call, at any depth. A grandchild is already part of the child's time: subtract only direct "
+        "children.",
+        'own.items() → own.items() if name != "idle"': 'You leave out "idle": the time between the first begin and '
+        "the last end in which no call is open. It is there even if it is 0.",
+        '(last - first) for → (last - first - own["idle"] * (name != "idle")) for': "You divide by the time in which "
+        "something runs. Divide by the whole span, from the first begin to the last end: on a GPU the gaps are what "
+        "you are looking for.",
+        "/ (last - first) → / (last - first) / max(1, [call[0] for call in calls].count(name))": "You take the mean "
+        "over the calls of a name. Add up the calls: how often it is called counts, too.",
+        "min(begin for _, begin, _ in calls) → 0.0": "Your span begins at 0. It begins with the first call.",
+        "own[stack[-1][0]] -= → if stack[-1][0] != name:\n            own[stack[-1][0]] -=": "You count a call inside "
+        "a call of the same name twice. Subtract its time from the outer call, even if the names are equal.",
+        "time / (last - first) → time": "You return µs. Divide by the span, from the first begin to the last end.",
+        "time / (last - first) → 100 * time / (last - first)": "You return percentages. Return fractions: 0.5 for a "
+        "half.",
+        "for name, begin, end in calls: → for (name, begin, end), (_, after, _) in zip(calls, "
+        '[*calls[1:], ("", math.inf, 0.0)]):\n        if after < end:\n            continue ;; own[stack[-1][0]] -= → '
+        'own["idle"] -=': "You count only the calls that hold no other call. A call that holds others also takes time "
+        "itself: before, between and after them.",
+        'own[stack[-1][0]] -= end - begin\n        own → own ;; own.items() → own.items() if name != "idle"': "You "
+        "return total times, and no idle. Subtract from each call the calls directly inside it, and add the time in "
+        "which no call is open.",
+        'own[stack[-1][0]] -= end - begin\n        own → own ;; {"idle": last - first} → {"idle": 0.0} ;; (last - '
+        "first) for → sum(own.values()) for": "You divide total times by their sum. The shares then add up to 1, but "
+        "still count nested calls twice.",
+        "sorted(events, key=lambda event: (event[1], -event[2])) → events": "You take the events in the order of the "
+        "list. They come in any order, the outer call sometimes last: sort them first, by begin.",
+        "(event[1], -event[2]) → event[1]": "You sort by begin only. Of two calls that begin together, the longer one "
+        "contains the shorter one, so it comes first.",
+        "<= begin → < begin": "You treat a call that begins exactly when another ends as nested. It comes after that "
+        "call: compare with ≤.",
+        "max(end for _, _, end in calls) → calls[-1][2]": "Your span ends with the call that begins last. A call "
+        "around it ends later: take the last end of all.",
+        'return {name → own["idle"] = sum(max(0.0, after[1] - before[2]) for before, after in pairwise(calls))'
+        "\n    return {name": "You count the gap after the previous call as idle. A longer call around it may still "
+        "be open: idle is the time in which *no* call is open.",
+        '(last - first) for → (last - first - own["idle"]) for': "Your whole is the time in which a call is open. The "
+        "gaps belong to it, too: it lasts from the first begin to the last end.",
+        'return {name → own["idle"] = last - first\n    for call, after in zip(calls, [*calls[1:], ("", math.inf)]):'
+        '\n        own["idle"] -= call[2] - call[1] if after[1] >= call[2] else 0\n    return {name': "You count all "
+        "time outside of the innermost calls as idle. A call that holds others is open, too.",
+        "own[name] += → own[name] =": "You keep the last call of a name only. Add up all calls of the name.",
+        "own.items() → own.items() if time > 0": 'You leave out a share of 0. "idle" is always there, and every name '
+        "that was called.",
+    },
 )
-def order_of_the_list(events: Events) -> Shares:
-    return _by_stack(events, span=_span(events)) if events else {}
-
-
-@time_shares.misconception(
-    "You sort by begin only. Of two calls that begin together, the longer one contains the shorter one, so it comes "
-    "first."
-)
-def sorted_by_begin_only(events: Events) -> Shares:
-    return _by_stack(sorted(events, key=lambda event: event[1]), span=_span(events)) if events else {}
-
-
-@time_shares.misconception(
-    "You treat a call that begins exactly when another ends as nested. It comes after that call: compare with ≤."
-)
-def neighbours_are_inside(events: Events) -> Shares:
-    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
-    return _by_stack(in_order, span=_span(events), at_once=True) if events else {}
-
-
-@time_shares.misconception(
-    "Your span ends with the call that begins last. A call around it ends later: take the last end of all."
-)
-def end_of_the_last_call(events: Events) -> Shares:
-    if not events:
-        return {}
-    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
-    return _by_stack(in_order, span=in_order[-1][2] - in_order[0][1])
-
-
-@time_shares.misconception(
-    "You count the gap after the previous call as idle. A longer call around it may still be open: idle is the time in "
-    "which *no* call is open."
-)
-def gaps_between_neighbours(events: Events) -> Shares:
-    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
-    gaps = sum(max(0.0, after[1] - before[2]) for before, after in pairwise(in_order))
-    return _shares(events) | {"idle": gaps / _span(events)} if events else {}
-
-
-@time_shares.misconception(
-    "Your whole is the time in which a call is open. The gaps belong to it, too: it lasts from the first begin to the "
-    "last end."
-)
-def without_the_gaps(events: Events) -> Shares:
-    shares = _shares(events)
-    busy = sum(share for name, share in shares.items() if name != "idle")
-    return {name: share / busy for name, share in shares.items()}
-
-
-@time_shares.misconception(
-    "You count all time outside of the innermost calls as idle. A call that holds others is open, too."
-)
-def idle_outside_of_innermost(events: Events) -> Shares:
-    if not events:
-        return {}
-    return _shares(events) | {"idle": innermost_calls_only(events)["idle"]}
-
-
-@time_shares.misconception('You leave out a share of 0. "idle" is always there, and every name that was called.')
-def zeros_left_out(events: Events) -> Shares:
-    return {name: share for name, share in _shares(events).items() if share > 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from random import Random
 
@@ -148,225 +147,77 @@ for _change in (
     what_helps.equivalent_mutant(_change, "The longer of two times is the same in either order.")
 
 
-def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[float, float, float], Times]) -> Times:
-    """Add up a rule over the kernels: it combines the computing, moving and measured time of each."""
-    _times(kernels, peak, bandwidth)
-    times = [rule(flops / peak, moved / bandwidth, seconds) for flops, moved, seconds in kernels]
-    return {remedy: sum(time[remedy] for time in times) for remedy in ("peak", "bandwidth", "launches")}
-
-
-@what_helps.misconception(
-    "You halve the longer of the two times, all of it. The other time stays as it is, and may then be the longer one."
-)
-def no_other_limit(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        saved = max(computing, moving) / 2
-        return {
-            "peak": seconds - saved * (computing > moving),
-            "bandwidth": seconds - saved * (moving >= computing),
-            "launches": max(computing, moving),
-        }
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception(
-    "You subtract half of the computing and half of the moving time, whichever is the limit. The two overlap, so "
-    "making the shorter one even shorter does not help."
-)
-def both_always_help(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        best = max(computing, moving)
-        return {"peak": seconds - computing / 2, "bandwidth": seconds - moving / 2, "launches": best}
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception(
-    "You halve the measured time. The part that neither computing nor moving explains stays as it is."
-)
-def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        arithmetic = computing > moving
-        return {
-            "peak": seconds / 2 if arithmetic else seconds,
-            "bandwidth": seconds if arithmetic else seconds / 2,
-            "launches": max(computing, moving),
-        }
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception(
-    "You scale the whole measured time, so the part that neither computing nor moving explains shrinks, too. It stays "
-    "the same on a faster chip."
-)
-def rest_scaled(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        best = max(computing, moving)
-        return {
-            "peak": seconds * max(computing / 2, moving) / best,
-            "bandwidth": seconds * max(computing, moving / 2) / best,
-            "launches": best,
-        }
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception(
-    "With a faster chip your kernels take only the roofline's time. The rest, launches and Python, remains on any chip."
-)
-def rest_is_lost(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        return {
-            "peak": max(computing / 2, moving),
-            "bandwidth": max(computing, moving / 2),
-            "launches": max(computing, moving),
-        }
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception(
-    "You add computing and moving. They happen at the same time: the roofline is the longer of the two."
-)
-def one_after_the_other(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        both = computing + moving
-        return {"peak": seconds - computing / 2, "bandwidth": seconds - moving / 2, "launches": both}
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception("You return the time that neither explains. Without it, the roofline's time is left.")
-def launches_kept(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    times = _times(kernels, peak, bandwidth)
-    return times | {"launches": sum(kernel[2] for kernel in kernels) - times["launches"]}
-
-
-@what_helps.misconception(
-    "You add up FLOPs, bytes and seconds, and then draw one roof for all. One kernel's bytes do not move while "
-    "another computes: split the time of each kernel."
-)
-def one_roof_for_all(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    _times(kernels, peak, bandwidth)
-    return _times([[sum(column) for column in zip(*kernels, strict=True)]] if kernels else [], peak, bandwidth)
-
-
-@what_helps.misconception(
-    "You accept a kernel that is faster than the roofline. Something was measured wrongly: raise ValueError."
-)
-def too_fast_accepted(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+@what_helps.variant
+def kernel_by_kernel(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
     times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
     for flops, moved, seconds in kernels:
         computing, moving = flops / peak, moved / bandwidth
-        rest = seconds - max(computing, moving)
-        times["peak"] += max(computing / 2, moving) + rest
-        times["bandwidth"] += max(computing, moving / 2) + rest
-        times["launches"] += max(computing, moving)
-    return times
-
-
-@what_helps.misconception("You swapped the peak and the bandwidth.")
-def wrong_way_round(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    times = _times(kernels, peak, bandwidth)
-    return times | {"peak": times["bandwidth"], "bandwidth": times["peak"]}
-
-
-@what_helps.misconception("You return what each remedy saves. Return how long the kernels take with it.")
-def seconds_saved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    taken = sum(kernel[2] for kernel in kernels)
-    return {remedy: taken - time for remedy, time in _times(kernels, peak, bandwidth).items()}
-
-
-@what_helps.misconception("You return the last kernel's time. Add up all kernels.")
-def last_kernel_only(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    _times(kernels, peak, bandwidth)
-    return _times(kernels[-1:], peak, bandwidth)
-
-
-@what_helps.misconception(
-    "You compare the sum of all times with the roofline. A kernel that is too fast is then hidden by a slow one."
-)
-def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    if sum(kernel[2] for kernel in kernels) < sum(
-        float(_best(kernel[0], kernel[1], peak, bandwidth)) for kernel in kernels
-    ):
-        raise ValueError("the rate is above the peak")
-    times: Times = too_fast_accepted(kernels, peak, bandwidth)
-    return times
-
-
-@what_helps.misconception(
-    "Your rest is the time minus computing *and* moving. They happen at the same time: subtract only the longer one."
-)
-def rest_beside_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        rest = seconds - computing - moving
+        best = max(computing, moving)
+        rest = seconds - best
         if rest < 0:
             raise ValueError("the rate is above the peak")
-        return {
-            "peak": max(computing / 2, moving) + rest,
-            "bandwidth": max(computing, moving / 2) + rest,
-            "launches": max(computing, moving),
-        }
-
-    return _summed(kernels, peak, bandwidth, rule)
+        times["peak"] += max(computing / 2, moving) + rest
+        times["bandwidth"] += max(computing, moving / 2) + rest
+        times["launches"] += best
+    return times
 
 
-@what_helps.misconception("Without launches you keep half of the rest. All of it disappears.")
-def half_of_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    times = _times(kernels, peak, bandwidth)
-    return times | {"launches": (sum(kernel[2] for kernel in kernels) + times["launches"]) / 2}
-
-
-@what_helps.misconception(
-    "You subtract half of the computing and half of the moving, whichever is longer, and return the rest as the time "
-    "without it. Only the longer of the two counts; without the rest, the roofline's time is left."
+what_helps.slips(
+    kernel_by_kernel,
+    {
+        "max(computing / 2, moving) + rest → seconds - best / 2 * (computing > moving) ;; max(computing, moving / 2) + "
+        "rest → seconds - best / 2 * (moving >= computing)": "You halve the longer of the two times, all of it. The "
+        "other time stays as it is, and may then be the longer one.",
+        "max(computing / 2, moving) + rest → seconds - computing / 2 ;; max(computing, moving / 2) + rest → seconds - "
+        "moving / 2": "You subtract half of the computing and half of the moving time, whichever is the limit. The "
+        "two overlap, so making the shorter one even shorter does not help.",
+        "max(computing / 2, moving) + rest → seconds / 2 if computing > moving else seconds ;; max(computing, moving / "
+        "2) + rest → seconds if computing > moving else seconds / 2": "You halve the measured time. The part that "
+        "neither computing nor moving explains stays as it is.",
+        "max(computing / 2, moving) + rest → seconds * max(computing / 2, moving) / best ;; max(computing, moving / 2) "
+        "+ rest → seconds * max(computing, moving / 2) / best": "You scale the whole measured time, so the part that "
+        "neither computing nor moving explains shrinks, too. It stays the same on a faster chip.",
+        "moving) + rest → moving) ;; moving / 2) + rest → moving / 2)": "With a faster chip your kernels take only "
+        "the roofline's time. The rest, launches and Python, remains on any chip.",
+        "max(computing / 2, moving) + rest → seconds - computing / 2 ;; max(computing, moving / 2) + rest → seconds - "
+        "moving / 2 ;; += best → += computing + moving": "You add computing and moving. They happen at the same time: "
+        "the roofline is the longer of the two.",
+        "+= best → += rest": "You return the time that neither explains. Without it, the roofline's time is left.",
+        "return times → return kernel_by_kernel([list(map(sum, zip(*kernels)))], peak, bandwidth) if len(kernels) > 1 "
+        "else times": "You add up FLOPs, bytes and seconds, and then draw one roof for all. One kernel's bytes do not "
+        "move while another computes: split the time of each kernel.",
+        "if rest < 0: → if False:": "You accept a kernel that is faster than the roofline. Something was measured "
+        "wrongly: raise ValueError.",
+        'times["peak"] += → times["bandwidth"] += ;; times["bandwidth"] += → times["peak"] +=': "You swapped the peak "
+        "and the bandwidth.",
+        "max(computing / 2, moving) + rest → best - max(computing / 2, moving) ;; max(computing, moving / 2) + rest → "
+        "best - max(computing, moving / 2) ;; += best → += rest": "You return what each remedy saves. Return how long "
+        "the kernels take with it.",
+        'times["peak"] += → times["peak"] = ;; times["bandwidth"] += → times["bandwidth"] = ;; times["launches"] += → '
+        'times["launches"] =': "You return the last kernel's time. Add up all kernels.",
+        "rest < 0 → sum(kernel[2] for kernel in kernels) < sum(max(kernel[0] / peak, kernel[1] / bandwidth) for kernel "
+        "in kernels)": "You compare the sum of all times with the roofline. A kernel that is too fast is then hidden "
+        "by a slow one.",
+        "seconds - best → seconds - computing - moving": "Your rest is the time minus computing *and* moving. They "
+        "happen at the same time: subtract only the longer one.",
+        "+= best → += best + rest / 2": "Without launches you keep half of the rest. All of it disappears.",
+        "max(computing / 2, moving) + rest → seconds - computing / 2 ;; max(computing, moving / 2) + rest → seconds - "
+        "moving / 2 ;; += best → += rest": "You subtract half of the computing and half of the moving, whichever is "
+        "longer, and return the rest as the time without it. Only the longer of the two counts; without the rest, the "
+        "roofline's time is left.",
+        "rest < 0 → rest <= 0": "You reject a kernel that takes exactly the roofline's time. It is perfect, not "
+        "impossible: reject only a shorter time.",
+        "max(computing / 2, moving) + rest → seconds - best / 2 ;; max(computing, moving / 2) + rest → seconds - best "
+        "/ 2": "You halve the roofline's time with either chip. Twice the peak shortens only computing, twice the "
+        "bandwidth only moving.",
+        "return times → taken = sum(kernel[2] for kernel in kernels)\n    return {remedy: taken / time if time else "
+        "1.0 for remedy, time in times.items()}": "You return how many times as fast. Return seconds.",
+        "max(computing / 2, moving) + rest → seconds ;; max(computing, moving / 2) + rest → seconds": "Nothing "
+        "becomes faster with your new chips, as if you computed the rest with their times. The rest is what *this* "
+        "chip's roofline leaves unexplained.",
+        '{"peak": 0.0, "bandwidth": 0.0, "launches": 0.0} → {"peak": [], "bandwidth": [], "launches": []} ;; '
+        "max(computing / 2, moving) + rest → [max(computing / 2, moving) + rest] ;; max(computing, moving / 2) + rest "
+        "→ [max(computing, moving / 2) + rest] ;; += best → += [best]": "You return a list with a time for each "
+        "kernel. Add them up: one number for each remedy.",
+    },
 )
-def halves_and_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    times: Times = both_always_help(kernels, peak, bandwidth)
-    return times | {"launches": launches_kept(kernels, peak, bandwidth)["launches"]}
-
-
-@what_helps.misconception(
-    "You reject a kernel that takes exactly the roofline's time. It is perfect, not impossible: reject only a shorter "
-    "time."
-)
-def perfect_kernel_rejected(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    if any(_best(flops, moved, peak, bandwidth) == seconds for flops, moved, seconds in kernels):
-        raise ValueError("the rate is above the peak")
-    return _times(kernels, peak, bandwidth)
-
-
-@what_helps.misconception(
-    "You halve the roofline's time with either chip. Twice the peak shortens only computing, twice the bandwidth only "
-    "moving."
-)
-def either_halves_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    def rule(computing: float, moving: float, seconds: float) -> Times:
-        best = max(computing, moving)
-        return {"peak": seconds - best / 2, "bandwidth": seconds - best / 2, "launches": best}
-
-    return _summed(kernels, peak, bandwidth, rule)
-
-
-@what_helps.misconception("You return how many times as fast. Return seconds.")
-def times_as_fast(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    taken = sum(kernel[2] for kernel in kernels)
-    return {remedy: taken / time if time else 1.0 for remedy, time in _times(kernels, peak, bandwidth).items()}
-
-
-@what_helps.misconception(
-    "Nothing becomes faster with your new chips, as if you computed the rest with their times. The rest is what "
-    "*this* chip's roofline leaves unexplained."
-)
-def rest_of_the_new_chip(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    taken = sum(kernel[2] for kernel in kernels)
-    return _times(kernels, peak, bandwidth) | {"peak": taken, "bandwidth": taken}
-
-
-@what_helps.misconception("You return a list with a time for each kernel. Add them up: one number for each remedy.")
-def list_of_times(kernels: Kernels, peak: float, bandwidth: float) -> dict[str, list[float]]:
-    times = [_times([kernel], peak, bandwidth) for kernel in kernels]
-    return {remedy: [time[remedy] for time in times] for remedy in ("peak", "bandwidth", "launches")}

@@ -99,82 +99,41 @@ def exactly(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = 
     return Fraction(tflops) / (1 + sparse) * 10**12 / worth / Fraction(bandwidth)
 
 
-@ridge_point.misconception("You read a TiB as a TB (and a GiB as a GB). A TiB is 2⁴⁰ bytes, a tenth more than a TB.")
-def binary_for_decimal(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit.replace("i", "") if unit in UNITS else unit, sparse)
+@ridge_point.variant
+def what_a_unit_is_worth(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    worth = {"GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2**30, "TiB/s": 2**40}
+    if unit not in worth:
+        raise ValueError(f"unknown unit of bandwidth {unit!r}")
+    peak = tflops * 10**12 / (2 if sparse else 1)
+    return peak / (bandwidth * worth[unit])
 
 
-@ridge_point.misconception(
-    "With binary units you count the peak in powers of 1024, too. Only the bandwidth is in such a unit: a TFLOP is "
-    "10¹² FLOPs."
+ridge_point.slips(
+    what_a_unit_is_worth,
+    {
+        "2**30 → 1e9 ;; 2**40 → 1e12": "You read a TiB as a TB (and a GiB as a GB). A TiB is 2⁴⁰ bytes, a tenth more "
+        "than a TB.",
+        '10**12 → (2**40 if "i" in unit else 10**12)': "With binary units you count the peak in powers of 1024, too. "
+        "Only the bandwidth is in such a unit: a TFLOP is 10¹² FLOPs.",
+        "1e9 → 2**30 ;; 1e12 → 2**40": "You read a TB as a TiB. Data sheets count in powers of ten: a TB/s is 10¹² "
+        "bytes/s.",
+        " / (2 if sparse else 1) → ": "You use the sparse peak. Weights in training are dense: half of it.",
+        "/ (2 if sparse else 1) → * (2 if sparse else 1)": "You double the figure for sparse matrices. It is already "
+        "twice the dense peak: halve it.",
+        "(2 if sparse else 1) → 2": "You halve every peak. Only the figure for sparse matrices needs that.",
+        "peak / (bandwidth * worth[unit]) → bandwidth * worth[unit] / peak": "You return bandwidth / peak, bytes per "
+        "FLOP. The ridge is FLOPs per byte.",
+        '10**12 → (10**9 if unit.startswith("G") else 10**12)': "You divide tera by giga, so the result is a thousand "
+        "times too small. Convert both to base units.",
+        "return peak → return 2 * peak": "You return FLOPs per bf16 number. The ridge is FLOPs per byte.",
+        'raise ValueError(f"unknown unit of bandwidth {unit!r}") → unit = "GB/s"': "You guess what an unknown unit "
+        "means. A gigabit is an eighth of a gigabyte: raise ValueError.",
+        "if unit not in worth: → unit = {name.lower(): name for name in worth}.get(unit.lower(), unit)\n    if unit "
+        "not in worth:": "You accept units in small letters. In “gb/s” the b may be a bit: accept only the four names "
+        "as they are written.",
+        'if unit not in worth: → unit = f"{unit[:1]}B/s"\n    if unit not in worth:': "You look only at the first "
+        "letter of the unit. GiB and Gbit begin with the same letter as GB, and mean something else.",
+        "2**30 → 1e18 / 2**30 ;; 2**40 → 1e24 / 2**40": "You make a TiB (and a GiB) smaller than a TB. It is larger: "
+        "1,024⁴ bytes, not 1,000⁴.",
+    },
 )
-def binary_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit, sparse) * (1.024**4 if unit in ("GiB/s", "TiB/s") else 1)
-
-
-@ridge_point.misconception("You read a TB as a TiB. Data sheets count in powers of ten: a TB/s is 10¹² bytes/s.")
-def decimal_for_binary(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, {"GB/s": "GiB/s", "TB/s": "TiB/s"}.get(unit, unit), sparse)
-
-
-@ridge_point.misconception("You use the sparse peak. Weights in training are dense: half of it.")
-def sparse_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit)
-
-
-@ridge_point.misconception("You double the figure for sparse matrices. It is already twice the dense peak: halve it.")
-def sparse_doubled(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(2 * tflops if sparse else tflops, bandwidth, unit)
-
-
-@ridge_point.misconception("You halve every peak. Only the figure for sparse matrices needs that.")
-def always_halved(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit, sparse=True)
-
-
-@ridge_point.misconception("You return bandwidth / peak, bytes per FLOP. The ridge is FLOPs per byte.")
-def bytes_per_flop(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return 1 / _ridge(tflops, bandwidth, unit, sparse)
-
-
-@ridge_point.misconception(
-    "You divide tera by giga, so the result is a thousand times too small. Convert both to base units."
-)
-def tera_over_giga(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit, sparse) / (1000 if unit.startswith("G") else 1)
-
-
-@ridge_point.misconception("You return FLOPs per bf16 number. The ridge is FLOPs per byte.")
-def per_number(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return 2 * _ridge(tflops, bandwidth, unit, sparse)
-
-
-@ridge_point.misconception(
-    "You guess what an unknown unit means. A gigabit is an eighth of a gigabyte: raise ValueError."
-)
-def guesses_units(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, unit if unit in UNITS else "GB/s", sparse)
-
-
-@ridge_point.misconception(
-    "You accept units in small letters. In “gb/s” the b may be a bit: accept only the four names as they are written."
-)
-def any_case(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    units = {name.lower(): name for name in UNITS}
-    return _ridge(tflops, bandwidth, units.get(unit.lower(), unit), sparse)
-
-
-@ridge_point.misconception(
-    "You look only at the first letter of the unit. GiB and Gbit begin with the same letter as GB, and mean "
-    "something else."
-)
-def first_letter(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    return _ridge(tflops, bandwidth, f"{unit[:1]}B/s", sparse)
-
-
-@ridge_point.misconception("You make a TiB (and a GiB) smaller than a TB. It is larger: 1,024⁴ bytes, not 1,000⁴.")
-def smaller_tebibytes(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    if "i" not in unit or unit not in UNITS:
-        return _ridge(tflops, bandwidth, unit, sparse)
-    decimal = unit.replace("i", "")
-    return _ridge(tflops, bandwidth * UNITS[decimal] / UNITS[unit], decimal, sparse)

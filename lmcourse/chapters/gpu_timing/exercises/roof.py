@@ -69,17 +69,6 @@ roofline = Exercise(
 
 
 @roofline.variant
-def loop_with_a_branch(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
-    ridge, seconds = peak / bandwidth, 0.0
-    for flops, moved in kernels:
-        if flops > ridge * moved:
-            seconds += flops / peak
-        else:
-            seconds += moved / bandwidth
-    return seconds
-
-
-@roofline.variant
 def the_first_and_the_rest(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
     if not kernels:
         return 0
@@ -96,82 +85,48 @@ def columns_of_a_tensor(kernels: list[list[float]], peak: float, bandwidth: floa
     return (work / torch.tensor([peak, bandwidth])).amax(dim=1).sum()
 
 
+@roofline.variant
+def longer_of_two_times(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
+    seconds = 0.0
+    for flops, moved in kernels:
+        computing, moving = flops / peak, moved / bandwidth
+        seconds += max(computing, moving)
+    return seconds
+
+
+roofline.slips(
+    longer_of_two_times,
+    {
+        "max(computing, moving) → computing + moving": "You add the time of arithmetic and of memory. A kernel loads "
+        "the next numbers while it computes: the longer of the two times counts.",
+        "return seconds → return max(sum(flops for flops, _ in kernels) / peak, sum(moved for _, moved in kernels) / "
+        "bandwidth)": "You add up all FLOPs and all bytes, and then compare. One kernel's bytes do not move while "
+        "another computes: compare for each kernel.",
+        "max(computing, moving) → min(computing, moving)": "You take the shorter of the two times. The work is done "
+        "when both are.",
+        "max(computing, moving) → computing": "You look at FLOPs alone. A kernel that computes little still waits for "
+        "its bytes.",
+        "max(computing, moving) → moving": "You look at bytes alone. A large product waits for arithmetic.",
+        "seconds += max(computing, moving) → seconds = max(seconds, computing, moving)": "You return the slowest "
+        "kernel. They run one after the other: add them up.",
+        "moved / bandwidth → 2 * moved / bandwidth": "You count each byte twice. `moved` already includes reads and "
+        "writes.",
+        "max(computing, moving) → max(computing, moving) if flops else 0": "In your sum a kernel without FLOPs takes "
+        "no time, as if you divided FLOPs by the attainable rate. It still moves its bytes.",
+        "max(computing, moving) → computing if flops > moved else moving": "You compare FLOPs with bytes, two "
+        "different units. Compare the *times* that the two need.",
+        "return seconds → return seconds / max(1, len(kernels))": "You return the mean of the kernels' times. They "
+        "run one after the other: return the sum.",
+        "max(computing, moving) → min(peak, flops / moved * bandwidth) if moved else peak": "You return the "
+        "attainable FLOP/s of the kernels. Return how many seconds they take.",
+        "moved / bandwidth → moved * bandwidth": "You multiply bytes by the bandwidth. Seconds are bytes divided by "
+        "bytes per second.",
+    },
+)
+
+
 roofline.equivalent_mutant(
     "return sum((max(flops / peak, moved / bandwidth) for flops, moved in kernels)) → "
     "return sum((max(moved / bandwidth, flops / peak) for flops, moved in kernels))",
     "The longer of two times is the same in either order.",
 )
-
-
-def _parts(kernels: Kernels, peak: float, bandwidth: float) -> list[tuple[float, float]]:
-    return [(flops / peak, moved / bandwidth) for flops, moved in kernels]
-
-
-@roofline.misconception(
-    "You add the time of arithmetic and of memory. A kernel loads the next numbers while it computes: the longer of "
-    "the two times counts."
-)
-def sum_of_both(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(map(sum, _parts(kernels, peak, bandwidth)))
-
-
-@roofline.misconception(
-    "You add up all FLOPs and all bytes, and then compare. One kernel's bytes do not move while another computes: "
-    "compare for each kernel."
-)
-def one_roof_for_all(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    parts = _parts(kernels, peak, bandwidth)
-    return max(sum(part[0] for part in parts), sum(part[1] for part in parts))
-
-
-@roofline.misconception("You take the shorter of the two times. The work is done when both are.")
-def shorter_of_both(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(map(min, _parts(kernels, peak, bandwidth)))
-
-
-@roofline.misconception("You look at FLOPs alone. A kernel that computes little still waits for its bytes.")
-def arithmetic_alone(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(part[0] for part in _parts(kernels, peak, bandwidth))
-
-
-@roofline.misconception("You look at bytes alone. A large product waits for arithmetic.")
-def memory_alone(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(part[1] for part in _parts(kernels, peak, bandwidth))
-
-
-@roofline.misconception("You return the slowest kernel. They run one after the other: add them up.")
-def slowest_kernel(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return max((max(part) for part in _parts(kernels, peak, bandwidth)), default=0.0)
-
-
-@roofline.misconception("You count each byte twice. `moved` already includes reads and writes.")
-def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(max(part[0], 2 * part[1]) for part in _parts(kernels, peak, bandwidth))
-
-
-@roofline.misconception(
-    "In your sum a kernel without FLOPs takes no time, as if you divided FLOPs by the attainable rate. It still "
-    "moves its bytes."
-)
-def nothing_for_a_copy(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(max(part) for part in _parts(kernels, peak, bandwidth) if part[0])
-
-
-@roofline.misconception("You compare FLOPs with bytes, two different units. Compare the *times* that the two need.")
-def counts_compared(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(flops / peak if flops > moved else moved / bandwidth for flops, moved in kernels)
-
-
-@roofline.misconception("You return the mean of the kernels' times. They run one after the other: return the sum.")
-def mean_of_the_kernels(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(max(part) for part in _parts(kernels, peak, bandwidth)) / max(1, len(kernels))
-
-
-@roofline.misconception("You return the attainable FLOP/s of the kernels. Return how many seconds they take.")
-def attainable_rates(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(min(peak, flops / moved * bandwidth) if moved else peak for flops, moved in kernels)
-
-
-@roofline.misconception("You multiply bytes by the bandwidth. Seconds are bytes divided by bytes per second.")
-def bytes_times_bandwidth(kernels: Kernels, peak: float, bandwidth: float) -> float:
-    return sum(max(flops / peak, moved * bandwidth) for flops, moved in kernels)

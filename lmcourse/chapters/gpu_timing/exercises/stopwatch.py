@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,29 +67,6 @@ time_it = Exercise(
 
 
 @time_it.variant
-def two_loops(
-    run: Callable[[], object],
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    warmup: int = 3,
-    repeats: int = 5,
-) -> float:
-    if repeats <= 0 or warmup <= -1:
-        raise ValueError
-    for _ in range(warmup):
-        run()
-    synchronise()
-    looks = [clock()]
-    for _ in range(repeats):
-        run()
-        synchronise()
-        looks.append(clock())
-    times = sorted(after - before for before, after in pairwise(looks))
-    middle = repeats // 2
-    return times[middle] if repeats % 2 else (times[middle - 1] + times[middle]) / 2
-
-
-@time_it.variant
 def every_run_is_timed(
     run: Callable[[], object],
     synchronise: Callable[[], object],
@@ -135,147 +111,68 @@ def a_tensor_of_times(
     return seconds.quantile(0.5)
 
 
-time_it.equivalent_mutant(
-    "if warmup < 0 or repeats < 1: → if warmup < 0:", "The median of nothing is a ValueError, too."
-)
-time_it.equivalent_mutant(
-    "if warmup < 0 or repeats < 1: → if warmup < 0 or repeats < 0:", "The median of nothing is a ValueError, too."
-)
-
-
-def _times(run: Work, before: Work, after: Work, clock: Clock, repeats: int) -> list[float]:
-    """Seconds of each run, with a call before each reading of the clock."""
-    times = []
-    for _ in range(repeats):
-        before()
-        start = clock()
-        run()
-        after()
-        times.append(clock() - start)
-    return times
-
-
-def _nothing() -> None:
-    """Do nothing: the call of answers that do not wait."""
-
-
-def _warm(run: Work, warmup: int, repeats: int) -> None:
+@time_it.variant
+def run_by_run(
+    run: Callable[[], object],
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    warmup: int = 3,
+    repeats: int = 5,
+) -> float:
     if warmup < 0 or repeats < 1:
         raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
         run()
-
-
-@time_it.misconception(
-    "You never wait for the device. You measure how long it takes to launch the work, not to do it: synchronise before "
-    "you read the clock."
-)
-def never_synchronised(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return statistics.median(_times(run, _nothing, _nothing, clock, repeats))
-
-
-@time_it.misconception(
-    "You wait before you start the clock and not before you stop it, so you time the launch. Synchronise once more, "
-    "after run()."
-)
-def stopped_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return statistics.median(_times(run, synchronise, _nothing, clock, repeats))
-
-
-@time_it.misconception(
-    "You start the clock while the device still works on the warm-up. Synchronise before the first reading, too."
-)
-def started_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return statistics.median(_times(run, _nothing, synchronise, clock, repeats))
-
-
-@time_it.misconception("Your times include the warm-up runs. Run them, but discard their times.")
-def warm_up_timed(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, 0 if warmup >= 0 else -1, repeats)
-    return statistics.median(_times(run, synchronise, synchronise, clock, warmup + repeats))
-
-
-@time_it.misconception("You do not warm up: the first runs, which load and allocate, count like all others.")
-def no_warm_up(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, 0 if warmup >= 0 else -1, repeats)
-    return statistics.median(_times(run, synchronise, synchronise, clock, repeats))
-
-
-@time_it.misconception(
-    "You take the mean, and one disturbed run moves it. Time every run by itself, and take the median."
-)
-def mean_of_the_runs(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return statistics.mean(_times(run, synchronise, synchronise, clock, repeats))
-
-
-@time_it.misconception(
-    "You take the fastest run. That is right for a peak; for how long something takes, use the median."
-)
-def fastest_run(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return min(_times(run, synchronise, synchronise, clock, repeats))
-
-
-@time_it.misconception(
-    "You read the clock once before and once after all runs. That gives a mean, and launches overlap with earlier "
-    "work. Time each run separately."
-)
-def all_at_once(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    synchronise()
-    start = clock()
-    for _ in range(repeats):
-        run()
-    synchronise()
-    return (clock() - start) / repeats
-
-
-@time_it.misconception(
-    "For an even number of times you take the upper of the two in the middle. The median is their mean."
-)
-def upper_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return sorted(_times(run, synchronise, synchronise, clock, repeats))[repeats // 2]
-
-
-@time_it.misconception("You return the time of all runs together. Return the time of one.")
-def all_together(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return sum(_times(run, synchronise, synchronise, clock, repeats))
-
-
-@time_it.misconception("Of an even number of times you take the lower of the two in the middle, as torch.median does.")
-def lower_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
-    return statistics.median_low(_times(run, synchronise, synchronise, clock, repeats))
-
-
-@time_it.misconception(
-    "You start the clock, and then wait for earlier work: that wait is in the time. Wait first, then start the clock."
-)
-def wait_is_timed(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, warmup, repeats)
     times = []
     for _ in range(repeats):
-        start = clock()
         synchronise()
+        start = clock()
         run()
         synchronise()
         times.append(clock() - start)
     return statistics.median(times)
 
 
-@time_it.misconception("You count the warm-up among the repeats. Run `repeats` more times after the warm-up.")
-def warm_up_among_the_repeats(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, 0 if warmup >= 0 else -1, repeats)
-    return statistics.median(_times(run, synchronise, synchronise, clock, repeats)[warmup:])
+time_it.slips(
+    run_by_run,
+    {
+        "synchronise()\n        start → start ;; synchronise()\n        times → times": "You never wait for the "
+        "device. You measure how long it takes to launch the work, not to do it: synchronise before you read the "
+        "clock.",
+        "synchronise()\n        times → times": "You wait before you start the clock and not before you stop it, so "
+        "you time the launch. Synchronise once more, after run().",
+        "synchronise()\n        start → start": "You start the clock while the device still works on the warm-up. "
+        "Synchronise before the first reading, too.",
+        "range(warmup) → range(0) ;; range(repeats) → range(warmup + repeats)": "Your times include the warm-up runs. "
+        "Run them, but discard their times.",
+        "range(warmup) → range(0)": "You do not warm up: the first runs, which load and allocate, count like all "
+        "others.",
+        "statistics.median → statistics.mean": "You take the mean, and one disturbed run moves it. Time every run by "
+        "itself, and take the median.",
+        "statistics.median → min": "You take the fastest run. That is right for a peak; for how long something takes, "
+        "use the median.",
+        "for _ in range(repeats):\n        synchronise()\n        start = clock()\n        run()\n        synchronise()"
+        "\n        times.append(clock() - start)\n    return statistics.median(times) → synchronise()\n    start = "
+        "clock()\n    for _ in range(repeats):\n        run()\n    synchronise()\n    return (clock() - start) / "
+        "repeats": "You read the clock once before and once after all runs. That gives a mean, and launches overlap "
+        "with earlier work. Time each run separately.",
+        "statistics.median → statistics.median_high": "For an even number of times you take the upper of the two in "
+        "the middle. The median is their mean.",
+        "statistics.median → sum": "You return the time of all runs together. Return the time of one.",
+        "statistics.median → statistics.median_low": "Of an even number of times you take the lower of the two in the "
+        "middle, as torch.median does.",
+        "synchronise()\n        start = clock() → start = clock()\n        synchronise()": "You start the clock, and "
+        "then wait for earlier work: that wait is in the time. Wait first, then start the clock.",
+        "range(warmup) → range(0) ;; median(times) → median(times[warmup:])": "You count the warm-up among the "
+        "repeats. Run `repeats` more times after the warm-up.",
+        "warmup < 0 or → ": "You accept a negative warm-up. Fewer than 0 runs are impossible: raise ValueError.",
+    },
+)
 
 
-@time_it.misconception("You accept a negative warm-up. Fewer than 0 runs are impossible: raise ValueError.")
-def negative_warm_up(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    _warm(run, max(0, warmup), repeats)
-    return statistics.median(_times(run, synchronise, synchronise, clock, repeats))
+time_it.equivalent_mutant(
+    "if warmup < 0 or repeats < 1: → if warmup < 0:", "The median of nothing is a ValueError, too."
+)
+time_it.equivalent_mutant(
+    "if warmup < 0 or repeats < 1: → if warmup < 0 or repeats < 0:", "The median of nothing is a ValueError, too."
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from fractions import Fraction
 from random import Random
 
@@ -91,21 +90,6 @@ mfu_of_step = Exercise(
 
 
 @mfu_of_step.variant
-def sorted_by_hand(
-    flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]
-) -> float:
-    try:
-        peak = peaks[device][number]
-    except KeyError as missing:
-        raise ValueError(f"{missing} is unknown") from None
-    times, half = sorted(seconds), len(seconds) // 2
-    typical = times[half] if len(times) % 2 == 1 else (times[half - 1] + times[half]) / 2
-    if flops > peak * typical:
-        raise ValueError("the rate is above the peak")
-    return flops / peak / typical
-
-
-@mfu_of_step.variant
 def a_table_of_pairs(
     flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]
 ) -> Fraction:
@@ -131,128 +115,52 @@ def in_single_precision(
     return share
 
 
-def _share(flops: float, seconds: list[float], peak: float) -> float:
-    share = flops / statistics.median(seconds) / peak
-    if share > 1:
-        raise ValueError("cannot be")
-    return share
-
-
-def _known(device: str, number: str, peaks: Peaks) -> None:
-    if device not in peaks or number not in peaks[device]:
-        raise ValueError("unknown")
-
-
-@mfu_of_step.misconception(
-    "For a GPU that is not listed you use one with a similar name. Variants of an H100 differ by a third: raise an "
-    "error."
-)
-def nearest_name(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    family = device.split("-")[0].split()[1][:4]
-    listed = device if device in peaks else next(name for name in peaks if family in name)
-    _known(listed, number, peaks)
-    return _share(flops, seconds, peaks[listed][number])
-
-
-@mfu_of_step.misconception(
-    "You accept a name that begins like a listed one. Several GPUs can begin alike: only the whole name shows which "
-    "one it is."
-)
-def names_that_begin_alike(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    listed = next((name for name in peaks if name.startswith(device) or device.startswith(name)), device)
-    return _mfu(flops, seconds, listed, number, peaks)
-
-
-@mfu_of_step.misconception("You always divide by the fp32 peak. Use the peak of the format `number`.")
-def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    _known(device, number, peaks)
-    return _share(flops, seconds, peaks[device]["fp32"])
-
-
-@mfu_of_step.misconception(
-    "If a GPU lacks the format, you use its highest peak. A V100 has no bf16 units: raise an error."
-)
-def highest_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    if device not in peaks:
-        raise ValueError("unknown")
-    return _share(flops, seconds, peaks[device].get(number, max(peaks[device].values())))
-
-
-@mfu_of_step.misconception(
-    "You double the peak. The table already lists dense peaks, and training does not use sparse ones."
-)
-def sparse_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    _known(device, number, peaks)
-    return _share(flops, seconds, 2 * peaks[device][number])
-
-
-@mfu_of_step.misconception("You take the mean of the steps, so one disturbed step lowers the result. Take the median.")
-def mean_step(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _mfu(flops, [statistics.mean(seconds)], device, number, peaks)
-
-
-@mfu_of_step.misconception(
-    "You take the step in the middle of the log. The median is in the middle of the sorted times."
-)
-def middle_of_the_log(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _mfu(flops, [seconds[len(seconds) // 2]], device, number, peaks)
-
-
-@mfu_of_step.misconception("You take the fastest step. A run is made of all of them: take the median.")
-def fastest_step(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _mfu(flops, [min(seconds)], device, number, peaks)
-
-
-def _without_limit(
-    flops: float, seconds: list[float], device: str, number: str, peaks: Peaks, cure: Callable[[float], float]
+@mfu_of_step.variant
+def time_at_the_peak(
+    flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]
 ) -> float:
-    _known(device, number, peaks)
-    return cure(flops / statistics.median(seconds) / peaks[device][number])
-
-
-@mfu_of_step.misconception(
-    "You return a share above 1. It is impossible: raise ValueError, so that the mistake is noticed."
-)
-def above_one(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _without_limit(flops, seconds, device, number, peaks, lambda share: share)
-
-
-@mfu_of_step.misconception("You cap the share at 1, which hides a mistake. Raise ValueError.")
-def capped(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
-
-
-@mfu_of_step.misconception("You reject a share of exactly 1. Only a share above 1 is impossible.")
-def peak_rejected(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    share = _mfu(flops, seconds, device, number, peaks)
-    if share >= 1:
+    if device not in peaks or number not in peaks[device]:
+        raise ValueError("no peak is known for this device and format")
+    share = flops / peaks[device][number] / statistics.median(seconds)
+    if share > 1:
         raise ValueError("the rate is above the peak")
     return share
 
 
-@mfu_of_step.misconception("You return percentages. A share is between 0 and 1.")
-def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return 100 * _mfu(flops, seconds, device, number, peaks)
-
-
-@mfu_of_step.misconception("You divide by the time of all steps together. `flops` is for one step.")
-def all_steps(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _mfu(flops, [sum(seconds)], device, number, peaks)
-
-
-@mfu_of_step.misconception("You return the peak divided by the rate. MFU is the rate divided by the peak.")
-def upside_down(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return 1 / _mfu(flops, seconds, device, number, peaks)
-
-
-@mfu_of_step.misconception("You ignore capitals in a name. Only a name as it is written in the table is known.")
-def capitals_ignored(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    rows = {name.lower(): {kind.lower(): peak for kind, peak in row.items()} for name, row in peaks.items()}
-    return _mfu(flops, seconds, device.lower().strip(), number.lower().strip(), rows)
-
-
-@mfu_of_step.misconception(
-    "Of an even number of steps you take the slower of the two in the middle. The median is the mean of both."
+mfu_of_step.slips(
+    time_at_the_peak,
+    {
+        'if device not in → family = device.split("-")[0].split()[1][:4]\n    device = device if device in peaks else '
+        "next(name for name in peaks if family in name)\n    if device not in": "For a GPU that is not listed you use "
+        "one with a similar name. Variants of an H100 differ by a third: raise an error.",
+        "if device not in → device = next((name for name in peaks if name.startswith(device) or "
+        "device.startswith(name)), device)\n    if device not in": "You accept a name that begins like a listed one. "
+        "Several GPUs can begin alike: only the whole name shows which one it is.",
+        'peaks[device][number] → peaks[device]["fp32"] ;; the rate is above the peak → cannot be': "You always divide "
+        "by the fp32 peak. Use the peak of the format `number`.",
+        " or number not in peaks[device] →  ;; peaks[device][number] → peaks[device].get(number, "
+        "max(peaks[device].values()))": "If a GPU lacks the format, you use its highest peak. A V100 has no bf16 "
+        "units: raise an error.",
+        "peaks[device][number] → (2 * peaks[device][number])": "You double the peak. The table already lists dense "
+        "peaks, and training does not use sparse ones.",
+        "statistics.median → statistics.mean": "You take the mean of the steps, so one disturbed step lowers the "
+        "result. Take the median.",
+        "statistics.median(seconds) → seconds[len(seconds) // 2]": "You take the step in the middle of the log. The "
+        "median is in the middle of the sorted times.",
+        "statistics.median → min": "You take the fastest step. A run is made of all of them: take the median.",
+        "if share > 1: → if False:": "You return a share above 1. It is impossible: raise ValueError, so that the "
+        "mistake is noticed.",
+        'raise ValueError("the rate is above the peak") → return 1.0': "You cap the share at 1, which hides a "
+        "mistake. Raise ValueError.",
+        "share > 1 → share >= 1": "You reject a share of exactly 1. Only a share above 1 is impossible.",
+        "return share → return 100 * share": "You return percentages. A share is between 0 and 1.",
+        "statistics.median → sum": "You divide by the time of all steps together. `flops` is for one step.",
+        "return share → return 1 / share": "You return the peak divided by the rate. MFU is the rate divided by the "
+        "peak.",
+        "if device not in → peaks = {name.lower(): {kind.lower(): peak for kind, peak in row.items()} for name, "
+        "row in peaks.items()}\n    device, number = device.lower().strip(), number.lower().strip()\n    if device not "
+        "in": "You ignore capitals in a name. Only a name as it is written in the table is known.",
+        "statistics.median → statistics.median_high": "Of an even number of steps you take the slower of the two in "
+        "the middle. The median is the mean of both.",
+    },
 )
-def slower_middle(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    return _mfu(flops, [statistics.median_high(seconds)], device, number, peaks)
