@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from random import Random
 
 import torch
@@ -80,138 +80,43 @@ broadcast_shape = Exercise(
 )
 
 
-def _column(sizes: tuple[int, ...]) -> int:
-    """Return the size that a column of sizes broadcasts to."""
-    stretched = set(sizes) - {1}
-    if len(stretched) > 1:
-        raise ValueError("the shapes cannot be broadcast together")
-    return stretched.pop() if stretched else 1
-
-
-@broadcast_shape.misconception(
-    "You align the shapes at the left. Broadcasting aligns them at the right and starts from the last axis."
-)
-def from_the_left(*shapes: list[int]) -> list[int]:
-    return [_column(sizes) for sizes in zip_longest(*shapes, fillvalue=1)]
-
-
-@broadcast_shape.misconception("You take the larger size. 3 and 2 do not match; only a 1 stretches.")
-def the_larger(*shapes: list[int]) -> list[int]:
-    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
-    return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
-
-
-@broadcast_shape.misconception("You let a 1 win against a 0. The 1 stretches to 0.")
-def zero_grows(*shapes: list[int]) -> list[int]:
-    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
-    return [_column(tuple(size or 1 for size in sizes)) for sizes in columns][::-1]
-
-
-@broadcast_shape.misconception("You reject shapes with different numbers of axes. Missing axes count as 1.")
-def same_rank_only(*shapes: list[int]) -> list[int]:
-    if len({len(shape) for shape in shapes}) > 1:
-        raise ValueError("not the same number of axes")
-    return [_column(sizes) for sizes in zip(*shapes, strict=True)]
-
-
-@broadcast_shape.misconception("You combine two shapes and leave out the third. All of them must match.")
-def first_two(*shapes: list[int]) -> list[int]:
-    return _by_torch(*shapes[:2])
-
-
-@broadcast_shape.misconception("You let 2 stretch to 4. Broadcasting repeats single entries, never blocks.")
-def divides(*shapes: list[int]) -> list[int]:
-    columns = list(zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))
-    for sizes in columns:
-        if any(n and max(sizes) % n for n in sizes):
-            raise ValueError("the shapes cannot be broadcast together")
-    return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
-
-
-@broadcast_shape.misconception("You stretch only one shape. Both may have to stretch: a column and a row make a table.")
-def one_way(*shapes: list[int]) -> list[int]:
-    common = _by_torch(*shapes)
-    if common not in shapes:
-        raise ValueError("the shapes cannot be broadcast together")
-    return common
-
-
-@broadcast_shape.misconception(
-    "You reject an empty list of shapes. It is valid: the result is [], the shape of one number."
-)
-def no_shapes_refused(*shapes: list[int]) -> list[int]:
-    if not shapes:
-        raise ValueError("no shapes")
-    return _by_torch(*shapes)
-
-
-@broadcast_shape.misconception(
-    "You compare each shape with the first one only. Two later shapes may not match although both match the first."
-)
-def only_with_the_first(*shapes: list[int]) -> list[int]:
+@broadcast_shape.variant
+def column_by_column(*shapes: list[int]) -> list[int]:
     result = []
     for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
-        if sizes[0] != 1 and any(n not in (1, sizes[0]) for n in sizes):
+        others = {n for n in sizes if n != 1}
+        if len(others) > 1:
             raise ValueError("the shapes cannot be broadcast together")
-        result.append(next((n for n in sizes[::-1] if n != 1), 1))
+        result.append(max(others, default=1))
     return result[::-1]
 
 
-@broadcast_shape.misconception(
-    "You compare each shape only with the one before it. A 1 between 2 and 3 matches both, but 2 and 3 do not match."
+broadcast_shape.slips(
+    column_by_column,
+    {
+        "shape[::-1] → shape ;; result[::-1] → result": "You align the shapes at the left. Broadcasting aligns them at "
+        "the right and starts from the last axis.",
+        "len(others) > 1 → False ;; max(others, default=1) → 0 if 0 in sizes else max(sizes)": "You take the larger "
+        "size. 3 and 2 do not match; only a 1 stretches.",
+        "if n != 1 → if n > 1": "You let a 1 win against a 0. The 1 stretches to 0.",
+        'result = [] → if len({len(shape) for shape in shapes}) > 1:\n        raise ValueError("not the same number of '
+        'axes")\n    result = []': "You reject shapes with different numbers of axes. Missing axes count as 1.",
+        "in shapes) → in shapes[:2])": "You combine two shapes and leave out the third. All of them must match.",
+        "len(others) > 1 → any(n and max(sizes) % n for n in sizes) ;; max(others, default=1) → 0 if 0 in sizes else "
+        "max(sizes)": "You let 2 stretch to 4. Broadcasting repeats single entries, never blocks.",
+        'return result[::-1] → if result[::-1] not in shapes:\n        raise ValueError("the shapes cannot be '
+        'broadcast together")\n    return result[::-1]': "You stretch only one shape. Both may have to stretch: a "
+        "column and a row make a table.",
+        'result = [] → if not shapes:\n        raise ValueError("no shapes")\n    result = []': "You reject an empty "
+        "list of shapes. It is valid: the result is [], the shape of one number.",
+        "len(others) > 1 → len(others) > 1 and sizes[0] != 1 ;; max(others, default=1) → next((n for n in sizes[::-1] "
+        "if n != 1), 1)": "You compare each shape with the first one only. Two later shapes may not match although "
+        "both match the first.",
+        "len(others) > 1 → any(1 != a != b != 1 for a, b in zip(sizes, sizes[1:])) ;; max(others, default=1) → next((n "
+        "for n in sizes if n != 1), 1)": "You compare each shape only with the one before it. A 1 between 2 and 3 "
+        "matches both, but 2 and 3 do not match.",
+        "result[::-1] → result": "Your sizes run from the last axis to the first. Reverse them at the end.",
+        "zip_longest → zip ;; , fillvalue=1 → ": "Your result has only as many axes as the shortest shape, where `zip` "
+        "stops. Missing axes count as 1.",
+    },
 )
-def only_neighbours(*shapes: list[int]) -> list[int]:
-    columns = list(zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))
-    for sizes in columns:
-        for pair in pairwise(sizes):
-            _column(pair)
-    return [next((n for n in sizes if n != 1), 1) for sizes in columns][::-1]
-
-
-@broadcast_shape.misconception("Your sizes run from the last axis to the first. Reverse them at the end.")
-def last_axis_first(*shapes: list[int]) -> list[int]:
-    return _by_torch(*shapes)[::-1]
-
-
-@broadcast_shape.misconception(
-    "Your result has only as many axes as the shortest shape, where `zip` stops. Missing axes count as 1."
-)
-def as_short_as_the_shortest(*shapes: list[int]) -> list[int]:
-    return [_column(sizes) for sizes in zip(*(shape[::-1] for shape in shapes), strict=False)][::-1]
-
-
-@broadcast_shape.variant
-def columns_by_hand(*shapes: list[int]) -> list[int]:
-    rank = max((len(shape) for shape in shapes), default=0)
-    result = [1] * rank
-    for shape in shapes:
-        for back in range(1, len(shape) + 1):
-            if result[-back] == 1:
-                result[-back] = shape[-back]
-            elif shape[-back] not in (1, result[-back]):
-                raise ValueError(f"axis -{back}: {shape[-back]} and {result[-back]}")
-    return result
-
-
-@broadcast_shape.variant
-def recursion(*shapes: list[int]) -> list[int]:
-    if not any(shapes):
-        return []
-    last = {shape[-1] for shape in shapes if shape}
-    if len(last - {1}) > 1:
-        raise ValueError("the shapes cannot be broadcast together")
-    return [*recursion(*(shape[:-1] for shape in shapes)), (last - {1} or {1}).pop()]
-
-
-@broadcast_shape.variant
-def padded_first(*shapes: list[int]) -> list[int]:
-    rank = max(map(len, shapes)) if shapes else 0
-    padded = [[1] * (rank - len(shape)) + list(shape) for shape in shapes]
-    result = []
-    for axis in range(rank):
-        sizes = [shape[axis] for shape in padded]
-        size = next((n for n in sizes if n != 1), 1)
-        if any(n not in (1, size) for n in sizes):
-            raise ValueError(sizes)
-        result.append(size)
-    return result

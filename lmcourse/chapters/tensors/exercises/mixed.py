@@ -58,95 +58,35 @@ came_from = Exercise(
 )
 
 
-def _of_flat(heads: int, tokens: int, width: int, token: Tensor, head: Tensor) -> Origins:
-    shape = (tokens, heads * width)
-    return token.reshape(shape), head.reshape(shape)
-
-
-def _numbers(heads: int, tokens: int, width: int) -> Tensor:
-    return torch.arange(heads * tokens * width)
-
-
-@came_from.misconception(
-    "You describe the correct merge, in which each row holds its own token. Without the swap the rows follow the order "
-    "of memory, with all tokens of head 0 first."
-)
-def right_merge(heads: int, tokens: int, width: int) -> Origins:
-    flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat // (heads * width), flat % (heads * width) // width)
-
-
-@came_from.misconception("You swapped token and head: the token comes first.")
-def head_first(heads: int, tokens: int, width: int) -> Origins:
-    token, head = _cut_in_memory(heads, tokens, width)
-    return head, token
-
-
-@came_from.misconception(
-    "Your token changes with every number. The features of one token in one head are stored together: d numbers in a "
-    "row."
-)
-def width_forgotten(heads: int, tokens: int, width: int) -> Origins:
-    flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat % tokens, flat // (tokens * width))
-
-
-@came_from.misconception("Your token does not start again at 0 with the next head.")
-def never_starts_again(heads: int, tokens: int, width: int) -> Origins:
-    flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat // width, flat // (tokens * width))
-
-
-@came_from.misconception("Your head changes after s numbers. Each of its s tokens has d features.")
-def head_after_s(heads: int, tokens: int, width: int) -> Origins:
-    flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat // width % tokens, flat // tokens)
-
-
-@came_from.misconception("Your result has the shape of `x`. Return the shape of the merged tensor: (s, h · d).")
-def not_merged(heads: int, tokens: int, width: int) -> Origins:
-    token, head = _cut_in_memory(heads, tokens, width)
-    return token.view(heads, tokens, width), head.view(heads, tokens, width)
-
-
-@came_from.misconception(
-    "You say where each number goes. The question is the way back: where does the number at each place come from?"
-)
-def where_it_goes(heads: int, tokens: int, width: int) -> Origins:
-    goes = _numbers(heads, tokens, width).view(heads, tokens, width).transpose(0, 1)
-    return _of_flat(heads, tokens, width, goes // (heads * width), goes % (heads * width) // width)
-
-
-@came_from.misconception(
-    "Your head changes after h · d numbers, the length of a row. A head's numbers are s · d, all tokens of it."
-)
-def head_of_the_row(heads: int, tokens: int, width: int) -> Origins:
-    flat = _numbers(heads, tokens, width)
-    return _of_flat(heads, tokens, width, flat // width % tokens, flat // (heads * width) % heads)
-
-
 @came_from.variant
 def places_divided(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]:
     place = torch.arange(tokens * heads * width).view(tokens, heads * width)
     return place // width % tokens, place // (tokens * width)
 
 
-@came_from.variant
-def repeated(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]:
-    token = torch.arange(tokens).repeat_interleave(width).repeat(heads)
-    head = torch.arange(heads).repeat_interleave(tokens * width)
-    return token.reshape(tokens, -1), head.reshape(tokens, -1)
-
-
-@came_from.variant
-def number_by_number(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]:
-    token = torch.zeros(tokens, heads * width, dtype=torch.int64)
-    head = torch.zeros(tokens, heads * width, dtype=torch.int64)
-    for row in range(tokens):
-        for feature in range(heads * width):
-            head[row, feature], rest = divmod(row * heads * width + feature, tokens * width)
-            token[row, feature] = rest // width
-    return token, head
+came_from.slips(
+    places_divided,
+    {
+        "place // width % tokens, place // (tokens * width) → place // (heads * width), place % (heads * width) // "
+        "width": "You describe the correct merge, in which each row holds its own token. Without the swap the rows "
+        "follow the order of memory, with all tokens of head 0 first.",
+        "place // width % tokens, place // (tokens * width) → place // (tokens * width), place // width "
+        "% tokens": "You swapped token and head: the token comes first.",
+        "place // width % tokens → place % tokens": "Your token changes with every number. The features of one token "
+        "in one head are stored together: d numbers in a row.",
+        " % tokens → ": "Your token does not start again at 0 with the next head.",
+        "place // (tokens * width) → place // tokens": "Your head changes after s numbers. Each of its s tokens has d "
+        "features.",
+        "view(tokens, heads * width) → view(heads, tokens, width)": "Your result has the shape of `x`. Return the "
+        "shape of the merged tensor: (s, h · d).",
+        "view(tokens, heads * width) → view(heads, tokens, width).transpose(0, 1).reshape(tokens, -1) ;; "
+        "place // width % tokens, place // (tokens * width) → place // (heads * width), place % (heads * "
+        "width) // width": "You say where each number goes. The question is the way back: where does the number at "
+        "each place come from?",
+        "place // (tokens * width) → place // (heads * width) % heads": "Your head changes after h · d numbers, the "
+        "length of a row. A head's numbers are s · d, all tokens of it.",
+    },
+)
 
 
 came_from.equivalent_mutant(

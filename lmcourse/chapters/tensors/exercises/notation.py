@@ -97,100 +97,43 @@ index_notation = Exercise(
 )
 
 
-def _with(q: Tensor, k: Tensor, x: Tensor, w: Tensor, **changed: Tensor) -> Formulas:
-    """The right results, some of them replaced."""
-    return _summed(q, k, x, w) | {name: result.to(q.dtype) for name, result in changed.items()}
+@index_notation.variant
+def torchs_own_einsum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
+    return {
+        "scores": torch.einsum("bshd,bthd->bhst", q, k),
+        "gated": torch.einsum("bse,e->bse", x, w),
+        "gram": torch.einsum("bse,bsf->ef", x, x),
+        "norms": torch.einsum("bshd,bshd->bh", q, q),
+    }
 
 
-@index_notation.misconception("In `scores` you sum over heads. h is on both sides of the formula, so it stays.")
-def heads_mixed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bst", q, k))
-
-
-@index_notation.misconception("Your `scores` have keys before queries: the left side says b, h, s, t.")
-def keys_before_queries(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bhts", q, k))
-
-
-@index_notation.misconception("Your `scores` have the heads on the wrong axis: the left side says b, h, s, t.")
-def heads_in_the_middle(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bsht", q, k))
-
-
-@index_notation.misconception("In `gated` you sum over e. It is on both sides, so nothing is summed.")
-def gated_summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, gated=x @ w)
-
-
-@index_notation.misconception(
-    "In `gram` you keep b. In the formula b and s are only on the right of =, so both are summed."
+index_notation.slips(
+    torchs_own_einsum,
+    {
+        "bhst → bst": "In `scores` you sum over heads. h is on both sides of the formula, so it stays.",
+        "bhst → bhts": "Your `scores` have keys before queries: the left side says b, h, s, t.",
+        "bhst → bsht": "Your `scores` have the heads on the wrong axis: the left side says b, h, s, t.",
+        "->bse → ->bs": "In `gated` you sum over e. It is on both sides, so nothing is summed.",
+        "->ef → ->bef": "In `gram` you keep b. In the formula b and s are only on the right of =, so both are summed.",
+        "bsf->ef → bse->e": "You take only the diagonal of `gram`. e and f are two indices: return all pairs.",
+        "bsf->ef → ctf->ef": "In `gram` you sum over texts and tokens and then multiply. Both factors share b and s, "
+        "so multiply first and sum after.",
+        "bsf->ef → btf->ef": "In `gram` you sum over the tokens of a text and then multiply. Both factors share s: "
+        "multiply first and sum after.",
+        'torch.einsum("bshd,bthd->bhst", q, k) → q.reshape(len(q), q.shape[2], -1, q.shape[3]) @ k.reshape(len(k), '
+        "k.shape[2], -1, k.shape[3]).mT": "For `scores` you bring the heads forward with a reshape, which mixes the "
+        "numbers of tokens and heads. Move the axis: transpose, permute or einsum.",
+        "q, q) → q, q) ** 0.5": "You take a root in `norms`. The formula is a sum of squares; no root is written.",
+        "bshd->bh → bshd->bsh": "In `norms` you keep s. It is missing on the left, so it is summed.",
+        "q, k) → q, k) / q.shape[-1] ** 0.5": "You divide `scores` by √d, as attention does. The formula has no such "
+        "factor.",
+        "x, x) → x, x) / len(x)": "Your `gram` is a mean over the texts. An index that is missing on the left is "
+        "summed.",
+        "bshd->bh → bthe->bh": "In `norms` you sum and then square. Square each number first, then sum.",
+        "return { → q, k, x, w = q.float(), k.float(), x.float(), w.float()\n    return {": "Your results are float32. "
+        "Keep the dtype of the inputs.",
+    },
 )
-def a_gram_for_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, gram=torch.einsum("bse,bsf->bef", x, x))
-
-
-@index_notation.misconception("You take only the diagonal of `gram`. e and f are two indices: return all pairs.")
-def diagonal(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, gram=torch.einsum("bse,bse->e", x, x))
-
-
-@index_notation.misconception(
-    "In `gram` you sum over texts and tokens and then multiply. Both factors share b and s, so multiply first and sum "
-    "after."
-)
-def product_of_sums(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    total = x.sum((0, 1))
-    return _with(q, k, x, w, gram=total[:, None] * total)
-
-
-@index_notation.misconception(
-    "In `gram` you sum over the tokens of a text and then multiply. Both factors share s: multiply first and sum after."
-)
-def product_of_sums_in_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    sums = x.double().sum(1)
-    return _with(q, k, x, w, gram=sums.T @ sums)
-
-
-@index_notation.misconception(
-    "For `scores` you bring the heads forward with a reshape, which mixes the numbers of tokens and heads. Move the "
-    "axis: transpose, permute or einsum."
-)
-def heads_by_reshape(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    b, s, h, d = q.shape
-    queries, keys = q.double().reshape(b, h, s, d), k.double().reshape(b, h, k.shape[1], d)
-    return _with(q, k, x, w, scores=queries @ keys.mT)
-
-
-@index_notation.misconception("You take a root in `norms`. The formula is a sum of squares; no root is written.")
-def norms_rooted(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bh", q, q) ** 0.5)
-
-
-@index_notation.misconception("In `norms` you keep s. It is missing on the left, so it is summed.")
-def norms_of_each_token(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bsh", q, q))
-
-
-@index_notation.misconception("You divide `scores` by √d, as attention does. The formula has no such factor.")
-def scores_scaled(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    right = _summed(q, k, x, w)
-    return right | {"scores": right["scores"] / q.shape[-1] ** 0.5}
-
-
-@index_notation.misconception("Your `gram` is a mean over the texts. An index that is missing on the left is summed.")
-def gram_averaged(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    right = _summed(q, k, x, w)
-    return right | {"gram": right["gram"] / len(x)}
-
-
-@index_notation.misconception("In `norms` you sum and then square. Square each number first, then sum.")
-def square_of_the_sum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return _with(q, k, x, w, norms=q.double().sum((1, 3)) ** 2)
-
-
-@index_notation.misconception("Your results are float32. Keep the dtype of the inputs.")
-def always_float32(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    return {name: result.float() for name, result in _summed(q, k, x, w).items()}
 
 
 @index_notation.variant
@@ -202,13 +145,6 @@ def broadcasting(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor
         "gram": flat.T @ flat,
         "norms": q.square().sum(dim=(1, 3)),
     }
-
-
-@index_notation.variant
-def torchs_own_einsum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
-    patterns = {"scores": "bshd,bthd->bhst", "gated": "bse,e->bse", "gram": "bse,bsf->ef", "norms": "bshd,bshd->bh"}
-    factors = {"scores": (q, k), "gated": (x, w), "gram": (x, x), "norms": (q, q)}
-    return {name: torch.einsum(patterns[name], *factors[name]) for name in patterns}
 
 
 @index_notation.variant

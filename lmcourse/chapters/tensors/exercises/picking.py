@@ -158,158 +158,63 @@ picked = Exercise(
 )
 
 
-def _with(inputs: tuple[Any, ...], **changed: Tensor) -> Pictures:
-    """The right results, some of them replaced."""
-    return _by_masks(*inputs) | changed
-
-
-@picked.misconception(
-    "`sums` keeps one row of each owner: a plain `scatter` overwrites, and `out[owner] += rows` writes each owner only "
-    "once. Add up the rows of one owner."
-)
-def written_once(*inputs: Any) -> Pictures:
-    rows, owner, count = inputs[4:7]
-    out = rows.new_zeros(count, rows.shape[1])
-    out[owner] += rows
-    return _with(inputs, sums=out)
-
-
-@picked.misconception(
-    "`last` has the states of all texts at all lengths, (b, b, d): you index only one axis. Pair the index with the "
-    "number of the text."
-)
-def all_texts_at_all_lengths(*inputs: Any) -> Pictures:
-    return _with(inputs, last=inputs[2][:, inputs[3] - 1])
-
-
-@picked.misconception(
-    "`said` has the shape (b, s, b, s): each place gets the scores of the tokens of all places. Each place needs the "
-    "score of its own token only."
-)
-def all_tokens_everywhere(*inputs: Any) -> Pictures:
-    return _with(inputs, said=inputs[0][:, :, inputs[1]])
-
-
-@picked.misconception(
-    "Only the first column of `sums` is filled: `scatter` writes one number for each number of its index, and your "
-    "index has one column."
-)
-def first_column_only(*inputs: Any) -> Pictures:
-    right = _by_masks(*inputs)["sums"].clone()
-    right[:, 1:] = 0
-    return _with(inputs, sums=right)
-
-
-@picked.misconception(
-    "Only the first column of `sums` is filled, with one row of each owner: `scatter` overwrites, and writes one "
-    "number for each number of its index."
-)
-def one_number_kept(*inputs: Any) -> Pictures:
-    rows, owner, count = inputs[4:7]
-    out = rows.new_zeros(count, rows.shape[1])
-    out[owner, 0] = rows[:, 0]
-    return _with(inputs, sums=out)
-
-
-@picked.misconception("Your `sums` are means. Return the sum of each owner's rows.")
-def means_for_sums(*inputs: Any) -> Pictures:
-    owner, count = inputs[5], inputs[6]
-    sums = _by_masks(*inputs)["sums"]
-    return _with(inputs, sums=sums / torch.bincount(owner, minlength=count).clamp(min=1)[:, None].to(sums.dtype))
-
-
-@picked.misconception(
-    "`best` takes every score that is at least the k-th best: with equal scores that is more than k. Choose places, "
-    "not a threshold."
-)
-def a_threshold(*inputs: Any) -> Pictures:
-    scores, k = inputs[0], inputs[7]
-    return _with(inputs, best=scores >= scores.topk(k).values[..., -1:])
-
-
-@picked.misconception(
-    "`said` has the shape (b, b, s): each text gets the scores of the tokens of all texts. Pair each token with its "
-    "text, too."
-)
-def tokens_of_all_texts(*inputs: Any) -> Pictures:
-    scores, tokens = inputs[:2]
-    return _with(inputs, said=scores[:, torch.arange(scores.shape[1]), tokens])
-
-
-@picked.misconception("`last` is one token too late: a text of length n ends at place n − 1.")
-def one_too_late(*inputs: Any) -> Pictures:
-    states, lengths = inputs[2:4]
-    return _with(inputs, last=states[torch.arange(len(states)), lengths])
-
-
-@picked.misconception(
-    "`last` takes the last place of each text, which may be padding. `lengths` says where a text ends."
-)
-def padding_taken(*inputs: Any) -> Pictures:
-    return _with(inputs, last=inputs[2][:, -1])
-
-
-@picked.misconception("`said` is the largest score at each place. Return the score of the token at that place.")
-def largest_score(*inputs: Any) -> Pictures:
-    return _with(inputs, said=inputs[0].amax(-1))
-
-
-@picked.misconception(
-    "`said` keeps an axis of size 1 at the end: gather returns as many axes as its index has. Return one number per "
-    "place."
-)
-def an_axis_too_many(*inputs: Any) -> Pictures:
-    return _with(inputs, said=inputs[0].gather(-1, inputs[1][..., None].long()))
-
-
-@picked.misconception("`best` holds indices. Return a mask of True and False with the shape of `scores`.")
-def places_for_a_mask(*inputs: Any) -> Pictures:
-    return _with(inputs, best=inputs[0].topk(inputs[7]).indices)
-
-
-@picked.misconception(
-    "`best` compares the result of argsort with k. argsort lists the places in order; the rank of a place is the "
-    "inverse of that."
-)
-def order_for_rank(*inputs: Any) -> Pictures:
-    return _with(inputs, best=inputs[0].argsort(-1, descending=True) < inputs[7])
-
-
-@picked.misconception("`best` chooses k scores of each whole text. Choose k at each place.")
-def best_of_the_text(*inputs: Any) -> Pictures:
-    scores, k = inputs[0], inputs[7]
-    flat = scores.flatten(1)
-    return _with(inputs, best=torch.zeros_like(flat).bool().scatter(1, flat.topk(k).indices, True).view_as(scores))
-
-
-@picked.misconception(
-    "`sums` has rows only for owners that occur. Return `count` rows: an owner without rows has zeros."
-)
-def as_many_as_come_up(*inputs: Any) -> Pictures:
-    owner = inputs[5]
-    highest = int(owner.max()) + 1 if len(owner) else 0
-    return _with(inputs, sums=_by_masks(*inputs)["sums"][:highest])
-
-
-@picked.misconception(
-    "Your numbers are right, but a loop in Python picks them: the number of operators grows with the texts."
-)
-def looped(*inputs: Any) -> Pictures:
-    states, lengths = inputs[2:4]
-    return _with(inputs, last=torch.stack([state[n - 1] for state, n in zip(states, lengths.tolist(), strict=True)]))
-
-
 @picked.variant
 def gathered_paired_added(
     scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
 ) -> dict[str, Tensor]:
-    texts = torch.arange(states.shape[0])
+    texts = torch.arange(len(states))
+    zeros = rows.new_zeros(count, rows.shape[1])
+    nowhere = torch.zeros_like(scores, dtype=torch.bool)
     return {
-        "said": scores.gather(2, tokens.unsqueeze(2)).squeeze(2),
+        "said": scores.gather(2, tokens[..., None]).squeeze(2),
         "last": states[texts, lengths - 1],
-        "sums": torch.zeros(count, rows.shape[1], dtype=rows.dtype).index_add(0, owner, rows),
-        "best": torch.zeros_like(scores, dtype=torch.bool).scatter(-1, scores.topk(k, -1)[1], True),
+        "sums": zeros.index_add(0, owner, rows),
+        "best": nowhere.scatter(-1, scores.topk(k).indices, True),
     }
+
+
+picked.slips(
+    gathered_paired_added,
+    {
+        "index_add(0, owner, rows) → index_put((owner,), rows)": "`sums` keeps one row of each owner: a plain "
+        "`scatter` overwrites, and `out[owner] += rows` writes each owner only once. Add up the rows of one owner.",
+        "[texts, lengths - 1] → [:, lengths - 1]": "`last` has the states of all texts at all lengths, (b, b, d): you "
+        "index only one axis. Pair the index with the number of the text.",
+        "scores.gather(2, tokens[..., None]).squeeze(2) → scores[:, :, tokens]": "`said` has the shape (b, s, b, s): "
+        "each place gets the scores of the tokens of all places. Each place needs the score of its own token only.",
+        "index_add(0, owner, rows) → scatter_add(0, owner[:, None], rows)": "Only the first column of `sums` is "
+        "filled: `scatter` writes one number for each number of its index, and your index has one column.",
+        "index_add(0, owner, rows) → scatter(0, owner[:, None], rows)": "Only the first column of `sums` is filled, "
+        "with one row of each owner: `scatter` overwrites, and writes one number for each number of its index.",
+        "owner, rows) → owner, rows) / torch.bincount(owner, minlength=count).clamp(min=1)[:, None]": "Your `sums` are "
+        "means. Return the sum of each owner's rows.",
+        "nowhere.scatter(-1, scores.topk(k).indices, True) → scores >= scores.topk(k).values[..., -1:]": "`best` takes "
+        "every score that is at least the k-th best: with equal scores that is more than k. Choose places, not a "
+        "threshold.",
+        "scores.gather(2, tokens[..., None]).squeeze(2) → scores[:, torch.arange(scores.shape[1]), tokens]": "`said` "
+        "has the shape (b, b, s): each text gets the scores of the tokens of all texts. Pair each token with its text, "
+        "too.",
+        "lengths - 1 → lengths": "`last` is one token too late: a text of length n ends at place n − 1.",
+        "[texts, lengths - 1] → [:, -1]": "`last` takes the last place of each text, which may be padding. `lengths` "
+        "says where a text ends.",
+        "scores.gather(2, tokens[..., None]).squeeze(2) → scores.amax(-1)": "`said` is the largest score at each "
+        "place. Return the score of the token at that place.",
+        ".squeeze(2) → ": "`said` keeps an axis of size 1 at the end: gather returns as many axes as its index has. "
+        "Return one number per place.",
+        "nowhere.scatter(-1, scores.topk(k).indices, True) → scores.topk(k).indices": "`best` holds indices. Return a "
+        "mask of True and False with the shape of `scores`.",
+        "nowhere.scatter(-1, scores.topk(k).indices, True) → scores.argsort(-1, descending=True) < k": "`best` "
+        "compares the result of argsort with k. argsort lists the places in order; the rank of a place is the inverse "
+        "of that.",
+        "nowhere.scatter(-1, scores.topk(k).indices, True) → nowhere.flatten(1).scatter(1, "
+        "scores.flatten(1).topk(k).indices, True).view_as(scores)": "`best` chooses k scores of each whole text. "
+        "Choose k at each place.",
+        "owner, rows) → owner, rows)[: len(owner) and owner.max() + 1]": "`sums` has rows only for owners that occur. "
+        "Return `count` rows: an owner without rows has zeros.",
+        "states[texts, lengths - 1] → torch.stack([states[text, lengths[text] - 1] for text in texts])": "Your numbers "
+        "are right, but a loop in Python picks them: the number of operators grows with the texts.",
+    },
+)
 
 
 @picked.variant

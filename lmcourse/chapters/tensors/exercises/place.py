@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from random import Random
-from typing import Any
 
 import torch
 
@@ -87,159 +85,37 @@ index_at = Exercise(
 )
 
 
-def _divided(rest: int, shape: list[int], strides: list[int], axes: list[int], exact: bool = True) -> Index:
-    """Divide by the strides of these axes, one after the other; None if an index is too large or a remainder is
-    left."""
-    index = [0] * len(shape)
-    for axis in axes:
-        if strides[axis]:
-            index[axis], rest = divmod(rest, strides[axis])
-    fits = all(0 <= i < n for i, n in zip(index, shape, strict=True))
-    return index if fits and (not exact or rest == 0) else None
+@index_at.variant
+def all_indices_tried(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
+    for index in itertools.product(*map(range, shape)):
+        if offset + sum(i * stride for i, stride in zip(index, strides, strict=True)) == place:
+            return list(index)
+    return None
 
 
-def _steps_that_fit(rest: int, shape: list[int], strides: list[int], axes: Iterable[int]) -> Index:
-    """Take as many steps as fit along these axes, one after the other; None if a rest is left."""
-    index = [0] * len(shape)
-    for axis in axes:
-        if strides[axis]:
-            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
-        rest -= index[axis] * strides[axis]
-    return None if rest else index
-
-
-def _all_hits(place: int, shape: list[int], strides: list[int], offset: int) -> list[list[int]]:
-    """Return every index whose element lies at this place."""
-    indices = itertools.product(*map(range, shape))
-    return [list(i) for i in indices if offset + sum(map(math.prod, zip(i, strides, strict=True))) == place]
-
-
-def _large_first(strides: list[int]) -> list[int]:
-    return sorted(range(len(strides)), key=lambda axis: -strides[axis])
-
-
-@index_at.misconception("You count from one. Places start at 0: place 6 is the seventh number of the memory.")
-def counted_from_one(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _looked_up(place - 1, shape, strides, offset)
-
-
-@index_at.misconception("You leave out `offset`. The view begins there, not at the start of the memory.")
-def offset_left_out(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _looked_up(place, shape, strides)
-
-
-@index_at.misconception(
-    "You say None for places past the number of elements. With gaps a view reaches further: its last element is at the "
-    "offset plus (size - 1) · stride of each axis."
+index_at.slips(
+    all_indices_tried,
+    {
+        "== place → == place - 1": "You count from one. Places start at 0: place 6 is the seventh number of the "
+        "memory.",
+        "offset + sum → sum": "You leave out `offset`. The view begins there, not at the start of the memory.",
+        "for index → if not offset <= place < offset + math.prod(shape):\n        return None\n    for "
+        "index": "You say None for places past the number of elements. With gaps a view reaches further: its last "
+        "element is at the offset plus (size - 1) · stride of each axis.",
+        "(index, strides, strict=True) → (index, [math.prod(shape[axis + 1 :]) for axis in "
+        "range(len(shape))])": "You compute the strides from the shape. That is right only for a fresh tensor; here "
+        "the strides are given.",
+        "in itertools.product(*map(range, shape)) → in [*itertools.product(*map(range, shape))][::-1]": "Several "
+        "indices lead to the place, and you return the last. Return the first in reading order.",
+        "return None → raise IndexError(place)": "You raise an error for a place that the view does not show. The "
+        "exercise asks for None.",
+        "*map(range, shape) → *(range(n - 1) for n in shape)": "You leave out the last index of each axis. An axis of "
+        "size n has the indices 0 to n − 1.",
+        "offset + sum → -offset + sum": "You add `offset` to the place. The place already contains it: subtract it.",
+        "for index → hits = []\n    for index ;; return list(index) → hits.append(list(index)) ;; return None → return "
+        "hits or None": "You return a list of all indices that lead to the place. Return only the first one.",
+    },
 )
-def as_far_as_elements(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    inside = offset <= place < offset + math.prod(shape)
-    return _looked_up(place, shape, strides, offset) if inside else None
-
-
-@index_at.misconception(
-    "You compute the strides from the shape. That is right only for a fresh tensor; here the strides are given."
-)
-def strides_from_the_shape(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    fresh = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return _looked_up(place, shape, fresh, offset)
-
-
-@index_at.misconception(
-    "You divide by the strides from left to right. In a transpose the left stride is the small one, and the quotient "
-    "is too large for its axis."
-)
-def from_left_to_right(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _divided(place - offset, shape, strides, [*range(len(shape))])
-
-
-@index_at.misconception(
-    "You divide by the largest stride first. Where windows overlap the quotient can be too large for its axis, "
-    "although another index leads to the place."
-)
-def largest_stride_first(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _divided(place - offset, shape, strides, _large_first(strides))
-
-
-@index_at.misconception(
-    "You divide by the largest stride first and trust the quotients. Compare each with the size of its axis: an axis "
-    "of size 3 has no index 3."
-)
-def largest_stride_first_unchecked(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    rest, index = place - offset, [0] * len(shape)
-    for axis in _large_first(strides):
-        if strides[axis]:
-            index[axis], rest = divmod(rest, strides[axis])
-    return index if place >= offset and rest == 0 else None
-
-
-@index_at.misconception(
-    "Several indices lead to the place, and you return the last. Return the first in reading order."
-)
-def the_last_of_several(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    hits = _all_hits(place, shape, strides, offset)
-    return hits[-1] if hits else None
-
-
-@index_at.misconception(
-    "You divide by the strides from left to right, and trust the quotients. A stride may be 0, a quotient may be too "
-    "large for its axis, and a remainder may be left."
-)
-def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    place -= offset
-    index = []
-    for stride in strides:
-        index.append(place // stride)
-        place %= stride
-    return index
-
-
-@index_at.misconception(
-    "Where windows overlap, several indices lead to a place. Yours is not the first in reading order: there the last "
-    "axis runs fastest."
-)
-def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _steps_that_fit(place - offset, shape, strides, _large_first(strides))
-
-
-@index_at.misconception(
-    "You take as many steps as fit along each axis, from left to right. Fewer steps along one axis may leave a rest "
-    "that the next axes can reach, and they may come first in reading order."
-)
-def as_many_as_fit_from_the_left(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _steps_that_fit(place - offset, shape, strides, range(len(shape)))
-
-
-@index_at.misconception(
-    "You return an index for a place that the view steps over. Put it into the formula: it gives another place."
-)
-def rounded_down(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    right = _looked_up(place, shape, strides, offset)
-    return right or _divided(place - offset, shape, strides, _large_first(strides), exact=False)
-
-
-@index_at.misconception("You raise an error for a place that the view does not show. The exercise asks for None.")
-def raises_for_none(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    found = _looked_up(place, shape, strides, offset)
-    if found is None:
-        raise IndexError(place)
-    return found
-
-
-@index_at.misconception("You leave out the last index of each axis. An axis of size n has the indices 0 to n − 1.")
-def last_index_left_out(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    hits = _all_hits(place, [n - 1 for n in shape], strides, offset)
-    return hits[0] if hits else None
-
-
-@index_at.misconception("You add `offset` to the place. The place already contains it: subtract it.")
-def offset_added(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    return _looked_up(place + offset, shape, strides)
-
-
-@index_at.misconception("You return a list of all indices that lead to the place. Return only the first one.")
-def all_of_them(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Any:
-    return _all_hits(place, shape, strides, offset) or None
 
 
 @index_at.variant
@@ -253,12 +129,50 @@ def one_axis_after_the_other(place: int, shape: list[int], strides: list[int], o
     return None
 
 
+index_at.slips(
+    one_axis_after_the_other,
+    {
+        "range(shape[0]) → [(place - offset) // strides[0] if strides[0] else 0] ;; below is not None → below is not "
+        "None and i in range(shape[0])": "You divide by the strides from left to right. In a transpose the left stride "
+        "is the small one, and the quotient is too large for its axis.",
+        "range(shape[0]) → [(place - offset) // strides[0]] ;; [] if place == offset else None → []": "You divide by "
+        "the strides from left to right, and trust the quotients. A stride may be 0, a quotient may be too large for "
+        "its axis, and a remainder may be left.",
+        "range(shape[0]) → [max(0, min((place - offset) // strides[0], shape[0] - 1)) if strides[0] else "
+        "0]": "You take as many steps as fit along each axis, from left to right. Fewer steps along one axis may leave "
+        "a rest that the next axes can reach, and they may come first in reading order.",
+    },
+)
+
+
 @index_at.variant
-def a_table_of_places(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
-    table: dict[tuple[int, ...], int] = {(): offset}
-    for n, stride in zip(shape, strides, strict=True):
-        table = {(*index, i): at + i * stride for index, at in table.items() for i in range(n)}
-    return next((list(index) for index, at in table.items() if at == place), None)
+def the_largest_stride_first(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
+    found = [([0] * len(shape), place - offset)]
+    for axis in sorted(range(len(shape)), key=lambda axis: -strides[axis]):
+        found = [
+            ([*index[:axis], i, *index[axis + 1 :]], rest - i * strides[axis])
+            for index, rest in found
+            for i in range(shape[axis])
+        ]
+    return min((index for index, rest in found if rest == 0), default=None)
+
+
+index_at.slips(
+    the_largest_stride_first,
+    {
+        "for i in range(shape[axis]) → for i in [rest // strides[axis] if strides[axis] else 0] if i in "
+        "range(shape[axis])": "You divide by the largest stride first. Where windows overlap the quotient can be too "
+        "large for its axis, although another index leads to the place.",
+        "range(shape[axis]) → [rest // strides[axis] if strides[axis] else 0] ;; rest == 0 → rest == 0 and place >= "
+        "offset": "You divide by the largest stride first and trust the quotients. Compare each with the size of its "
+        "axis: an axis of size 3 has no index 3.",
+        "range(shape[axis]) → [max(0, min(rest // strides[axis], shape[axis] - 1)) if strides[axis] else "
+        "0]": "Where windows overlap, several indices lead to a place. Yours is not the first in reading order: there "
+        "the last axis runs fastest.",
+        "rest == 0 → 0 <= rest < min(filter(None, strides), default=1)": "You return an index for a place that the "
+        "view steps over. Put it into the formula: it gives another place.",
+    },
+)
 
 
 @index_at.variant

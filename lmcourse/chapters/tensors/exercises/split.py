@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import torch
-from einops import rearrange
 from torch import Tensor
 
 from lmcourse.chapters.tensors.exercises.inputs import counting
@@ -74,91 +73,32 @@ split_heads = Exercise(
 )
 
 
-def _even(x: Tensor, heads: int) -> None:
-    if x.shape[-1] % heads:
-        raise ValueError("the heads do not divide the features")
-
-
-@split_heads.misconception("You cut the tokens into heads. Split the last axis first, then swap two axes.")
-def tokens_cut(x: Tensor, heads: int) -> Tensor:
-    _even(x, heads)
-    return x.view(len(x), heads, x.shape[1], -1)
-
-
-@split_heads.misconception(
-    "Your heads take every h-th feature. A head is a block of neighbouring features: (h d), not (d h)."
-)
-def interleaved(x: Tensor, heads: int) -> Tensor:
-    _even(x, heads)
-    return rearrange(x, "b s (d h) -> b h s d", h=heads)
-
-
-@split_heads.misconception("The last axis is split as it should be, but the heads still come after the tokens.")
-def not_swapped(x: Tensor, heads: int) -> Tensor:
-    _even(x, heads)
-    return rearrange(x, "b s (h d) -> b s h d", h=heads)
-
-
-@split_heads.misconception("The numbers are right, but you copied them. A split needs new strides only.")
-def copied(x: Tensor, heads: int) -> Tensor:
-    return _blocks(x, heads).contiguous()
-
-
-@split_heads.misconception(
-    "You make x contiguous first. If x is not contiguous, that makes a copy, so writing to your result does not change "
-    "x."
-)
-def contiguous_first(x: Tensor, heads: int) -> Tensor:
-    return _blocks(x.contiguous(), heads)
-
-
-@split_heads.misconception(
-    "You leave out features that do not divide evenly. That would lose them silently: raise a ValueError."
-)
-def rest_left_out(x: Tensor, heads: int) -> Tensor:
-    width = x.shape[-1] // heads
-    return rearrange(x[..., : heads * width], "b s (h d) -> b h s d", h=heads)
-
-
-@split_heads.misconception("You used the number of heads as their width.")
-def heads_for_width(x: Tensor, heads: int) -> Tensor:
-    _even(x, heads)
-    return rearrange(x, "b s (h d) -> b h s d", d=heads)
-
-
-@split_heads.misconception("Inside a head tokens come first, then features. Yours are the other way round.")
-def features_before_tokens(x: Tensor, heads: int) -> Tensor:
-    return _blocks(x, heads).transpose(-1, -2)
-
-
-@split_heads.misconception("Your heads come before the texts. The order is b, h, s, d.")
-def heads_before_texts(x: Tensor, heads: int) -> Tensor:
-    if x.shape[-1] % heads:
-        raise ValueError("the features cannot be divided evenly")
-    return x.reshape(*x.shape[:2], heads, -1).permute(2, 0, 1, 3)
-
-
 @split_heads.variant
 def view_and_transpose(x: Tensor, heads: int) -> Tensor:
     b, s, features = x.shape
     width, rest = divmod(features, heads)
-    if rest != 0:
-        raise ValueError(f"{features} features do not make {heads} heads")
+    if rest:
+        raise ValueError("the heads do not divide the features")
     return x.view(b, s, heads, width).transpose(1, 2)
 
 
-@split_heads.variant
-def with_strides(x: Tensor, heads: int) -> Tensor:
-    if x.size(2) % heads > 0:
-        raise ValueError("uneven")
-    width = x.size(2) // heads
-    batch_step, token_step, step = x.stride()
-    sizes = x.size(0), heads, x.size(1), width
-    return torch.as_strided(x, sizes, (batch_step, width * step, token_step, step), x.storage_offset())
-
-
-@split_heads.variant
-def permuted(x: Tensor, heads: int) -> Tensor:
-    if x.shape[-1] // heads * heads < x.shape[-1]:
-        raise ValueError("the heads do not divide the features")
-    return x.view(*x.shape[:2], heads, -1).permute(0, 2, 1, 3)
+split_heads.slips(
+    view_and_transpose,
+    {
+        "view(b, s, heads, width).transpose(1, 2) → view(b, heads, s, width)": "You cut the tokens into heads. Split "
+        "the last axis first, then swap two axes.",
+        "heads, width).transpose(1, 2) → width, heads).permute(0, 3, 1, 2)": "Your heads take every h-th feature. A "
+        "head is a block of neighbouring features: (h d), not (d h).",
+        ".transpose(1, 2) → ": "The last axis is split as it should be, but the heads still come after the tokens.",
+        ".transpose(1, 2) → .transpose(1, 2).contiguous()": "The numbers are right, but you copied them. A split needs "
+        "new strides only.",
+        "x.view → x.contiguous().view": "You make x contiguous first. If x is not contiguous, that makes a copy, so "
+        "writing to your result does not change x.",
+        'raise ValueError("the heads do not divide the features") → x = x[..., : heads * width]': "You leave out "
+        "features that do not divide evenly. That would lose them silently: raise a ValueError.",
+        "heads, width) → width, heads)": "You used the number of heads as their width.",
+        ".transpose(1, 2) → .permute(0, 2, 3, 1)": "Inside a head tokens come first, then features. Yours are the "
+        "other way round.",
+        ".transpose(1, 2) → .permute(2, 0, 1, 3)": "Your heads come before the texts. The order is b, h, s, d.",
+    },
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -75,115 +74,38 @@ shares_storage = Exercise(
 )
 
 
-def _bytes_of(x: Tensor) -> range:
-    """The range of bytes from the first element that a tensor shows to the last."""
-    last = sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True)) if x.numel() else -1
-    return range(x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size())
-
-
-def _places_of(x: Tensor) -> set[int]:
-    """The address of every element that a tensor shows."""
-    places = torch.zeros(x.shape, dtype=torch.int64)
-    for axis, (n, stride) in enumerate(zip(x.shape, x.stride(), strict=True)):
-        places += (torch.arange(n) * stride).view(-1, *[1] * (x.ndim - axis - 1))
-    return {x.data_ptr() + place * x.element_size() for place in places.flatten().tolist()}
-
-
-@shares_storage.misconception("You compare where the tensors start. `x[1:]` starts later but is in the same memory.")
-def same_start(a: Tensor, b: Tensor) -> bool:
-    return a.data_ptr() == b.data_ptr() != 0
-
-
-@shares_storage.misconception("You compare values. Equal values may be stored in two places.")
-def same_numbers(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and bool((a == b).all())
-
-
-@shares_storage.misconception("You check for the same Python object. Every view is a separate object.")
-def same_object(a: Tensor, b: Tensor) -> bool:
-    return a is b
-
-
-@shares_storage.misconception(
-    "Your answer is always False. `a.storage() is b.storage()` is one such test: each call makes a new object for the "
-    "same memory. Compare addresses with `==`."
-)
-def storage_objects(a: Tensor, b: Tensor) -> bool:
-    return a.storage() is b.storage()  # type: ignore[no-untyped-call]
-
-
-@shares_storage.misconception("Return True or False. 1 and 0 are numbers.")
-def a_number(a: Tensor, b: Tensor) -> Any:
-    return int(_overlapping_memories(a, b))
-
-
-@shares_storage.misconception(
-    "You check whether one is the other's base. Both may be views of a third tensor, and a tensor is not its own base."
-)
-def other_base(a: Tensor, b: Tensor) -> bool:
-    return a._base is b or b._base is a
-
-
-@shares_storage.misconception(
-    "You check whether one is the other's base. Both may be views of a third tensor, and a view of a detached one has "
-    "no such base."
-)
-def base_only(a: Tensor, b: Tensor) -> bool:
-    return a is b or a._base is b or b._base is a
-
-
-@shares_storage.misconception(
-    "You check for common elements. Two halves of a tensor share memory but have no element in common."
-)
-def common_elements(a: Tensor, b: Tensor) -> bool:
-    return not _places_of(a).isdisjoint(_places_of(b))
-
-
-@shares_storage.misconception(
-    "You compare the parts of memory from the first element shown to the last. Two views of the same memory may come "
-    "one after the other."
-)
-def stretches_overlap(a: Tensor, b: Tensor) -> bool:
-    one, other = _bytes_of(a), _bytes_of(b)
-    return max(one.start, other.start) < min(one.stop, other.stop)
-
-
-@shares_storage.misconception("Two empty memories both have the address 0. They share nothing.")
-def two_empties(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-
-
-@shares_storage.misconception(
-    "You return False for a tensor without elements. `x[:0]` is still in the memory of x: ask its storage."
-)
-def empty_parts_apart(a: Tensor, b: Tensor) -> bool:
-    return bool(a.numel() and b.numel() and _overlapping_memories(a, b))
-
-
 @shares_storage.variant
-def storages_as_integers(a: Tensor, b: Tensor) -> bool:
-    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
-
-
-@shares_storage.variant
-def start_minus_offset(a: Tensor, b: Tensor) -> bool:
-    if a.untyped_storage().nbytes() == 0 or b.untyped_storage().nbytes() == 0:
-        return False
-    starts = {x.untyped_storage().data_ptr() for x in (a, b)}
-    return len(starts) == 1
-
-
-@shares_storage.variant
-def first_and_last_byte(a: Tensor, b: Tensor) -> bool:
+def the_same_address(a: Tensor, b: Tensor) -> bool:
     one, other = a.untyped_storage(), b.untyped_storage()
-    if not one.nbytes():
-        return False
-    for address in range(one.data_ptr(), one.data_ptr() + one.nbytes()):
-        if other.data_ptr() <= address < other.data_ptr() + other.nbytes():
-            return True
-    return False
+    shared = one.nbytes() > 0 and one.data_ptr() == other.data_ptr()
+    return shared
 
 
-@shares_storage.variant
-def one_storage_object(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage() is b.untyped_storage()
+shares_storage.slips(
+    the_same_address,
+    {
+        "return shared → return a.data_ptr() == b.data_ptr() != 0": "You compare where the tensors start. `x[1:]` "
+        "starts later but is in the same memory.",
+        "return shared → return a.shape == b.shape and bool((a == b).all())": "You compare values. Equal values may be "
+        "stored in two places.",
+        "return shared → return a is b": "You check for the same Python object. Every view is a separate object.",
+        "return shared → return a.storage() is b.storage()": "Your answer is always False. `a.storage() is "
+        "b.storage()` is one such test: each call makes a new object for the same memory. Compare addresses with `==`.",
+        "return shared → return int(shared)": "Return True or False. 1 and 0 are numbers.",
+        "return shared → return a._base is b or b._base is a": "You check whether one is the other's base. Both may be "
+        "views of a third tensor, and a tensor is not its own base.",
+        "return shared → return a is b or a._base is b or b._base is a": "You check whether one is the other's base. "
+        "Both may be views of a third tensor, and a view of a detached one has no such base.",
+        "return shared → places = [torch.arange(one.nbytes() + other.nbytes()).as_strided(x.shape, "
+        "x.stride(), x.storage_offset()).flatten() for x in (a, b)]\n    return shared and "
+        "bool(torch.isin(*places).any())": "You check for common elements. Two halves of a tensor share memory but "
+        "have no element in common.",
+        "return shared → places = [torch.arange(one.nbytes() + other.nbytes()).as_strided(x.shape, x.stride(), "
+        "x.storage_offset()).flatten() for x in (a, b) if x.numel()]\n    return shared and len(places) == 2 and "
+        "bool(max(map(torch.min, places)) <= min(map(torch.max, places)))": "You compare the parts of memory from the "
+        "first element shown to the last. Two views of the same memory may come one after the other.",
+        "one.nbytes() > 0 and  → ": "Two empty memories both have the address 0. They share nothing.",
+        "return shared → return shared and a.numel() > 0 and b.numel() > 0": "You return False for a tensor without "
+        "elements. `x[:0]` is still in the memory of x: ask its storage.",
+    },
+)

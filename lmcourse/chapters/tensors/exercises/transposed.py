@@ -85,67 +85,38 @@ as_transposed = Exercise(
 )
 
 
-def _swapped(entries: tuple[int, ...], i: int, j: int) -> list[int]:
-    swapped = list(entries)
-    swapped[i], swapped[j] = swapped[j], swapped[i]
-    return swapped
+@as_transposed.variant
+def two_lists_with_two_swaps(x: Tensor, i: int, j: int) -> Tensor:
+    sizes, strides = list(x.shape), list(x.stride())
+    sizes[i], sizes[j] = sizes[j], sizes[i]
+    strides[i], strides[j] = strides[j], strides[i]
+    return x.as_strided(sizes, strides)
 
 
-@as_transposed.misconception("You swap the sizes and keep the strides. Each axis now has the stride of the other one.")
-def only_the_shape(x: Tensor, i: int, j: int) -> Tensor:
-    return x.as_strided(_swapped(x.shape, i, j), x.stride())
-
-
-@as_transposed.misconception(
-    "You swap the strides and keep the sizes. Size and stride of an axis belong together: swap both."
+as_transposed.slips(
+    two_lists_with_two_swaps,
+    {
+        "(sizes, strides) → (sizes, x.stride())": "You swap the sizes and keep the strides. Each axis now has the "
+        "stride of the other one.",
+        "(sizes, strides) → (x.shape, strides)": "You swap the strides and keep the sizes. Size and stride of an axis "
+        "belong together: swap both.",
+        "(sizes, strides) → (sizes, strides, 0)": "Your view starts at the beginning of the memory; x starts at "
+        "`x.storage_offset()`.",
+        "list(x.stride()) → list(torch.empty(x.shape).stride())": "You swap the strides of a fresh tensor. Use "
+        "x.stride(): x may be part of a larger tensor.",
+        "(sizes, strides) → (x.shape[::-1], x.stride()[::-1])": "You reverse all axes. Swap only two.",
+        "as_strided(sizes, strides) → movedim(i, j)": "You move one axis, and the axes in between shift. A swap leaves "
+        "them where they are.",
+        "(sizes, strides) → (sizes, strides).clone()": "The numbers are right, but they are a copy: writing into your "
+        "result does not change x.",
+        "sizes, strides = → x = x.contiguous()\n    sizes, strides =": "You make x contiguous first. If x is not "
+        "contiguous, that makes a copy, and your view shows the copy.",
+        "as_strided(sizes, strides) → reshape(sizes)": "You reshape. That keeps the order of the numbers and swaps "
+        "nothing.",
+        "as_strided(sizes, strides) → transpose(abs(i), abs(j))": "You drop the sign of a negative axis. −1 is the "
+        "last axis, not axis 1.",
+    },
 )
-def only_the_strides(x: Tensor, i: int, j: int) -> Tensor:
-    return x.as_strided(x.shape, _swapped(x.stride(), i, j))
-
-
-@as_transposed.misconception("Your view starts at the beginning of the memory; x starts at `x.storage_offset()`.")
-def from_the_beginning(x: Tensor, i: int, j: int) -> Tensor:
-    return x.as_strided(_swapped(x.shape, i, j), _swapped(x.stride(), i, j), 0)
-
-
-@as_transposed.misconception(
-    "You swap the strides of a fresh tensor. Use x.stride(): x may be part of a larger tensor."
-)
-def strides_of_a_fresh_one(x: Tensor, i: int, j: int) -> Tensor:
-    fresh = torch.empty(x.shape).stride()
-    return x.as_strided(_swapped(x.shape, i, j), _swapped(fresh, i, j))
-
-
-@as_transposed.misconception("You reverse all axes. Swap only two.")
-def all_reversed(x: Tensor, i: int, j: int) -> Tensor:
-    return x.permute(*reversed(range(x.ndim)))
-
-
-@as_transposed.misconception("You move one axis, and the axes in between shift. A swap leaves them where they are.")
-def moved(x: Tensor, i: int, j: int) -> Tensor:
-    return x.movedim(i, j)
-
-
-@as_transposed.misconception("The numbers are right, but they are a copy: writing into your result does not change x.")
-def copied(x: Tensor, i: int, j: int) -> Tensor:
-    return x.transpose(i, j).clone()
-
-
-@as_transposed.misconception(
-    "You make x contiguous first. If x is not contiguous, that makes a copy, and your view shows the copy."
-)
-def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
-    return x.contiguous().transpose(i, j)
-
-
-@as_transposed.misconception("You reshape. That keeps the order of the numbers and swaps nothing.")
-def reshaped(x: Tensor, i: int, j: int) -> Tensor:
-    return x.reshape(_swapped(x.shape, i, j))
-
-
-@as_transposed.misconception("You drop the sign of a negative axis. −1 is the last axis, not axis 1.")
-def sign_of_axes_dropped(x: Tensor, i: int, j: int) -> Tensor:
-    return _transposed(x, abs(i), abs(j))
 
 
 @as_transposed.variant
