@@ -116,7 +116,7 @@ def one_block_of_keys_at_a_time(
     scale = q.shape[-1] ** -0.5
     shared = (d_out * out).sum(dim=-1, keepdim=True)
     rows = torch.arange(len(q))[:, None]
-    for keys in torch.arange(len(k)).split(block):
+    for keys in torch.split(torch.arange(len(k)), block):
         scores = (q @ k[keys].T * scale).masked_fill(keys > rows, -torch.inf)
         p = (scores - log_sum).exp()
         dp = d_out @ v[keys].T
@@ -165,8 +165,8 @@ flash_backward.slips(
         "ds @ k[keys] → ds @ q[keys] ;; ds.T @ q → ds.T @ k": "Queries and keys are swapped at the end: dq comes from "
         "k, and dk from q.",
         "return dq, dk, dv → return dv, dk, dq": "The gradients are right, but in the wrong order. Return dq, dk, dv.",
-        "split(block) → split(len(k))": "The gradients are right, but all scores are in memory at once. Take `block` "
-        "keys at a time.",
+        "len(k)), block → len(k)), len(k)": "The gradients are right, but all scores are in memory at once. Take "
+        "`block` keys at a time.",
     },
 )
 

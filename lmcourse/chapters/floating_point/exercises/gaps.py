@@ -64,7 +64,7 @@ ulp.equivalent_mutant(
 
 
 @ulp.variant
-def from_the_exponent(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+def from_the_exponent(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
     lowest = 2 - 2 ** (exponent_bits - 1)
     exponent = math.frexp(x)[1] - 1 if x else lowest
     return 2.0 ** (max(exponent, lowest) - mantissa_bits)
