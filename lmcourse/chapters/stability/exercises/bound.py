@@ -66,82 +66,40 @@ max_logit_bound = Exercise(
 )
 
 
-@max_logit_bound.misconception("You multiply by d. The scores are still divided by √d, so √d is left.")
-def times_d(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return _largest(gamma_q, gamma_k) * math.sqrt(len(gamma_q))
-
-
-@max_logit_bound.misconception("You assume vectors of length 1. A root mean square of 1 means length √d.")
-def unit_vectors(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return _largest(gamma_q, gamma_k) / len(gamma_q)
-
-
-@max_logit_bound.misconception("The factor √d is missing: two vectors of length √d, divided by √d.")
-def without_root(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return _largest(gamma_q, gamma_k) / math.sqrt(len(gamma_q))
-
-
-@max_logit_bound.misconception(
-    "You multiply the two largest scales. They may belong to different features; the score contains only products γ_q "
-    "γ_k of the same feature."
-)
-def separate_maxima(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return math.sqrt(len(gamma_q)) * (gamma_q.abs().max() * gamma_k.abs().max()).item()
-
-
-@max_logit_bound.misconception(
-    "You take the largest product with its sign. A negative scale also gives large scores: take its absolute value."
-)
-def signed(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).max().item()
-
-
-@max_logit_bound.misconception(
-    "You assume that all features are equal. A vector may have all of its length in one feature."
-)
-def evenly_spread(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return ((gamma_q * gamma_k).abs().sum() / math.sqrt(len(gamma_q))).item()
-
-
-@max_logit_bound.misconception(
-    "You apply the Cauchy–Schwarz inequality to the two vectors of scales. That is right only for equal scales: a "
-    "vector may have all of its length in one feature."
-)
-def lengths_of_the_scales(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return float(gamma_q.norm() * gamma_k.norm()) / math.sqrt(len(gamma_q))
-
-
-@max_logit_bound.misconception(
-    "You multiply the lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same "
-    "feature, and a vector may have all of its length in one."
-)
-def lengths_undivided(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return float(gamma_q.norm() * gamma_k.norm())
-
-
-@max_logit_bound.misconception(
-    "You average the products of the scales. The largest score belongs to the feature with the largest product."
-)
-def mean_of_products(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).mean().item()
-
-
-@max_logit_bound.misconception("You use the scales of the queries twice. The keys have scales of their own, gamma_k.")
-def queries_twice(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return _largest(gamma_q, gamma_q)
-
-
-@max_logit_bound.misconception("You multiply two mean scales. The score is largest in one feature: take its product.")
-def product_of_means(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    return math.sqrt(len(gamma_q)) * (gamma_q.abs().mean() * gamma_k.abs().mean()).item()
-
-
 @max_logit_bound.variant
-def loop_over_features(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    largest = 0.0
-    for one, other in zip(gamma_q.tolist(), gamma_k.tolist(), strict=True):
-        largest = max(largest, one * other, -one * other)
-    return math.sqrt(len(gamma_q)) * largest
+def by_the_largest_product(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    d = len(gamma_q)
+    largest = (gamma_q * gamma_k).abs().max()
+    return math.sqrt(d) * largest.item()
+
+
+max_logit_bound.slips(
+    by_the_largest_product,
+    {
+        "math.sqrt(d) → d": "You multiply by d. The scores are still divided by √d, so √d is left.",
+        "math.sqrt(d) * → 1 / math.sqrt(d) *": "You assume vectors of length 1. A root mean square of 1 means length "
+        "√d.",
+        "math.sqrt(d) * → ": "The factor √d is missing: two vectors of length √d, divided by √d.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.abs().max() * gamma_k.abs().max()": "You multiply the two largest "
+        "scales. They may belong to different features; the score contains only products γ_q γ_k of the same feature.",
+        ".abs() → ": "You take the largest product with its sign. A negative scale also gives large scores: take its "
+        "absolute value.",
+        ".max() → .mean()": "You assume that all features are equal. A vector may have all of its length in one "
+        "feature.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm() / d": "You apply the Cauchy–Schwarz "
+        "inequality to the two vectors of scales. That is right only for equal scales: a vector may have all of its "
+        "length in one feature.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm() ;; math.sqrt(d) * → ": "You multiply the "
+        "lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same feature, and a "
+        "vector may have all of its length in one.",
+        ".abs().max() → .mean()": "You average the products of the scales. The largest score belongs to the feature "
+        "with the largest product.",
+        "gamma_q * gamma_k → gamma_q * gamma_q": "You use the scales of the queries twice. The keys have scales of "
+        "their own, gamma_k.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.abs().mean() * gamma_k.abs().mean()": "You multiply two mean "
+        "scales. The score is largest in one feature: take its product.",
+    },
+)
 
 
 @max_logit_bound.variant

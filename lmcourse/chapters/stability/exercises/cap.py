@@ -59,105 +59,45 @@ soft_cap = Exercise(
 )
 
 
-def _wrong_cap(logits: Tensor, cap: float, outer: float, slope: float = 1.0) -> list[Tensor]:
+@soft_cap.variant
+def with_tanh(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     if cap <= 0:
         raise ValueError("the cap must be positive")
     t = torch.tanh(logits / cap)
-    return [outer * t, slope * (1 - t**2)]
+    value = cap * t
+    slope = 1 - t**2
+    return value, slope
 
 
-@soft_cap.misconception("You clamp. Beyond a hard limit the gradient is 0, and below it nothing is softened.")
-def clamped(logits: Tensor, cap: float) -> list[Tensor]:
-    if cap <= 0:
-        raise ValueError("the cap must be positive")
-    return [logits.clamp(-cap, cap), (logits.abs() < cap).to(logits.dtype)]
-
-
-@soft_cap.misconception("Your values end at ±1: multiply the tanh by cap.")
-def not_stretched(logits: Tensor, cap: float) -> list[Tensor]:
-    return _wrong_cap(logits, cap, 1.0, 1 / cap if cap else 1.0)
-
-
-@soft_cap.misconception(
-    "You take tanh(z), which is saturated at 3 already. Divide by cap inside, so that small logits stay as they are."
+soft_cap.slips(
+    with_tanh,
+    {
+        "cap * t → logits.clamp(-cap, cap) ;; 1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "You clamp. Beyond a "
+        "hard limit the gradient is 0, and below it nothing is softened.",
+        "cap * t → t ;; 1 - t**2 → (1 - t**2) / cap": "Your values end at ±1: multiply the tanh by cap.",
+        "logits / cap → logits ;; 1 - t**2 → cap * (1 - t**2)": "You take tanh(z), which is saturated at 3 already. "
+        "Divide by cap inside, so that small logits stay as they are.",
+        "logits / cap → logits": "You take tanh(z), so logits of 3 are at the cap already. Near 0 the slope must be 1: "
+        "divide by the cap inside.",
+        "cap * t → cap * torch.tanh(logits)": "The slope is right, but the value is not: use tanh(z / cap), not "
+        "tanh(z).",
+        "1 - t**2 → (1 - t**2) / cap": "The values are right, but the slope is not: the factor cap outside cancels the "
+        "1/cap inside.",
+        "t**2 → t": "Your slope is 1 − tanh. The derivative of tanh is 1 − tanh², with the square.",
+        "t**2 → value**2": "You squared the capped value. Divide it by cap first: tanh = capped / cap.",
+        '    if cap <= 0:\n        raise ValueError("the cap must be positive")\n →  ;; logits / cap → logits / (cap '
+        "or torch.nan)": "You accept a cap of 0 or below. Raise ValueError.",
+        "cap <= 0 → cap == 0": "You reject a cap of 0, but accept a negative one.",
+        "1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "Your values are right. Your slope is that of a hard "
+        "limit, 1 below the cap and 0 beyond: differentiate the tanh.",
+        "t**2 → torch.tanh(value / cap) ** 2": "You take the slope at the capped value, so tanh is applied twice. Take "
+        "it at the logit itself.",
+        "t**2 → torch.tanh(logits) ** 2": "The values are right. In the slope you take tanh(z): divide by the cap "
+        "there, too.",
+        "1 - t**2 → cap * (1 - t**2)": "Your slope is too large by the factor cap: the 1/cap inside the tanh cancels "
+        "it.",
+    },
 )
-def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
-    if cap <= 0:
-        raise ValueError("the cap must be positive")
-    return [cap * torch.tanh(logits), cap * (1 - torch.tanh(logits) ** 2)]
-
-
-@soft_cap.misconception(
-    "You take tanh(z), so logits of 3 are at the cap already. Near 0 the slope must be 1: divide by the cap inside."
-)
-def not_divided_in_either(logits: Tensor, cap: float) -> list[Tensor]:
-    if cap <= 0:
-        raise ValueError("the cap must be positive")
-    return [cap * torch.tanh(logits), 1 - torch.tanh(logits) ** 2]
-
-
-@soft_cap.misconception("The slope is right, but the value is not: use tanh(z / cap), not tanh(z).")
-def value_not_divided(logits: Tensor, cap: float) -> list[Tensor]:
-    _, slope = _wrong_cap(logits, cap, cap)
-    return [cap * torch.tanh(logits), slope]
-
-
-@soft_cap.misconception("The values are right, but the slope is not: the factor cap outside cancels the 1/cap inside.")
-def slope_divided_by_cap(logits: Tensor, cap: float) -> list[Tensor]:
-    return _wrong_cap(logits, cap, cap, 1 / cap if cap else 1.0)
-
-
-@soft_cap.misconception("Your slope is 1 − tanh. The derivative of tanh is 1 − tanh², with the square.")
-def slope_without_square(logits: Tensor, cap: float) -> list[Tensor]:
-    value, _ = _wrong_cap(logits, cap, cap)
-    return [value, 1 - torch.tanh(logits / cap)]
-
-
-@soft_cap.misconception("You squared the capped value. Divide it by cap first: tanh = capped / cap.")
-def slope_of_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
-    value, _ = _wrong_cap(logits, cap, cap)
-    return [value, 1 - value**2]
-
-
-@soft_cap.misconception("You accept a cap of 0 or below. Raise ValueError.")
-def any_cap(logits: Tensor, cap: float) -> list[Tensor]:
-    t = torch.tanh(logits / cap) if cap else torch.full_like(logits, torch.nan)
-    return [cap * t, 1 - t**2]
-
-
-@soft_cap.misconception("You reject a cap of 0, but accept a negative one.")
-def only_zero_refused(logits: Tensor, cap: float) -> list[Tensor]:
-    if cap == 0:
-        raise ValueError("the cap must be positive")
-    t = torch.tanh(logits / cap)
-    return [cap * t, 1 - t**2]
-
-
-@soft_cap.misconception(
-    "Your values are right. Your slope is that of a hard limit, 1 below the cap and 0 beyond: differentiate the tanh."
-)
-def slope_of_a_clamp(logits: Tensor, cap: float) -> list[Tensor]:
-    value, _ = _wrong_cap(logits, cap, cap)
-    return [value, (logits.abs() < cap).to(logits.dtype)]
-
-
-@soft_cap.misconception(
-    "You take the slope at the capped value, so tanh is applied twice. Take it at the logit itself."
-)
-def slope_at_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
-    value, _ = _wrong_cap(logits, cap, cap)
-    return [value, 1 - torch.tanh(value / cap) ** 2]
-
-
-@soft_cap.misconception("The values are right. In the slope you take tanh(z): divide by the cap there, too.")
-def slope_not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
-    value, _ = _wrong_cap(logits, cap, cap)
-    return [value, 1 - torch.tanh(logits) ** 2]
-
-
-@soft_cap.misconception("Your slope is too large by the factor cap: the 1/cap inside the tanh cancels it.")
-def slope_times_cap(logits: Tensor, cap: float) -> list[Tensor]:
-    return _wrong_cap(logits, cap, cap, cap)
 
 
 @soft_cap.variant

@@ -76,92 +76,38 @@ clip_by_global_norm = Exercise(
 )
 
 
-@clip_by_global_norm.misconception(
-    "You clip each tensor by its own norm. That changes the direction of the step: one norm counts for all tensors."
-)
-def each_on_its_own(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _clipped(gradients, max_norm)[1]
-    return [_clipped([gradient], max_norm)[0][0] for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception(
-    "You clamp every entry. The direction changes, and the norm may still be far above the limit."
-)
-def clamped(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _clipped(gradients, max_norm)[1]
-    return [gradient.clamp(-max_norm, max_norm) for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception("You scale short gradients up. Clipping only ever makes a gradient shorter.")
-def always_normalised(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _clipped(gradients, max_norm)[1]
-    return [max_norm / (norm or 1.0) * gradient for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception("You add up the norms of the tensors. Squares add up; the root comes last.")
-def norms_added(gradients: list[Tensor], max_norm: float) -> Clipped:
-    _clipped(gradients, max_norm)
-    norm = sum(_norm([gradient]) for gradient in gradients)
-    factor = max_norm / max(norm, max_norm)
-    return [factor * gradient for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception("The root is missing: that is the square of the norm.")
-def squared(gradients: list[Tensor], max_norm: float) -> Clipped:
-    _clipped(gradients, max_norm)
-    norm = _norm(gradients) ** 2
-    factor = max_norm / max(norm, max_norm)
-    return [factor * gradient for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception("You return the norm after clipping. The one before clipping shows a spike.")
-def norm_afterwards(gradients: list[Tensor], max_norm: float) -> Clipped:
-    parts, norm = _clipped(gradients, max_norm)
-    return parts, min(norm, max_norm)
-
-
-@clip_by_global_norm.misconception(
-    "You divide by the norm, which gives length 1. Long gradients should get the length max_norm."
-)
-def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _clipped(gradients, max_norm)[1]
-    return [gradient / norm if norm > max_norm else gradient for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception(
-    "You accept an infinite norm. Its factor is 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
-)
-def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _norm(gradients)
-    factor = min(1.0, max_norm / norm) if norm else 1.0
-    return [factor * gradient for gradient in gradients], norm
-
-
-@clip_by_global_norm.misconception(
-    "You scale the tensors that you were given. Return new ones, as in `factor * gradient`, and leave the inputs as "
-    "they are."
-)
-def in_place(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _clipped(gradients, max_norm)[1]
-    for gradient in gradients:
-        gradient.mul_(max_norm / max(norm, max_norm))
-    return gradients, norm
-
-
-@clip_by_global_norm.misconception(
-    "You square in fp16, where 300² is infinite, so you reject gradients that are finite. Square in float32."
-)
-def squares_in_half(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = math.sqrt(sum((gradient**2).sum().item() for gradient in gradients))
+@clip_by_global_norm.variant
+def one_factor_for_all(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
+    norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
     if not math.isfinite(norm):
-        raise ValueError("the norm of the gradient is infinite or NaN")
-    factor = max_norm / max(norm, max_norm)
+        raise ValueError(f"the norm of the gradient is {norm}")
+    factor = max_norm / max(max_norm, norm)
     return [factor * gradient for gradient in gradients], norm
 
 
-clip_by_global_norm.equivalent_mutant(
-    "factor = max_norm / max(norm, max_norm) → factor = max_norm / max(max_norm, norm)",
-    "The larger of two finite numbers does not depend on their order.",
+clip_by_global_norm.slips(
+    one_factor_for_all,
+    {
+        "factor * gradient → max_norm / max(max_norm, gradient.double().norm().item()) * gradient": "You clip each "
+        "tensor by its own norm. That changes the direction of the step: one norm counts for all tensors.",
+        "factor * gradient → gradient.clamp(-max_norm, max_norm)": "You clamp every entry. The direction changes, and "
+        "the norm may still be far above the limit.",
+        "max(max_norm, norm) → (norm or 1.0)": "You scale short gradients up. Clipping only ever makes a gradient "
+        "shorter.",
+        "math.sqrt( → ( ;; square().sum() → norm()": "You add up the norms of the tensors. Squares add up; the root "
+        "comes last.",
+        "math.sqrt( → (": "The root is missing: that is the square of the norm.",
+        "], norm → ], min(norm, max_norm)": "You return the norm after clipping. The one before clipping shows a "
+        "spike.",
+        "max_norm / max(max_norm, norm) → 1 / norm if norm > max_norm else 1": "You divide by the norm, which gives "
+        "length 1. Long gradients should get the length max_norm.",
+        '    if not math.isfinite(norm):\n        raise ValueError(f"the norm of the gradient is {norm}")\n → ': "You "
+        "accept an infinite norm. Its factor is 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError.",
+        "factor * gradient → gradient.mul_(factor)": "You scale the tensors that you were given. Return new ones, as "
+        "in `factor * gradient`, and leave the inputs as they are.",
+        ".double() →  ;; {norm} → infinite or NaN": "You square in fp16, where 300² is infinite, so you reject "
+        "gradients that are finite. Square in float32.",
+    },
 )
 
 
@@ -206,3 +152,9 @@ def by_hypot(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], fl
         raise ValueError("the norm of the gradient is infinite or NaN")
     factor = max_norm / norm if norm > max_norm else 1
     return [gradient * factor for gradient in gradients], norm
+
+
+clip_by_global_norm.equivalent_mutant(
+    "factor = max_norm / max(norm, max_norm) → factor = max_norm / max(max_norm, norm)",
+    "The larger of two finite numbers does not depend on their order.",
+)

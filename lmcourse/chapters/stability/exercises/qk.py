@@ -86,155 +86,55 @@ qk_norm = Exercise(
 )
 
 
-def _rms(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
-    return F.rms_norm(x.float(), x.shape[-1:], gamma.float(), eps).to(x.dtype)
+@qk_norm.variant
+def normalised_then_multiplied(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.float()
+        mean_square = wide.square().mean(dim=-1, keepdim=True)
+        return wide / (mean_square + eps).sqrt() * gamma
+
+    scores = rms_norm(q, gamma_q) @ rms_norm(k, gamma_k).mT / math.sqrt(q.shape[-1])
+    return scores.to(q.dtype)
 
 
-@qk_norm.misconception("Your scores are not divided by √d. QK-norm does not replace that division.")
-def not_divided(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return (_by_torch(q, k, gamma_q, gamma_k, eps) * math.sqrt(q.shape[-1])).to(q.dtype)
-
-
-@qk_norm.misconception("The learned scales gamma_q and gamma_k are not used.")
-def without_scales(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q, k, torch.ones_like(gamma_q), torch.ones_like(gamma_k), eps)
-
-
-@qk_norm.misconception("Only the queries are normalised. Large keys make large scores just as well.")
-def only_queries(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _scores(_rms(q, gamma_q, eps).float(), (k * gamma_k).float()).to(q.dtype)
-
-
-@qk_norm.misconception("You normalise over the tokens. Each vector is normalised on its own, over its d features.")
-def over_tokens(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def normal_over(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.double()
-        return wide / (wide.square().mean(dim=-2, keepdim=True) + eps).sqrt() * gamma.double()
-
-    return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
-
-
-@qk_norm.misconception(
-    "You normalise the scores, after the product. Then every query looks about equally sharp, and a row of scores "
-    "depends on all keys: normalise q and k before."
+qk_norm.slips(
+    normalised_then_multiplied,
+    {
+        " / math.sqrt(q.shape[-1]) → ": "Your scores are not divided by √d. QK-norm does not replace that division.",
+        " * gamma → ": "The learned scales gamma_q and gamma_k are not used.",
+        "rms_norm(k, gamma_k) → (k * gamma_k).float()": "Only the queries are normalised. Large keys make large scores "
+        "just as well.",
+        "dim=-1 → dim=-2": "You normalise over the tokens. Each vector is normalised on its own, over its d features.",
+        "rms_norm(q, gamma_q) → (q * gamma_q).float() ;; rms_norm(k, gamma_k) → (k * gamma_k).float() ;; scores.to → "
+        "rms_norm(scores, 1).to": "You normalise the scores, after the product. Then every query looks about equally "
+        "sharp, and a row of scores depends on all keys: normalise q and k before.",
+        "wide = x.float() → wide = x.float() - x.float().mean(dim=-1, keepdim=True)": "You subtract the mean: that is "
+        "LayerNorm. RMSNorm divides and does nothing else.",
+        ".mean(dim → .sum(dim": "You give the vectors length 1. RMSNorm gives them length √d, so your scores are about "
+        "d times too small where ε is small.",
+        ".mean(dim → .sum(dim ;;  + eps → ": "You divide by the length of each vector, without ε. RMSNorm divides by "
+        "the root of the *mean* square, plus ε.",
+        "dim=-1 → dim=(1, 3)": "You normalise all heads of a token together. Each head has a vector of its own: take "
+        "the mean over the last axis only.",
+        "(mean_square + eps).sqrt() → (mean_square.sqrt() + eps)": "You add ε outside the root. Add it to the mean of "
+        "squares, under the root.",
+        " + eps → ": "You leave ε out. It is added to the mean of squares, and counts for short vectors.",
+        "+ eps → + 1e-6": "Your ε is fixed at 1e-6. Use the argument `eps`.",
+        "x.float() → x": "You square in fp16, where 300² is infinite: the vectors become 0. Normalise in float32.",
+        "scores.to(q.dtype) → scores": "You return float32. Compute in float32, but return the scores in the dtype of "
+        "q.",
+        ".sqrt() → ": "You divide by the mean square. Take its root: a vector twice as long must give the same scores.",
+        "rms_norm(k, gamma_k) → rms_norm(k, gamma_q)": "You scale the keys with gamma_q. They have scales of their "
+        "own, gamma_k.",
+        "x.float() → x.float() * gamma ;; .sqrt() * gamma → .sqrt()": "You multiply by gamma before you normalise. The "
+        "norm comes first, then the learned scale.",
+        "math.sqrt(q.shape[-1]) → math.sqrt(k.shape[-2])": "You divide by the root of the number of keys. d is the "
+        "number of features of a head.",
+        "math.sqrt(q.shape[-1]) → q.shape[-1]": "You divide the product by d. Divide it by √d.",
+        "scores.to → scores.softmax(-1).to": "You return attention weights. The task asks for the scores, before the "
+        "softmax.",
+    },
 )
-def after_the_product(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    scores = _scores((q * gamma_q).double(), (k * gamma_k).double())
-    return (scores / (scores.square().mean(dim=-1, keepdim=True) + eps).sqrt()).to(q.dtype)
-
-
-@qk_norm.misconception("You subtract the mean: that is LayerNorm. RMSNorm divides and does nothing else.")
-def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    width = q.shape[-1:]
-    q_hat = F.layer_norm(q.double(), width, gamma_q.double(), None, eps)
-    return _scores(q_hat, F.layer_norm(k.double(), width, gamma_k.double(), None, eps)).to(q.dtype)
-
-
-@qk_norm.misconception(
-    "You give the vectors length 1. RMSNorm gives them length √d, so your scores are about d times too small "
-    "where ε is small."
-)
-def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def shortened(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.double()
-        return wide / (wide.square().sum(dim=-1, keepdim=True) + eps).sqrt() * gamma.double()
-
-    return _scores(shortened(q, gamma_q), shortened(k, gamma_k)).to(q.dtype)
-
-
-@qk_norm.misconception(
-    "You divide by the length of each vector, without ε. RMSNorm divides by the root of the *mean* square, plus ε."
-)
-def unit_length_without_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return unit_length(q, k, gamma_q, gamma_k, 0.0)  # type: ignore[no-any-return]
-
-
-@qk_norm.misconception(
-    "You normalise all heads of a token together. Each head has a vector of its own: take the mean over the last axis "
-    "only."
-)
-def over_heads_and_features(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def normal_over(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.double()
-        return wide / (wide.square().mean(dim=(1, 3), keepdim=True) + eps).sqrt() * gamma.double()
-
-    return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
-
-
-@qk_norm.misconception("You add ε outside the root. Add it to the mean of squares, under the root.")
-def eps_outside(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def outside(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.double()
-        return wide / (wide.square().mean(dim=-1, keepdim=True).sqrt() + eps) * gamma.double()
-
-    return _scores(outside(q, gamma_q), outside(k, gamma_k)).to(q.dtype)
-
-
-@qk_norm.misconception("You leave ε out. It is added to the mean of squares, and counts for short vectors.")
-def without_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q, k, gamma_q, gamma_k, 0.0)
-
-
-@qk_norm.misconception("Your ε is fixed at 1e-6. Use the argument `eps`.")
-def fixed_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q, k, gamma_q, gamma_k, 1e-6)
-
-
-@qk_norm.misconception("You square in fp16, where 300² is infinite: the vectors become 0. Normalise in float32.")
-def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def in_place(x: Tensor, gamma: Tensor) -> Tensor:
-        return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma
-
-    return _scores(in_place(q, gamma_q).double(), in_place(k, gamma_k).double()).to(q.dtype)
-
-
-@qk_norm.misconception("You return float32. Compute in float32, but return the scores in the dtype of q.")
-def stays_in_float32(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q, k, gamma_q, gamma_k, eps).float()
-
-
-def _divided(x: Tensor, eps: float) -> Tensor:
-    return x.double() / (x.double().square().mean(dim=-1, keepdim=True) + eps).sqrt()
-
-
-@qk_norm.misconception(
-    "You divide by the mean square. Take its root: a vector twice as long must give the same scores."
-)
-def without_the_root(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    def normal_by_square(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.double()
-        return wide / (wide.square().mean(dim=-1, keepdim=True) + eps) * gamma.double()
-
-    return _scores(normal_by_square(q, gamma_q), normal_by_square(k, gamma_k)).to(q.dtype)
-
-
-@qk_norm.misconception("You scale the keys with gamma_q. They have scales of their own, gamma_k.")
-def gamma_q_for_both(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q, k, gamma_q, gamma_q, eps)
-
-
-@qk_norm.misconception("You multiply by gamma before you normalise. The norm comes first, then the learned scale.")
-def gamma_first(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _scores(_divided(q.double() * gamma_q.double(), eps), _divided(k.double() * gamma_k.double(), eps)).to(
-        q.dtype
-    )
-
-
-@qk_norm.misconception("You divide by the root of the number of keys. d is the number of features of a head.")
-def root_of_keys(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    q_hat, k_hat = _divided(q, eps) * gamma_q.double(), _divided(k, eps) * gamma_k.double()
-    return (q_hat @ k_hat.mT / math.sqrt(k.shape[-2])).to(q.dtype)
-
-
-@qk_norm.misconception("You divide the product by d. Divide it by √d.")
-def divided_by_d(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    q_hat, k_hat = _divided(q, eps) * gamma_q.double(), _divided(k, eps) * gamma_k.double()
-    return (q_hat @ k_hat.mT / q.shape[-1]).to(q.dtype)
-
-
-@qk_norm.misconception("You return attention weights. The task asks for the scores, before the softmax.")
-def with_softmax(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    return _by_torch(q.double(), k, gamma_q, gamma_k, eps).softmax(-1).to(q.dtype)
 
 
 @qk_norm.variant

@@ -142,121 +142,58 @@ LossScaler = Exercise(
 )
 
 
-@LossScaler.misconception(
-    "You treat a step without gradients as an overflow. Return an empty list and count it as a good step."
-)
-class EmptyStepOverflows(_Reference):
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        if gradients:
-            return super().unscale(gradients)
-        self._update(False)
-        return None
-
-
-@LossScaler.misconception(
-    "You divide in fp16. Small gradients become 0 again, which the scale was meant to prevent: convert to float32 "
-    "first."
-)
-class DividesInHalf(_Reference):
-    in_half = True
-
-
-@LossScaler.misconception("You check for NaN but not for infinity. An fp16 overflow gives infinity.")
-class InfinityMissed(_Reference):
-    sees_infinity = False
-
-
-@LossScaler.misconception("You check for infinity but not for NaN. ∞ − ∞ in a backward pass gives NaN.")
-class NaNMissed(_Reference):
-    sees_nan = False
-
-
-@LossScaler.misconception(
-    "After an overflow you still return gradients. One infinite update can ruin all weights: return None, skip "
-    "the step."
-)
-class StepNotSkipped(_Reference):
-    skips = False
-
-
-@LossScaler.misconception("After an overflow you leave the scale as it is. The next step may overflow, too: halve it.")
-class NeverHalved(_Reference):
-    halves = False
-
-
-@LossScaler.misconception(
-    "Your scale never grows. After one early overflow, small gradients would be lost for the rest of the run."
-)
-class NeverGrows(_Reference):
-    grows = 1.0
-
-
-@LossScaler.misconception("You count good steps across an overflow. They must come in a row: start from 0 after each.")
-class CountsAcrossOverflows(_Reference):
-    grows_after_overflow = True
-
-
-@LossScaler.misconception("After growing once, your scale grows at every step. Start counting from 0 after growing.")
-class GrowsAtEveryStep(_Reference):
-    counter_stays = True
-
-
-@LossScaler.misconception(
-    "Only the last tensor decides whether there was an overflow. One bad number in any of them spoils the step."
-)
-class LastTensorOnly(_Reference):
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        result = [gradient.float() / self.scale for gradient in gradients]
-        finite = bool(gradients[-1].isfinite().all())
-        self._update(finite)
-        return result if finite else None
-
-
-@LossScaler.misconception("After growing you divide by the new scale. These gradients were made with the old one.")
-class NewScaleTooEarly(_Reference):
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
-        self._update(finite)
-        return [gradient.float() / self.scale for gradient in gradients] if finite else None
-
-
-@LossScaler.misconception("Your scale grows one good step too late. After `interval` good steps in a row it doubles.")
-class GrowsTooLate(_Reference):
-    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        super().__init__(scale, interval)
-        self.interval = interval + 1
-
-
-@LossScaler.misconception("You multiply the gradients by the scale. The loss was multiplied already: divide them.")
-class Multiplies(_Reference):
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        scale = self.scale
-        result = super().unscale(gradients)
-        return None if result is None else [gradient.float() * scale for gradient in gradients]
-
-
-@LossScaler.misconception("You do not count a step without gradients. It is a good step like any other.")
-class EmptyStepNotCounted(_Reference):
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        return super().unscale(gradients) if gradients else []
-
-
 @LossScaler.variant
-class CountsDown:
+class CountsUp:
     def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale = scale
-        self.interval = self.left = interval
+        self.scale, self.interval, self.good = scale, interval, 0
 
     def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        if any((~torch.isfinite(gradient)).any() for gradient in gradients):
-            self.scale *= 0.5
-            self.left = self.interval
+        if not all(gradient.isfinite().all() for gradient in gradients):
+            self.scale /= 2
+            self.good = 0
             return None
-        scale = self.scale
-        self.left -= 1
-        if not self.left:
-            self.scale, self.left = scale * 2, self.interval
-        return [gradient.to(torch.float32).div(scale) for gradient in gradients]
+        result = [gradient.float() / self.scale for gradient in gradients]
+        self.good += 1
+        if self.good >= self.interval:
+            self.scale *= 2
+            self.good = 0
+        return result
+
+
+LossScaler.slips(
+    CountsUp,
+    {
+        "if not all( → if not gradients or not all(": "You treat a step without gradients as an overflow. Return an "
+        "empty list and count it as a good step.",
+        "gradient.float() / self.scale → (gradient / self.scale).float()": "You divide in fp16. Small gradients become "
+        "0 again, which the scale was meant to prevent: convert to float32 first.",
+        "not all(gradient.isfinite().all() → any(gradient.isnan().any()": "You check for NaN but not for infinity. An "
+        "fp16 overflow gives infinity.",
+        "not all(gradient.isfinite().all() → any(gradient.isinf().any()": "You check for infinity but not for NaN. ∞ − "
+        "∞ in a backward pass gives NaN.",
+        "return None → return [gradient.float() / self.scale / 2 for gradient in gradients]": "After an overflow you "
+        "still return gradients. One infinite update can ruin all weights: return None, skip the step.",
+        "            self.scale /= 2\n → ": "After an overflow you leave the scale as it is. The next step may "
+        "overflow, too: halve it.",
+        "            self.scale *= 2\n → ": "Your scale never grows. After one early overflow, small gradients would "
+        "be lost for the rest of the run.",
+        "            self.good = 0\n            return →             return": "You count good steps across an "
+        "overflow. They must come in a row: start from 0 after each.",
+        "            self.good = 0\n        return →         return": "After growing once, your scale grows at every "
+        "step. Start counting from 0 after growing.",
+        "all(gradient.isfinite().all() for gradient in gradients) → gradients[-1].isfinite().all()": "Only the last "
+        "tensor decides whether there was an overflow. One bad number in any of them spoils the step.",
+        "        result = [gradient.float() / self.scale for gradient in gradients]\n →  ;; return result → return "
+        "[gradient.float() / self.scale for gradient in gradients]": "After growing you divide by the new scale. These "
+        "gradients were made with the old one.",
+        ">= self.interval → > self.interval": "Your scale grows one good step too late. After `interval` good steps in "
+        "a row it doubles.",
+        "gradient.float() / → gradient.float() *": "You multiply the gradients by the scale. The loss was multiplied "
+        "already: divide them.",
+        "self.good += 1 → self.good += bool(gradients)": "You do not count a step without gradients. It is a good step "
+        "like any other.",
+    },
+)
 
 
 @LossScaler.variant
@@ -277,25 +214,3 @@ class KeepsAHistory:
             self.scale = self.scale * 2
             self.good.clear()
         return result
-
-
-@LossScaler.variant
-class OverPlainNumbers:
-    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale = scale
-        self.interval = interval
-        self.steps = 0
-
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        found = []
-        for gradient in gradients:
-            for number in gradient.reshape(-1).tolist():
-                if not abs(number) <= 65504:
-                    self.scale /= 2
-                    self.steps = 0
-                    return None
-            found.append(torch.tensor(gradient.double().numpy() / self.scale, dtype=torch.float32))
-        self.steps = (self.steps + 1) % self.interval
-        if self.steps == 0:
-            self.scale *= 2
-        return found

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections import deque
-from collections.abc import Callable
 from random import Random
-from statistics import fmean, median, median_high, median_low
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -83,157 +80,55 @@ spike_detector = Exercise(
 )
 
 
-def _wrong_spikes(
-    norms: list[float],
-    factor: float,
-    window: int,
-    fewest: int,
-    *,
-    usual: Callable[[list[float]], float] = median,
-    tie: bool = False,
-    keep_spikes: bool = True,
-    keep_broken: bool = False,
-) -> list[int]:
-    """A detector with one mistake switched on."""
+@spike_detector.variant
+def with_the_norms_seen(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     found, seen = [], list[float]()
     for step, norm in enumerate(norms):
         if not math.isfinite(norm):
             found.append(step)
-            if keep_broken:
-                seen.append(norm)
             continue
-        limit = factor * usual(seen[-window:]) if len(seen) >= max(fewest, 1) else math.inf
-        spike = norm >= limit if tie else norm > limit
-        if spike:
+        if len(seen) >= fewest and norm > factor * median(seen[-window:]):
             found.append(step)
-        if keep_spikes or not spike:
-            seen.append(norm)
+        seen.append(norm)
     return found
 
 
-@spike_detector.misconception(
-    "You compare with the mean. One spike raises the mean so far that it hides the next ones. The median hardly moves."
+spike_detector.slips(
+    with_the_norms_seen,
+    {
+        "median → np.mean": "You compare with the mean. One spike raises the mean so far that it hides the next ones. "
+        "The median hardly moves.",
+        "[-window:] → [-1:]": "You compare with the step before. After a spike everything looks small, or normal.",
+        "[-window:] → ": "You compare with all steps of the past. Norms fall during training: use the window.",
+        "len(seen) >= fewest → seen": "You judge from the start. With fewer than `fewest` norms, report no spike.",
+        ">= fewest → > fewest": "You wait for one norm too many. Judge a step that has `fewest` norms before it.",
+        "norm > → norm >=": "You report a norm of exactly factor times the median. A spike is *more* than that.",
+        "        seen.append(norm) →         else:\n            seen.append(norm)": "You leave spikes out of the "
+        "window. If the norms move to a new level, every step from there on is a spike.",
+        "            found.append(step)\n            continue →             continue": "You miss infinite or NaN "
+        "norms. No comparison finds NaN, and it may come early: such a norm is always a spike.",
+        "continue → seen.append(norm)\n            continue": "You keep infinite norms in the window, where they raise "
+        "the median to infinity. Leave them out.",
+        "found.append(step)\n            continue → if len(seen) >= fewest:\n                "
+        "found.append(step)\n            continue": "You wait for `fewest` norms even when a norm is infinite or NaN. "
+        "Such a norm is a spike at any time.",
+        'median(seen[-window:]) → np.quantile(seen[-window:], 0.5, method="lower")': "Of an even number of norms you "
+        "take the lower of the two in the middle, as `torch.median` does. The median is halfway between them.",
+        'median(seen[-window:]) → np.quantile(seen[-window:], 0.5, method="higher")': "Of an even number of norms you "
+        "take the upper of the two in the middle. The median is halfway between them.",
+        "[-window:] → [-window - 1 :]": "Your window holds one norm too many. seen[-window:] are the last `window`.",
+        "[-window:] → [-max(window - 1, 1) :]": "Your window holds one norm too few. seen[-window:] are the last "
+        "`window`.",
+        "if not → seen = [old for old in norms[max(step - window, 0) : step] if math.isfinite(old)]\n        if "
+        "not": "Your window counts steps, so infinite norms take up places in it. Take the last `window` of the finite "
+        "norms.",
+        "if len(seen) >= fewest → seen.append(norm)\n        if len(seen) > fewest ;;         seen.append(norm)\n    "
+        "return →     return": "You compare a norm with a window that already contains it. Use only the norms before "
+        "it.",
+        ">= fewest → >= window": "You wait until the window is full. Judge a norm as soon as `fewest` norms are before "
+        "it.",
+    },
 )
-def mean_instead_of_median(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, usual=fmean)
-
-
-@spike_detector.misconception("You compare with the step before. After a spike everything looks small, or normal.")
-def last_step_only(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, 1, fewest)
-
-
-@spike_detector.misconception("You compare with all steps of the past. Norms fall during training: use the window.")
-def no_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, len(norms), fewest)
-
-
-@spike_detector.misconception("You judge from the start. With fewer than `fewest` norms, report no spike.")
-def from_the_start(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, 1)
-
-
-@spike_detector.misconception("You wait for one norm too many. Judge a step that has `fewest` norms before it.")
-def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest + 1)
-
-
-@spike_detector.misconception("You report a norm of exactly factor times the median. A spike is *more* than that.")
-def ties_count(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, tie=True)
-
-
-@spike_detector.misconception(
-    "You leave spikes out of the window. If the norms move to a new level, every step from there on is a spike."
-)
-def spikes_forgotten(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, keep_spikes=False)
-
-
-@spike_detector.misconception(
-    "You miss infinite or NaN norms. No comparison finds NaN, and it may come early: such a norm is always a spike."
-)
-def not_finite_missed(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return [step for step in _spikes(norms, factor, window, fewest) if math.isfinite(norms[step])]
-
-
-@spike_detector.misconception(
-    "You keep infinite norms in the window, where they raise the median to infinity. Leave them out."
-)
-def not_finite_kept(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, keep_broken=True)
-
-
-@spike_detector.misconception(
-    "You wait for `fewest` norms even when a norm is infinite or NaN. Such a norm is a spike at any time."
-)
-def infinite_only_later(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    found, seen = [], list[float]()
-    for step, norm in enumerate(norms):
-        finite = math.isfinite(norm)
-        if len(seen) >= fewest and not (finite and norm <= factor * median(seen[-window:])):
-            found.append(step)
-        if finite:
-            seen.append(norm)
-    return found
-
-
-@spike_detector.misconception(
-    "Of an even number of norms you take the lower of the two in the middle, as `torch.median` does. The median is "
-    "halfway between them."
-)
-def lower_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, usual=median_low)
-
-
-@spike_detector.misconception(
-    "Of an even number of norms you take the upper of the two in the middle. The median is halfway between them."
-)
-def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, fewest, usual=median_high)
-
-
-@spike_detector.misconception("Your window holds one norm too many. seen[-window:] are the last `window`.")
-def one_norm_more(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window + 1, fewest)
-
-
-@spike_detector.misconception("Your window holds one norm too few. seen[-window:] are the last `window`.")
-def one_norm_fewer(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, max(window - 1, 1), fewest)
-
-
-@spike_detector.misconception(
-    "Your window counts steps, so infinite norms take up places in it. Take the last `window` of the finite norms."
-)
-def window_of_steps(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    found = []
-    for step, norm in enumerate(norms):
-        seen = list(filter(math.isfinite, norms[max(step - window, 0) : step]))
-        if not math.isfinite(norm) or (len(seen) >= fewest and norm > factor * median(seen)):
-            found.append(step)
-    return found
-
-
-@spike_detector.misconception(
-    "You compare a norm with a window that already contains it. Use only the norms before it."
-)
-def compared_with_itself(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    finite = [norm for norm in norms if math.isfinite(norm)]
-    found, seen = [], 0
-    for step, norm in enumerate(norms):
-        seen += math.isfinite(norm)
-        before = finite[:seen][-window:]
-        if not math.isfinite(norm) or (seen > fewest and norm > factor * median(before)):
-            found.append(step)
-    return found
-
-
-@spike_detector.misconception(
-    "You wait until the window is full. Judge a norm as soon as `fewest` norms are before it."
-)
-def waits_for_the_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    return _wrong_spikes(norms, factor, window, window)
 
 
 @spike_detector.variant
@@ -246,32 +141,3 @@ def with_numpy(norms: list[float], factor: float, window: int, fewest: int) -> l
         if len(before) >= fewest and values[step] > factor * np.median(before[-window:]):
             spikes.add(step)
     return sorted(spikes)
-
-
-@spike_detector.variant
-def as_one_test_of_each_step(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    def is_spike(step: int) -> bool:
-        before = [norm for norm in norms[:step] if abs(norm) < float("inf")]
-        if not abs(norms[step]) < float("inf"):
-            return True
-        return len(before) >= fewest and norms[step] > factor * median(before[-window:])
-
-    return [step for step in range(len(norms)) if is_spike(step)]
-
-
-@spike_detector.variant
-def with_a_sorted_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    last: deque[float] = deque(maxlen=window)
-    spikes = []
-    for step, norm in enumerate(norms):
-        if math.isinf(norm) or math.isnan(norm):
-            spikes.append(step)
-            continue
-        ordered: list[float] = []
-        for old in last:
-            bisect.insort(ordered, old)
-        half = len(ordered) // 2
-        if len(last) >= fewest and 2 * norm > factor * (ordered[half] + ordered[-half - 1]):
-            spikes.append(step)
-        last.append(norm)
-    return spikes

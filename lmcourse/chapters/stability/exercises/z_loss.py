@@ -69,140 +69,56 @@ z_loss = Exercise(
 )
 
 
-def _wrong(
-    logits: Tensor,
-    targets: Tensor,
-    alpha: float,
-    *,
-    sign: float = 1.0,
-    entropy: float = 1.0,
-    pull: float = 2.0,
-    spread: bool = False,
-) -> list[Tensor]:
-    """The answer with mistakes: the sign of the z-loss, the weight of the cross-entropy, the factor and form of the
-    gradient."""
+@z_loss.variant
+def by_the_formulas(logits: Tensor, targets: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     log_z = logits.logsumexp(dim=-1, keepdim=True)
     p = (logits - log_z).exp()
     hit = F.one_hot(targets, logits.shape[-1])
-    own = (log_z - logits)[hit.bool()].mean()
-    outer = torch.ones_like(p) if spread else p
-    gradient = entropy * (p - hit) + sign * alpha * pull * log_z * outer
-    return [entropy * own + sign * alpha * log_z.square().mean(), gradient / len(targets)]
+    own = (log_z - logits)[hit.bool()]
+    loss = own.mean() + alpha * log_z.square().mean()
+    gradient = (p - hit + 2 * alpha * log_z * p) / len(targets)
+    return loss, gradient
 
 
-@z_loss.misconception("You subtract α log²Z from the loss. Descent would then make log Z larger without limit: add it.")
-def subtracted(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _wrong(logits, targets, alpha, sign=-1.0)
-
-
-@z_loss.misconception(
-    "You return log P − α log²Z. Return its negative: descent on yours makes the right token less likely."
+z_loss.slips(
+    by_the_formulas,
+    {
+        "own.mean() + → own.mean() - ;; hit + → hit -": "You subtract α log²Z from the loss. Descent would then make "
+        "log Z larger without limit: add it.",
+        "return loss, gradient → return -loss, -gradient": "You return log P − α log²Z. Return its negative: descent "
+        "on yours makes the right token less likely.",
+        "log_z.square().mean() → log_z.mean() ** 2 ;; log_z * p → log_z.mean() * p": "You square the mean of log Z. "
+        "The penalty is a mean of squares: square first, then average.",
+        "log_z.square().mean() → log_z.mean() ** 2": "You square the mean of log Z in the loss. The gradient is right; "
+        "the loss needs the mean of the squares.",
+        "2 * alpha → alpha": "Your gradient of log²Z has no factor 2: the derivative of y² is 2y.",
+        "log_z * p → log_z": "Your z-loss pulls all logits down equally. Each is pulled in proportion to its "
+        "probability: d log Z / d logit = p.",
+        "own.mean() + →  ;; p - hit + → ": "You return the z-loss alone. Add it to the cross-entropy.",
+        "log_z.square() → log_z ;; 2 * alpha * log_z * p → alpha * p": "You add α log Z without the square. It has no "
+        "minimum at Z = 1: it keeps pulling Z down to 0.",
+        "log_z.square() → (2 * log_z) ;; alpha * log_z * p → alpha * p": "log²Z means (log Z)². You took log(Z²), "
+        "which is 2 log Z.",
+        "log_z = → logits = logits - logits.amax(dim=-1, keepdim=True)\n    log_z =": "You take log Z of logits from "
+        "which the maximum is already subtracted. The cross-entropy does not change by that, but the penalty does: add "
+        "the maximum to log Z again.",
+        "own.mean() → own.sum() ;; square().mean() → square().sum() ;;  / len(targets) → ": "You add up over the "
+        "tokens. Take the mean, or the loss grows with the batch.",
+        " / len(targets) → ": "The loss is a mean, so each row's gradient is divided by the number of rows. Yours is "
+        "not.",
+        "log_z = logits.logsumexp(dim=-1, keepdim=True) → z = logits.exp().sum(dim=-1, keepdim=True)\n    log_z = "
+        "z.log() ;; (logits - log_z).exp() → logits.exp() / z ;; (log_z - logits)[ → -p.log()[": "Your exp overflows "
+        "for large logits, and Z with it. `logsumexp` subtracts the maximum first.",
+        "p - hit + 2 * alpha * log_z * p → (p - hit) * (1 + 2 * alpha * log_z)": "You multiply the whole gradient of "
+        "−log P by 1 + 2 α log Z. Only p has that factor, not the 1.",
+        " + 2 * alpha * log_z * p → ": "Your loss is right. Your gradient is that of −log P alone: the part of the "
+        "z-loss is missing.",
+        "log_z.square() → logits.logsumexp(0).square() ;; log_z * p → logits.logsumexp(0) * p": "You add up exp over "
+        "the tokens. Z belongs to one token: add up over the vocabulary, dim=-1.",
+        "len(targets) → logits.numel()": "You divide the gradient by the number of all logits. The mean runs over the "
+        "n tokens: divide by n.",
+    },
 )
-def objective_instead_of_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return [-part for part in _by_autograd(logits, targets, alpha)]
-
-
-@z_loss.misconception("You square the mean of log Z. The penalty is a mean of squares: square first, then average.")
-def square_of_the_mean(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, gradient = _by_autograd(logits, targets, 0.0)
-    mean = logits.logsumexp(-1).mean()
-    return [loss + alpha * mean**2, gradient + 2 * alpha * mean * logits.softmax(-1) / len(targets)]
-
-
-@z_loss.misconception(
-    "You square the mean of log Z in the loss. The gradient is right; the loss needs the mean of the squares."
-)
-def square_of_the_mean_in_the_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, _ = _by_autograd(logits, targets, 0.0)
-    return [loss + alpha * logits.logsumexp(-1).mean() ** 2, _by_autograd(logits, targets, alpha)[1]]
-
-
-@z_loss.misconception("Your gradient of log²Z has no factor 2: the derivative of y² is 2y.")
-def no_factor_two(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _wrong(logits, targets, alpha, pull=1.0)
-
-
-@z_loss.misconception(
-    "Your z-loss pulls all logits down equally. Each is pulled in proportion to its probability: d log Z / d logit = p."
-)
-def pulls_all_alike(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _wrong(logits, targets, alpha, spread=True)
-
-
-@z_loss.misconception("You return the z-loss alone. Add it to the cross-entropy.")
-def without_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _wrong(logits, targets, alpha, entropy=0.0)
-
-
-def _plus(logits: Tensor, targets: Tensor, alpha: float, power: float) -> list[Tensor]:
-    """The answer with α · power · log Z in place of α log²Z."""
-    loss, gradient = _by_autograd(logits, targets, 0.0)
-    extra = power * alpha
-    return [loss + extra * logits.logsumexp(-1).mean(), gradient + extra * logits.softmax(-1) / len(targets)]
-
-
-@z_loss.misconception("You add α log Z without the square. It has no minimum at Z = 1: it keeps pulling Z down to 0.")
-def not_squared(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _plus(logits, targets, alpha, 1.0)
-
-
-@z_loss.misconception("log²Z means (log Z)². You took log(Z²), which is 2 log Z.")
-def logarithm_of_the_square(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _plus(logits, targets, alpha, 2.0)
-
-
-@z_loss.misconception(
-    "You take log Z of logits from which the maximum is already subtracted. The cross-entropy does not change by that, "
-    "but the penalty does: add the maximum to log Z again."
-)
-def maximum_not_added(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return _wrong(logits - logits.amax(dim=-1, keepdim=True), targets, alpha)
-
-
-@z_loss.misconception("You add up over the tokens. Take the mean, or the loss grows with the batch.")
-def summed(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return [len(targets) * part for part in _by_autograd(logits, targets, alpha)]
-
-
-@z_loss.misconception("The loss is a mean, so each row's gradient is divided by the number of rows. Yours is not.")
-def gradient_not_averaged(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, gradient = _by_autograd(logits, targets, alpha)
-    return [loss, len(targets) * gradient]
-
-
-@z_loss.misconception("Your exp overflows for large logits, and Z with it. `logsumexp` subtracts the maximum first.")
-def naive_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    z = logits.exp().sum(dim=-1, keepdim=True)
-    p, hit = logits.exp() / z, F.one_hot(targets, logits.shape[-1])
-    loss = (-p.log())[hit.bool()].mean() + alpha * z.log().square().mean()
-    return [loss, (p * (1 + 2 * alpha * z.log()) - hit) / len(targets)]
-
-
-@z_loss.misconception("You multiply the whole gradient of −log P by 1 + 2 α log Z. Only p has that factor, not the 1.")
-def hit_scaled_too(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, _ = _by_autograd(logits, targets, alpha)
-    _, gradient = _by_autograd(logits, targets, 0.0)
-    return [loss, gradient * (1 + 2 * alpha * logits.logsumexp(-1, keepdim=True))]
-
-
-@z_loss.misconception("Your loss is right. Your gradient is that of −log P alone: the part of the z-loss is missing.")
-def gradient_without_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    return [_by_autograd(logits, targets, alpha)[0], _by_autograd(logits, targets, 0.0)[1]]
-
-
-@z_loss.misconception("You add up exp over the tokens. Z belongs to one token: add up over the vocabulary, dim=-1.")
-def z_of_a_column(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, gradient = _by_autograd(logits, targets, 0.0)
-    log_z = logits.logsumexp(0)
-    return [loss + alpha * log_z.square().mean(), gradient + 2 * alpha * log_z * logits.softmax(-1) / len(targets)]
-
-
-@z_loss.misconception(
-    "You divide the gradient by the number of all logits. The mean runs over the n tokens: divide by n."
-)
-def divided_by_all_logits(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
-    loss, gradient = _by_autograd(logits, targets, alpha)
-    return [loss, gradient / logits.shape[1]]
 
 
 @z_loss.variant
