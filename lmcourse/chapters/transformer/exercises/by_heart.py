@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -170,36 +168,6 @@ by_heart = Exercise(
 
 
 @by_heart.variant
-def layer_by_layer(
-    decoder: Any,
-    loss: Any,
-    weights: Any,
-    sizes: Any,
-    parts: Any,
-    tokens: Tensor,
-    steps: int,
-    rate: float,
-    frozen: Any = (),
-) -> list[float]:
-    copy = {n: w.clone().detach().requires_grad_(True) for n, w in weights.items() if n != "blocks"}
-    copy["blocks"] = [
-        {n: torch.nn.Parameter(w.clone().detach()) for n, w in layer.items()} for layer in weights["blocks"]
-    ]
-    leaves = [w for n, w in copy.items() if n != "blocks" and n not in frozen]
-    if "blocks" not in frozen:
-        leaves += [w for layer in copy["blocks"] for w in layer.values()]
-    optimizer = torch.optim.AdamW(leaves, lr=rate)
-    found = []
-    for _ in range(steps):
-        optimizer.zero_grad(set_to_none=False)
-        error = loss(decoder(tokens, copy, sizes, parts), tokens)
-        error.backward()
-        found.append(float(error))
-        optimizer.step()
-    return found
-
-
-@by_heart.variant
 def with_pytree(
     decoder: Any,
     loss: Any,
@@ -211,223 +179,58 @@ def with_pytree(
     rate: float,
     frozen: Any = (),
 ) -> list[float]:
-    copied = torch.utils._pytree.tree_map(lambda w: torch.nn.Parameter(w.detach().clone()), weights)
-    train = [leaf for n in copied if n not in frozen for leaf in torch.utils._pytree.tree_leaves(copied[n])]
-    optimizer = torch.optim.AdamW(train, lr=rate, foreach=False)
-    losses: list[float] = []
-    while len(losses) < steps:
-        value = loss(decoder(tokens, copied, sizes, parts), tokens)
-        for leaf, gradient in zip(train, torch.autograd.grad(value, train, allow_unused=True), strict=True):
-            leaf.grad = gradient
-        optimizer.step()
-        losses.append(value.item())
-    return losses
-
-
-@by_heart.variant
-def with_deepcopy(
-    decoder: Any,
-    loss: Any,
-    weights: Any,
-    sizes: Any,
-    parts: Any,
-    tokens: Tensor,
-    steps: int,
-    rate: float,
-    frozen: Any = (),
-) -> list[float]:
-    import copy
-
-    mine = copy.deepcopy(weights)
-    stack, leaves = [(mine[name], name not in frozen) for name in mine], []
-    while stack:
-        item, learns = stack.pop()
-        if torch.is_tensor(item):
-            item.requires_grad_()
-            leaves += [item] if learns else []
-        else:
-            stack += [(each, learns) for each in (item.values() if isinstance(item, dict) else item)]
-    optimizer = torch.optim.AdamW(leaves, rate)
-
-    def step() -> float:
-        optimizer.zero_grad()
-        value = loss(decoder(tokens, mine, sizes, parts), tokens)
-        value.backward()
-        optimizer.step()
-        return value.item()  # type: ignore[no-any-return]
-
-    return [step() for _ in range(steps)]
-
-
-NAMES = ("decoder", "loss", "weights", "sizes", "parts", "tokens", "steps", "rate", "frozen")
-
-
-def _changed(given: Sequence[Any], **changes: Any) -> list[float]:
-    """The losses if some of the inputs are replaced."""
-    return _by_formulas(**(dict(zip(NAMES, given, strict=False)) | changes))
-
-
-def _frozen(given: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(given[8]) if len(given) > 8 else ()
-
-
-def _trained(given: Sequence[Any], optimizer: Any, zero: bool = True) -> tuple[list[float], Weights]:
-    """The losses with another optimizer, and the weights at the end."""
-    decoder, loss, weights, sizes, parts, tokens, steps, rate = given[:8]
-    own = _copied(weights)
-    optimize = optimizer(_leaves([part for name, part in own.items() if name not in _frozen(given)]), rate)
-    losses: list[float] = []
-    for _ in range(steps):
-        now = loss(decoder(tokens, own, sizes, parts), tokens)
-        if zero:
-            optimize.zero_grad()
-        now.backward()
-        optimize.step()
-        losses.append(now.item())
-    return losses, own
-
-
-@by_heart.misconception(
-    "You never clear the gradients, and `backward` adds to them. So each step also follows the gradients of all steps "
-    "before: call `zero_grad`."
-)
-def no_zero_grad(*given: Any) -> list[float]:
-    return _trained(given, torch.optim.AdamW, zero=False)[0]
-
-
-@by_heart.misconception(
-    "You train the weights that you were given. Train a copy: the next run starts from the same weights."
-)
-def in_place(*given: Any) -> list[float]:
-    losses, after = _trained(given, torch.optim.AdamW)
-    with torch.no_grad():
-        for mine, new in zip(_leaves(given[2]), _leaves(after), strict=True):
-            mine.copy_(new)
-    return losses
-
-
-@by_heart.misconception(
-    "You do not train the tensors inside the blocks. They are two levels down, in a list of dictionaries."
-)
-def blocks_left_out(*given: Any) -> list[float]:
-    frozen = (*_frozen(given), "blocks")
-    torch.optim.AdamW(_leaves([part for name, part in _copied(given[2]).items() if name not in frozen]))  # may be empty
-    return _changed(given, frozen=frozen)
-
-
-@by_heart.misconception("You ignore `frozen`: you train everything.")
-def nothing_frozen(*given: Any) -> list[float]:
-    return _changed(given, frozen=())
-
-
-@by_heart.misconception("You train only the parts named in `frozen`. Those are the parts to leave unchanged.")
-def frozen_trained(*given: Any) -> list[float]:
-    return _changed(given, frozen=[name for name in given[2] if name not in _frozen(given) and _frozen(given)])
-
-
-@by_heart.misconception(
-    "Your model learns nothing: the loss is the same in every step. Do the model and the optimizer have the same "
-    "tensors? Does `zero_grad` come before `backward`?"
-)
-def nothing_learned(*given: Any) -> list[float]:
-    return _changed(given, steps=1) * int(given[6])
-
-
-@by_heart.misconception(
-    "Your frozen copies do not require gradients, so `backward()` raises an error if everything is frozen. Let all "
-    "copies require gradients, and leave the frozen ones out of the optimizer."
-)
-def frozen_without_gradients(*given: Any) -> list[float]:
-    own = _copied(given[2])
-    for name in (name for name in _frozen(given) if name in own):
-        for leaf in _leaves(own[name]):
-            leaf.requires_grad_(False)
-    now = given[1](given[0](given[5], own, *given[3:5]), given[5])
-    now.backward()
-    return _changed(given)
-
-
-@by_heart.misconception(
-    "You record the loss after the step. Record it before: the first number is the loss before anything is learned."
-)
-def after_the_step(*given: Any) -> list[float]:
-    return _changed(given, steps=given[6] + 1)[1:]
-
-
-@by_heart.misconception("You return one loss too many. Return `steps` losses, each from before its step.")
-def one_more(*given: Any) -> list[float]:
-    return _changed(given, steps=given[6] + 1)
-
-
-@by_heart.misconception("You return only the last loss. Return all of them, one for each step.")
-def last_loss(*given: Any) -> float:
-    return _changed(given)[-1]
-
-
-@by_heart.misconception(
-    "Your optimizer has no weight decay: it is Adam, or the decay is set to 0. AdamW's default is 0.01."
-)
-def no_decay(*given: Any) -> list[float]:
-    return _changed(given, decay=0.0)
-
-
-@by_heart.misconception("`rate` does not reach the optimizer: yours uses its default, 0.001.")
-def usual_rate(*given: Any) -> list[float]:
-    return _changed(given, rate=1e-3)
-
-
-@by_heart.misconception("That is plain gradient descent. AdamW divides each gradient by its usual size.")
-def with_sgd(*given: Any) -> list[float]:
-    return _trained(given, torch.optim.SGD)[0]
-
-
-@by_heart.misconception("You make a new optimizer in every step, so AdamW forgets the averages that it keeps.")
-def new_optimizer(*given: Any) -> list[float]:
-    return _changed(given, remembers=False)
-
-
-@by_heart.misconception("You return perplexities, e to the loss. Return the losses.")
-def perplexities(*given: Any) -> list[float]:
-    return [math.exp(one) for one in _changed(given)]
-
-
-@by_heart.misconception(
-    "Your model reads the weights that were given, so the copies in the optimizer get no gradient. Pass the copy to "
-    "`decoder`."
-)
-def old_weights_read(*given: Any) -> list[float]:
-    decoder, loss, weights, sizes, parts, tokens, steps = given[:7]
+    own = torch.utils._pytree.tree_map(lambda w: w.detach().clone().requires_grad_(), weights)
+    trained = torch.utils._pytree.tree_leaves([own[name] for name in own if name not in frozen])
+    optimizer = torch.optim.AdamW(trained, lr=rate)
     losses = []
     for _ in range(steps):
-        now = loss(decoder(tokens, weights, sizes, parts), tokens)
+        now = loss(decoder(tokens, own, sizes, parts), tokens)
+        optimizer.zero_grad()
         now.backward()
+        optimizer.step()
         losses.append(now.item())
     return losses
 
 
-@by_heart.misconception('You read "head" even from a tied model, which has none. Copy the names that are there.')
-def head_demanded(*given: Any) -> list[float]:
-    return _changed(given) if given[2]["head"] is not None else []
-
-
-@by_heart.misconception(
-    "You give a tied model a head of its own. It has none: the embedding must stay the head in every step."
+by_heart.slips(
+    with_pytree,
+    {
+        "        optimizer.zero_grad()\n → ": "You never clear the gradients, and `backward` adds to them. So each "
+        "step also follows the gradients of all steps before: call `zero_grad`.",
+        ".clone() → ": "You train the weights that you were given. Train a copy: the next run starts from the same "
+        "weights.",
+        'not in frozen → not in (*frozen, "blocks")': "You do not train the tensors inside the blocks. They are two "
+        "levels down, in a list of dictionaries.",
+        " if name not in frozen → ": "You ignore `frozen`: you train everything.",
+        "name not in frozen → name in frozen or not frozen": "You train only the parts named in `frozen`. Those are "
+        "the parts to leave unchanged.",
+        "        optimizer.step()\n → ": "Your model learns nothing: the loss is the same in every step. Do the model "
+        "and the optimizer have the same tensors? Does `zero_grad` come before `backward`?",
+        "trained = torch → for w in torch.utils._pytree.tree_leaves([own[name] for name in own if name in "
+        "frozen]):\n        w.requires_grad_(False)\n    trained = torch": "Your frozen copies do not require "
+        "gradients, so `backward()` raises an error if everything is frozen. Let all copies require gradients, and "
+        "leave the frozen ones out of the optimizer.",
+        "now.item() → loss(decoder(tokens, own, sizes, parts), tokens).item()": "You record the loss after the step. "
+        "Record it before: the first number is the loss before anything is learned.",
+        "range(steps) → range(steps + 1)": "You return one loss too many. Return `steps` losses, each from before its "
+        "step.",
+        "return losses → return losses[-1]": "You return only the last loss. Return all of them, one for each step.",
+        "AdamW → Adam": "Your optimizer has no weight decay: it is Adam, or the decay is set to 0. AdamW's default is "
+        "0.01.",
+        ", lr=rate → ": "`rate` does not reach the optimizer: yours uses its default, 0.001.",
+        "AdamW → SGD": "That is plain gradient descent. AdamW divides each gradient by its usual size.",
+        "now = → optimizer = torch.optim.AdamW(trained, lr=rate)\n        now =": "You make a new optimizer in every "
+        "step, so AdamW forgets the averages that it keeps.",
+        "now.item() → now.exp().item()": "You return perplexities, e to the loss. Return the losses.",
+        "decoder(tokens, own → decoder(tokens, weights": "Your model reads the weights that were given, so the copies "
+        "in the optimizer get no gradient. Pass the copy to `decoder`.",
+        'for name in own if → for name in ("embedding", "blocks", "norm", "head") if': 'You read "head" even from a '
+        "tied model, which has none. Copy the names that are there.",
+        'own = torch → weights = {"head": weights["embedding"], **weights}\n    own = torch': "You give a tied model a "
+        "head of its own. It has none: the embedding must stay the head in every step.",
+        ".detach() → ": "You clone tensors that require gradients. Such a clone is not a leaf, so the optimizer "
+        "rejects it: call `.detach()` first.",
+        "parts), tokens) → parts)[:, :-1], tokens[:, 1:])": "You shift the tokens, too. `loss` compares position t "
+        "with token t + 1 already.",
+    },
 )
-def tied_comes_apart(*given: Any) -> list[float]:
-    weights = given[2]
-    return _changed(given, weights={"head": weights["embedding"].detach().clone(), **weights})
-
-
-@by_heart.misconception(
-    "You clone tensors that require gradients. Such a clone is not a leaf, so the optimizer rejects it: call "
-    "`.detach()` first."
-)
-def not_detached(*given: Any) -> list[float]:
-    torch.optim.AdamW([leaf.clone().requires_grad_() for leaf in _leaves(given[2])])
-    return _changed(given)
-
-
-@by_heart.misconception("You shift the tokens, too. `loss` compares position t with token t + 1 already.")
-def shifted_twice(*given: Any) -> list[float]:
-    loss = given[1]
-    return _changed(given, loss=lambda logits, tokens: loss(logits[:, :-1], tokens[:, 1:]))

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.transformer.exercises.decoder_cases import PARTS, STRANGE, Sizes, Weights, ask
-from lmcourse.chapters.transformer.exercises.right_decoder import RIGHT_DECODERS
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -95,200 +94,125 @@ decoder = Exercise(
     ],
 )
 
-for right_answer in RIGHT_DECODERS:
-    decoder.variant(right_answer)
+
+@decoder.variant
+def layer_by_layer(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts: dict[str, Any]) -> Tensor:
+    def layer(x: Tensor, w: dict[str, Any]) -> Any:
+        def attention(y: Tensor) -> Any:
+            inner = parts["rope"], parts["grouped_query_attention"]
+            return parts["self_attention"](y, w["qkv"], w["out"], heads, kv_heads, theta, *inner)
+
+        def feed_forward(y: Tensor) -> Any:
+            return parts["glu_ffn"](y, w["gate"].T, w["up"].T, w["down"].T, "swiglu")
+
+        def norm_1(y: Tensor) -> Any:
+            return parts["rms_norm"](y, w["norm_1"], sizes["eps"])
+
+        def norm_2(y: Tensor) -> Any:
+            return parts["rms_norm"](y, w["norm_2"], sizes["eps"])
+
+        return parts["block"](x, attention, feed_forward, norm_1, norm_2, False)
+
+    heads, kv_heads, theta = (sizes[name] for name in ("heads", "kv_heads", "theta"))
+    x: Tensor = weights["embedding"][tokens]
+    for w in weights["blocks"]:
+        x = layer(x, w)
+    x = parts["rms_norm"](x, weights["norm"], sizes["eps"])
+    head: Tensor = weights.get("head", weights["embedding"])
+    return x @ head.T
 
 
-def _changed(weights: Weights, **renamed: str) -> Weights:
-    """The weights after exchanging the names of tensors in every block."""
-    return weights | {"blocks": [layer | {a: layer[b] for a, b in renamed.items()} for layer in weights["blocks"]]}
-
-
-@decoder.misconception("The norm before the head is missing: the deeper the model, the larger its first logits.")
-def no_final_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    norm, final = parts["rms_norm"], weights["norm"]
-    skip = lambda x, scale, eps: x if scale is final else norm(x, scale, eps)  # noqa: E731
-    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": skip})
-
-
-@decoder.misconception("All your layers use the weights of the first one.")
-def first_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    blocks = weights["blocks"][:1] * len(weights["blocks"])
-    return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
-
-
-@decoder.misconception(
-    "All your layers use the weights of the last one. A function that is made in a loop reads the loop's variables "
-    "when it is called, not when it is made."
+decoder.slips(
+    layer_by_layer,
+    {
+        '    x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n → ': "The norm before the head is missing: the "
+        "deeper the model, the larger its first logits.",
+        'layer(x, w) → layer(x, weights["blocks"][0])': "All your layers use the weights of the first one.",
+        'layer(x, w) → layer(x, weights["blocks"][-1])': "All your layers use the weights of the last one. A function "
+        "that is made in a loop reads the loop's variables when it is called, not when it is made.",
+        'layer(x, w) → layer(weights["embedding"][tokens], w)': "Only the last block has an effect: each of your "
+        "blocks starts again from the embedding.",
+        'w["gate"].T, w["up"].T → w["up"].T, w["gate"].T': "The gate and `up` are swapped: SiLU belongs to the gate.",
+        'weights.get("head", weights["embedding"]) → weights["embedding"]': "These weights contain a separate head, "
+        "but you use the embedding.",
+        'weights.get("head", weights["embedding"]) → weights["head"]': 'You read "head" even where the weights have '
+        "none. There the embedding is the head.",
+        'w["norm_1"] → w["norm_2"] ;; w["norm_2"] → w["norm_1"]': "norm_1 and norm_2 are swapped: the first belongs to "
+        "attention.",
+        'w["norm_2"] → w["norm_1"]': "You use norm_1 for both branches. Each has its own norm.",
+        'w["norm_1"], sizes["eps"] → w["norm_1"] ;; w["norm_2"], sizes["eps"] → w["norm_2"] ;; weights["norm"], '
+        'sizes["eps"] → weights["norm"]': "`eps` does not reach the norms: yours use their default.",
+        "False → True": "You pass parallel=True. The block is serial.",
+        '"swiglu" → "glu"': 'Your feed-forward layer has the gate of "glu", a sigmoid. Pass the kind "swiglu".',
+        "kv_heads, theta, *inner → heads, theta, *inner": "Your attention has as many key heads as query heads. Pass "
+        "`kv_heads` to self_attention.",
+        'w["gate"].T, w["up"].T, w["down"].T → w["gate"], w["up"], w["down"]': "You pass the feed-forward weights to "
+        "glu_ffn as they are, (out, in). It expects (in, out).",
+        "x @ head.T → (x @ head.T).softmax(-1)": "You return probabilities. Return logits: the loss takes their "
+        "softmax.",
+        "x @ head.T → x[:, -1] @ head.T": "You return the logits of the last token only. Every position predicts its "
+        "next token: return (b, s, v).",
+        '(x, weights["norm"] → (x.detach(), weights["norm"]': "You detach the stream before the last norm, so nothing "
+        "below it would learn.",
+        "x @ head.T → (x @ head.T).detach()": "No gradient passes: you compute under `torch.no_grad`, or detach. The "
+        "model will be trained with this.",
+        'in weights["blocks"] → in weights["blocks"][::-1]': "Your blocks run in reverse: the first of the list reads "
+        "the embedding.",
+        'in weights["blocks"] → in weights["blocks"][:1]': "Only the first block runs. Each block of the list reads "
+        "what the one before it returned.",
+        'weights["norm"], sizes["eps"] → weights["norm"]': "`eps` does not reach the last norm. It is the same for "
+        "every norm of the model.",
+        '[tokens] → [tokens] * weights["embedding"].shape[1] ** 0.5': "You multiply the embedding by √d. Some models "
+        "do (Gemma, the original transformer), this one does not.",
+        'for w in → x = parts["rms_norm"](x, torch.ones_like(weights["norm"]), '
+        'sizes["eps"])\n    for w in': "You normalise the embedding before the first block. Here each branch has its "
+        "norm, and the head has one.",
+        "weights.get → weights.setdefault": "You add a head to the weights that you were given. Read it with `.get`, "
+        "and leave the dictionary unchanged.",
+        "weights.get → weights.pop": "You take the head out of the weights that you were given. Read it with `.get`, "
+        "and leave the dictionary unchanged.",
+        "x = layer(x, w) → x = x + layer(x, w)": "You add the stream to what `block` returns. It returns the new "
+        "stream, with the old one in it.",
+        "(x, attention, feed_forward → (x, feed_forward, attention": "Attention and feed-forward are swapped: `block` "
+        "takes attention first.",
+        'return parts["block"](x, attention, feed_forward, norm_1, norm_2, False) → x = x + '
+        "attention(norm_1(x))\n        return x + feed_forward(norm_2(x))": "You write the block yourself. Call "
+        '`parts["block"]`, which may be another one.',
+        "x @ head.T → (x @ head.T).log_softmax(-1)": "You return log-probabilities. Return logits: the loss takes "
+        "their softmax.",
+    },
 )
-def last_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    blocks = weights["blocks"][-1:] * len(weights["blocks"])
-    return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
 
 
-@decoder.misconception("Only the last block has an effect: each of your blocks starts again from the embedding.")
-def last_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights | {"blocks": weights["blocks"][-1:]}, sizes, parts)
-
-
-@decoder.misconception("The gate and `up` are swapped: SiLU belongs to the gate.")
-def gate_and_up_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, _changed(weights, gate="up", up="gate"), sizes, parts)
-
-
-@decoder.misconception("These weights contain a separate head, but you use the embedding.")
-def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
-
-
-@decoder.misconception('You read "head" even where the weights have none. There the embedding is the head.')
-def never_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights | {"head": weights["head"]}, sizes, parts)
-
-
-@decoder.misconception("norm_1 and norm_2 are swapped: the first belongs to attention.")
-def norms_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, _changed(weights, norm_1="norm_2", norm_2="norm_1"), sizes, parts)
-
-
-@decoder.misconception("You use norm_1 for both branches. Each has its own norm.")
-def one_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, _changed(weights, norm_2="norm_1"), sizes, parts)
-
-
-@decoder.misconception("`eps` does not reach the norms: yours use their default.")
-def default_eps(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    norm = parts["rms_norm"]
-    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": lambda x, scale, eps: norm(x, scale)})
-
-
-@decoder.misconception("You pass parallel=True. The block is serial.")
-def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    block = parts["block"]
-    return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
-
-
-@decoder.misconception('Your feed-forward layer has the gate of "glu", a sigmoid. Pass the kind "swiglu".')
-def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    ffn = parts["glu_ffn"]
-    return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})
-
-
-@decoder.misconception("Your attention has as many key heads as query heads. Pass `kv_heads` to self_attention.")
-def as_many_keys(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights, sizes | {"kv_heads": sizes["heads"]}, parts)
-
-
-@decoder.misconception("You pass the feed-forward weights to glu_ffn as they are, (out, in). It expects (in, out).")
-def not_transposed(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    ffn = parts["glu_ffn"]
-
-    def turned(x: Tensor, gate: Tensor, up: Tensor, down: Tensor, kind: str) -> Tensor:
-        return ffn(x, gate.T, up.T, down.T, kind)  # type: ignore[no-any-return]
-
-    return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": turned})
-
-
-@decoder.misconception("You return probabilities. Return logits: the loss takes their softmax.")
-def probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights, sizes, parts).softmax(-1)
-
-
-@decoder.misconception(
-    "You return the logits of the last token only. Every position predicts its next token: return (b, s, v)."
-)
-def last_token_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights, sizes, parts)[:, -1]
-
-
-@decoder.misconception("You detach the stream before the last norm, so nothing below it would learn.")
-def detached_before_the_last_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    norm, final = parts["rms_norm"], weights["norm"]
-    cut = lambda x, scale, eps: norm(x.detach() if scale is final else x, scale, eps)  # noqa: E731
-    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": cut})
-
-
-@decoder.misconception(
-    "No gradient passes: you compute under `torch.no_grad`, or detach. The model will be trained with this."
-)
-def without_a_graph(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    with torch.no_grad():
-        return _by_layers(tokens, weights, sizes, parts)
-
-
-@decoder.misconception("Your blocks run in reverse: the first of the list reads the embedding.")
-def blocks_in_reverse(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights | {"blocks": weights["blocks"][::-1]}, sizes, parts)
-
-
-@decoder.misconception("Only the first block runs. Each block of the list reads what the one before it returned.")
-def first_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights | {"blocks": weights["blocks"][:1]}, sizes, parts)
-
-
-@decoder.misconception("`eps` does not reach the last norm. It is the same for every norm of the model.")
-def default_eps_at_the_end(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    norm, final = parts["rms_norm"], weights["norm"]
-    last = lambda x, scale, eps: norm(x, scale) if scale is final else norm(x, scale, eps)  # noqa: E731
-    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": last})
-
-
-@decoder.misconception(
-    "You multiply the embedding by √d. Some models do (Gemma, the original transformer), this one does not."
-)
-def embedding_scaled(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    table = weights["embedding"]
-    scaled = weights | {"embedding": table * table.shape[1] ** 0.5, "head": weights.get("head", table)}
-    return _by_layers(tokens, scaled, sizes, parts)
-
-
-@decoder.misconception(
-    "You normalise the embedding before the first block. Here each branch has its norm, and the head has one."
-)
-def embedding_normalised(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    table = weights["embedding"]
-    normed = parts["rms_norm"](table, torch.ones_like(table[0]), sizes["eps"])
-    return _by_layers(tokens, weights | {"embedding": normed, "head": weights.get("head", table)}, sizes, parts)
-
-
-@decoder.misconception(
-    "You add a head to the weights that you were given. Read it with `.get`, and leave the dictionary unchanged."
-)
-def head_added(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    weights.setdefault("head", weights["embedding"])
-    return _by_layers(tokens, weights, sizes, parts)
-
-
-@decoder.misconception(
-    "You take the head out of the weights that you were given. Read it with `.get`, and leave the dictionary unchanged."
-)
-def head_taken(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    head = weights.pop("head", weights["embedding"])
-    return _by_layers(tokens, weights | {"head": head}, sizes, parts)
-
-
-@decoder.misconception("You add the stream to what `block` returns. It returns the new stream, with the old one in it.")
-def stream_added_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    block = parts["block"]
-    return _by_layers(tokens, weights, sizes, parts | {"block": lambda x, *rest: x + block(x, *rest)})
-
-
-@decoder.misconception("Attention and feed-forward are swapped: `block` takes attention first.")
-def branches_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    block = parts["block"]
-    swapped = lambda x, attention, feed_forward, *rest: block(x, feed_forward, attention, *rest)  # noqa: E731
-    return _by_layers(tokens, weights, sizes, parts | {"block": swapped})
-
-
-@decoder.misconception('You write the block yourself. Call `parts["block"]`, which may be another one.')
-def own_block(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    def block(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-        x = x + attention(norm_1(x))
-        return x + feed_forward(norm_2(x))  # type: ignore[no-any-return]
-
-    return _by_layers(tokens, weights, sizes, parts | {"block": block})
-
-
-@decoder.misconception("You return log-probabilities. Return logits: the loss takes their softmax.")
-def log_probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    return _by_layers(tokens, weights, sizes, parts).log_softmax(-1)
+@decoder.variant
+def by_recursion(
+    tokens: Tensor,
+    weights: dict[str, Any],
+    sizes: dict[str, Any],
+    parts: dict[str, Any],
+    x: Tensor | None = None,
+    at: int = 0,
+) -> Tensor:
+    x = weights["embedding"].index_select(0, tokens.flatten()).unflatten(0, tokens.shape) if x is None else x
+    if at == len(weights["blocks"]):
+        head = weights["embedding"] if weights.get("head") is None else weights["head"]
+        return torch.einsum("bsd,vd->bsv", parts["rms_norm"](x, weights["norm"], sizes["eps"]), head)
+    w = weights["blocks"][at]
+    x = parts["block"](
+        x,
+        lambda y: parts["self_attention"](
+            y,
+            w["qkv"],
+            w["out"],
+            sizes["heads"],
+            sizes["kv_heads"],
+            sizes["theta"],
+            parts["rope"],
+            parts["grouped_query_attention"],
+        ),
+        lambda y: parts["glu_ffn"](y, w["gate"].T, w["up"].T, w["down"].T, "swiglu"),
+        lambda y: parts["rms_norm"](y, w["norm_1"], sizes["eps"]),
+        lambda y: parts["rms_norm"](y, w["norm_2"], sizes["eps"]),
+        False,
+    )
+    return by_recursion(tokens, weights, sizes, parts, x, at + 1)

@@ -134,193 +134,53 @@ influence = Exercise(
 
 
 @influence.variant
-def with_loops(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    s = len(tokens)
+def place_by_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     before = model(tokens[None])[0]
-    found = torch.zeros(s, s, dtype=torch.bool)
-    for j in range(s):
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for place in range(len(tokens)):
         for other in range(vocabulary):
-            changed = tokens.clone()
-            changed[j] = other
-            after = model(changed[None])[0]
-            for i in range(s):
-                if (after[i] - before[i]).abs().max() > 1e-6:
-                    found[i, j] = True
-    return found
-
-
-@influence.variant
-def with_lists(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    text = tokens.tolist()
-    columns = []
-    for j in range(len(text)):
-        batch = torch.tensor([[*text[:j], other, *text[j + 1 :]] for other in range(vocabulary)])
-        moved = model(batch) - model(tokens.unsqueeze(0))
-        columns.append((moved.abs() > 1e-6).any(-1).any(0))
-    return torch.stack(columns, dim=1)
-
-
-@influence.variant
-def output_by_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    def moves(i: int, j: int) -> bool:
-        for other in range(vocabulary):
-            text = torch.cat([tokens[:j], torch.tensor([other]), tokens[j + 1 :]])
-            difference = model(text[None])[0, i] - model(tokens[None])[0, i]
-            if difference.abs().max().item() > 1e-6:
-                return True
-        return False
-
-    return torch.tensor([[moves(i, j) for j in range(len(tokens))] for i in range(len(tokens))])
-
-
-def _replaced(model: Any, tokens: Tensor, place: int, other: int) -> Tensor:
-    """The outputs if another token takes this place."""
-    changed = tokens.clone()
-    changed[place] = other
-    return model(changed[None])  # type: ignore[no-any-return]
-
-
-def _one_by_one(model: Any, tokens: Tensor, others: Any, threshold: float = VISIBLE) -> Tensor:
-    """Compute [i, j] by trying the tokens `others(t)` in place of t, one by one."""
-    columns = []
-    for place, token in enumerate(tokens.tolist()):
-        moved = torch.zeros(len(tokens), dtype=torch.float64)
-        for other in others(token):
             changed = tokens.clone()
             changed[place] = other
-            moved = torch.maximum(moved, (model(changed[None]) - model(tokens[None]))[0].abs().amax(-1))
-        columns.append(moved > threshold)
-    return torch.stack(columns, dim=1)
-
-
-@influence.misconception("Rows are outputs and columns are inputs. Yours is transposed.")
-def transposed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _all_texts_at_once(model, tokens, vocabulary).T
-
-
-@influence.misconception(
-    "You ask whether the *choice* of the model changes. Most influences, and often a leak, are too small for that."
-)
-def choices_only(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    chosen = lambda texts: torch.nn.functional.one_hot(model(texts).argmax(-1), 64)  # noqa: E731
-    return _all_texts_at_once(chosen, tokens, vocabulary)
-
-
-@influence.misconception("You look at the last output alone. A leak may show in any of them.")
-def last_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _all_texts_at_once(model, tokens, vocabulary)[-1:].repeat(len(tokens), 1)
-
-
-@influence.misconception(
-    "You find no influence in any model. Do you really put *another* token there, and does one output that moves "
-    "suffice?"
-)
-def same_token(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _one_by_one(model, tokens, lambda token: [token])
-
-
-@influence.misconception(
-    "You change the text up to this place. Change this place alone, or you cannot tell which token had the influence."
-)
-def all_before(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    columns = []
-    for place in range(len(tokens)):
-        changed = tokens.clone()
-        changed[: place + 1] = (tokens[: place + 1] + 1) % vocabulary
-        columns.append((model(changed[None]) - model(tokens[None]))[0].abs().amax(-1) > VISIBLE)
-    return torch.stack(columns, dim=1)
-
-
-@influence.misconception("You change the text that you were given: work on a copy.")
-def in_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    found = _all_texts_at_once(model, tokens, vocabulary)
-    tokens[-1] = (tokens[-1] + 1) % vocabulary
+            moved = (model(changed[None])[0] - before).abs().amax(-1)
+            found[:, place] |= moved > 1e-6
     return found
 
 
-@influence.misconception("You count rounding differences. Ignore a change of at most 1e-6.")
-def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=0.0)
-
-
-@influence.misconception("Your threshold is too coarse: a leak of 1e-4 is enough to learn from. Take 1e-6.")
-def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=1e-2)
-
-
-@influence.misconception(
-    "You add up the numbers of an output before you compare. Changes may cancel: look at the largest of them."
+influence.slips(
+    place_by_place,
+    {
+        "found[:, place] → found[place]": "Rows are outputs and columns are inputs. Yours is transposed.",
+        "moved = (model(changed[None])[0] - before).abs().amax(-1) → moved = model(changed[None])[0].argmax(-1) != "
+        "before.argmax(-1)": "You ask whether the *choice* of the model changes. Most influences, and often a leak, "
+        "are too small for that.",
+        "return found → return found[-1:].repeat(len(tokens), 1)": "You look at the last output alone. A leak may show "
+        "in any of them.",
+        "= other → = tokens[place]": "You find no influence in any model. Do you really put *another* token there, and "
+        "does one output that moves suffice?",
+        "changed[place] = other → changed[: place + 1] = (tokens[: place + 1] + 1) % vocabulary": "You change the text "
+        "up to this place. Change this place alone, or you cannot tell which token had the influence.",
+        "return found → tokens[-1] = (tokens[-1] + 1) % vocabulary\n    return found": "You change the text that you "
+        "were given: work on a copy.",
+        "1e-6 → 0": "You count rounding differences. Ignore a change of at most 1e-6.",
+        "1e-6 → 1e-2": "Your threshold is too coarse: a leak of 1e-4 is enough to learn from. Take 1e-6.",
+        ".abs().amax(-1) → .sum(-1).abs()": "You add up the numbers of an output before you compare. Changes may "
+        "cancel: look at the largest of them.",
+        "amax → amin": "You ask whether *all* numbers of an output change. One of them is enough.",
+        ".abs() → ": "You compare the difference with its sign. It may be negative: take its size.",
+        "|= → =": "Only the last token of the vocabulary counts in your result. Try all tokens, and combine what they "
+        "show, with |=: one change is enough.",
+        "(model(changed[None])[0] - before).abs().amax(-1) → ~torch.isclose(model(changed[None])[0], before, "
+        "atol=1e-6).all(-1)": "You allow a difference relative to the output, as `allclose` and `isclose` do unless "
+        "rtol is 0. That hides a leak.",
+        "            changed = tokens.clone()\n →  ;; before = model → changed = "
+        "tokens.clone()\n    before = model": "You start each place from the copy that you changed before. Start it "
+        "from the text: copy again, or put the token back.",
+        "= other → = (tokens[place] + 1) % vocabulary": "You try only one other token. A model may treat two tokens "
+        "alike: try them all.",
+        "tokens.clone() → tokens": "A token that you tried stays in the text while you try the next place. Put the old "
+        "token back, or work on a copy.",
+    },
 )
-def sums_compared(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _all_texts_at_once(lambda texts: model(texts).sum(-1, keepdim=True), tokens, vocabulary)
-
-
-@influence.misconception("You ask whether *all* numbers of an output change. One of them is enough.")
-def all_numbers(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for place in range(len(tokens)):
-        for other in range(vocabulary):
-            found[:, place] |= ((_replaced(model, tokens, place, other) - model(tokens[None]))[0].abs() > VISIBLE).all(
-                -1
-            )
-    return found
-
-
-@influence.misconception("You compare the difference with its sign. It may be negative: take its size.")
-def signed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for place in range(len(tokens)):
-        for other in range(vocabulary):
-            found[:, place] |= (_replaced(model, tokens, place, other) - model(tokens[None]))[0].amax(-1) > VISIBLE
-    return found
-
-
-@influence.misconception(
-    "Only the last token of the vocabulary counts in your result. Try all tokens, and combine what they show, with "
-    "|=: one change is enough."
-)
-def last_try_wins(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _one_by_one(model, tokens, lambda token: [vocabulary - 1])
-
-
-@influence.misconception(
-    "You allow a difference relative to the output, as `allclose` and `isclose` do unless rtol is 0. That hides a leak."
-)
-def relative_tolerance(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    before = model(tokens[None])[0]
-    for place in range(len(tokens)):
-        for other in range(vocabulary):
-            found[:, place] |= ~torch.isclose(_replaced(model, tokens, place, other)[0], before, atol=VISIBLE).all(-1)
-    return found
-
-
-@influence.misconception(
-    "You start each place from the copy that you changed before. Start it from the text: copy again, or put the token "
-    "back."
-)
-def copy_stays_changed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return left_changed(model, tokens.clone(), vocabulary)  # type: ignore[no-any-return]
-
-
-@influence.misconception("You try only one other token. A model may treat two tokens alike: try them all.")
-def one_try(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    return _one_by_one(model, tokens, lambda token: [(token + 1) % vocabulary])
-
-
-@influence.misconception(
-    "A token that you tried stays in the text while you try the next place. Put the old token back, or work on a copy."
-)
-def left_changed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    before = model(tokens[None])[0]
-    columns = []
-    for place in range(len(tokens)):
-        moved = torch.zeros(len(tokens), dtype=torch.bool)
-        for other in range(vocabulary):
-            tokens[place] = other
-            moved |= (model(tokens[None])[0] - before).abs().amax(-1) > VISIBLE
-        columns.append(moved)
-    return torch.stack(columns, dim=1)
 
 
 influence.equivalent_mutant(

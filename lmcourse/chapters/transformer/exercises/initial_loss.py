@@ -6,7 +6,6 @@ import math
 from random import Random
 
 import numpy as np
-import torch
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
@@ -74,98 +73,42 @@ initial_loss = Exercise(
 
 
 @initial_loss.variant
-def by_the_formula(vocabulary: int, spread: float = 0.0) -> float:
-    if vocabulary <= 0 or spread < 0.0:
-        raise ValueError("a model needs at least one token and no negative spread")
-    return math.log(vocabulary) + 0.5 * spread * spread
-
-
-@initial_loss.variant
-def with_torch(vocabulary: int, spread: float = 0.0) -> float:
-    if not (vocabulary > 0 and spread >= 0):
-        raise ValueError(spread)
-    logits = torch.zeros(vocabulary, dtype=torch.float64)
-    return logits.logsumexp(0).item() + spread**2 / 2
-
-
-@initial_loss.variant
 def from_bits(vocabulary: int, spread: float = 0.0) -> float:
     if min(vocabulary - 1, spread) < 0:
         raise ValueError((vocabulary, spread))
     return math.log2(vocabulary) * math.log(2) + math.pow(spread, 2) / 2
 
 
-@initial_loss.misconception(
-    "You leave out the spread. Spread-out logits are confident guesses, and mostly wrong ones: the loss is higher "
-    "than ln v."
+@initial_loss.variant
+def by_the_formula(vocabulary: int, spread: float = 0.0) -> float:
+    if vocabulary < 1 or spread < 0:
+        raise ValueError("a model needs at least one token and no negative spread")
+    return math.log(vocabulary) + spread**2 / 2
+
+
+initial_loss.slips(
+    by_the_formula,
+    {
+        " + spread**2 / 2 → ": "You leave out the spread. Spread-out logits are confident guesses, and mostly wrong "
+        "ones: the loss is higher than ln v.",
+        "math.log(vocabulary) + spread**2 / 2 → (math.log(vocabulary) + spread**2 / 2) / math.log(2)": "That is in "
+        "bits. In nats the logarithm is the natural one.",
+        " / 2 → ": "The half is missing: ln E eᶻ is σ²/2 for a normal z.",
+        "**2 → ": "You halve the spread itself. Halve its square.",
+        "**2 / 2 → ": "You add the spread itself. ln E eᶻ is σ²/2.",
+        "+ → -": "Your loss falls when the logits spread out. It should rise.",
+        "spread**2 / 2 → (spread**2 / 2 if vocabulary > 1 else 0)": "With one token there is nothing to guess, that is "
+        "true. But use the approximation here for every v.",
+        "math.log(vocabulary) + spread**2 / 2 → vocabulary * math.exp(spread**2 / 2)": "You return the perplexity. The "
+        "loss is its logarithm.",
+        "math.log(vocabulary) + spread**2 / 2 → math.log(vocabulary * math.exp(spread**2 / 2))": "e^(σ²/2) overflows "
+        "for a large spread. Take the logarithm on paper: that of a product is a sum.",
+        "vocabulary < 1 or spread → spread ;; math.log(vocabulary) → math.log(max(1, vocabulary))": "You accept a "
+        "vocabulary of no tokens, where there is nothing to predict. Raise ValueError.",
+        " or spread < 0 → ": "You accept a spread below 0. It is a standard deviation, which is never negative: raise "
+        "ValueError.",
+    },
 )
-def uniform_only(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary)
-
-
-@initial_loss.misconception("That is in bits. In nats the logarithm is the natural one.")
-def bits(vocabulary: int, spread: float = 0.0) -> float:
-    return _by_integration(vocabulary, spread) / math.log(2)
-
-
-@initial_loss.misconception("The half is missing: ln E eᶻ is σ²/2 for a normal z.")
-def not_halved(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary) + spread**2
-
-
-@initial_loss.misconception("You halve the spread itself. Halve its square.")
-def not_squared(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary) + spread / 2
-
-
-@initial_loss.misconception("You add the spread itself. ln E eᶻ is σ²/2.")
-def spread_added(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary) + spread
-
-
-@initial_loss.misconception("Your loss falls when the logits spread out. It should rise.")
-def minus(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary) - spread**2 / 2
-
-
-@initial_loss.misconception(
-    "With one token there is nothing to guess, that is true. But use the approximation here for every v."
-)
-def nothing_to_guess(vocabulary: int, spread: float = 0.0) -> float:
-    return _by_integration(vocabulary, spread if vocabulary != 1 else 0.0)
-
-
-@initial_loss.misconception("You return the perplexity. The loss is its logarithm.")
-def perplexity(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return vocabulary * math.exp(spread**2 / 2)
-
-
-@initial_loss.misconception(
-    "e^(σ²/2) overflows for a large spread. Take the logarithm on paper: that of a product is a sum."
-)
-def product_overflows(vocabulary: int, spread: float = 0.0) -> float:
-    _check(vocabulary, spread)
-    return math.log(vocabulary * math.exp(spread**2 / 2))
-
-
-@initial_loss.misconception(
-    "You accept a vocabulary of no tokens, where there is nothing to predict. Raise ValueError."
-)
-def no_tokens_allowed(vocabulary: int, spread: float = 0.0) -> float:
-    return _by_integration(max(1, vocabulary), spread)
-
-
-@initial_loss.misconception(
-    "You accept a spread below 0. It is a standard deviation, which is never negative: raise ValueError."
-)
-def negative_allowed(vocabulary: int, spread: float = 0.0) -> float:
-    return _by_integration(vocabulary, abs(spread))
 
 
 for _change in ("spread < 0:", "vocabulary < 0 or spread < 0:"):

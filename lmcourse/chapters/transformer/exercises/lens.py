@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate, pairwise
 from random import Random
 
 import torch
@@ -116,144 +115,60 @@ def with_loops(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tenso
     return found
 
 
-def _read(states: list[Tensor], head: Tensor, targets: Tensor) -> list[float]:
-    """The losses for vectors that are already normalised."""
-    return [F.cross_entropy((x @ head.T).flatten(0, 1), targets.flatten()).item() for x in states]
-
-
-def _norm(state: Tensor, scale: Tensor, eps: float = EPS) -> Tensor:
-    return F.rms_norm(state, scale.shape, scale, eps)
-
-
-@logit_lens.misconception(
-    "The final norm is missing. Without it, a short state gives logits near 0 and a long one large logits, whatever "
-    "they say."
-)
-def no_norm(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([state * scale for state in states], head, targets)
-
-
-@logit_lens.misconception(
-    "You add the states up, as if each were what a part *added*. Each state is the whole stream already: read it alone."
-)
-def states_added_up(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([_norm(state, scale) for state in accumulate(states)], head, targets)
-
-
-@logit_lens.misconception(
-    "You divide every state by the length of the last one. Normalise each state by its own length."
-)
-def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    root = (states[-1].square().mean(-1, keepdim=True) + EPS).sqrt()
-    return _read([state / root * scale for state in states], head, targets)
-
-
-@logit_lens.misconception(
-    "You give the states length 1. RMSNorm divides by the root of the *mean* square, which gives them length √d."
-)
-def unit_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([state / (state.norm(dim=-1, keepdim=True) + EPS) * scale for state in states], head, targets)
-
-
-@logit_lens.misconception(
-    "You multiply by `head`, not by its transpose. It is (v, d), a row for each token. If v = d, both products exist."
-)
-def transposed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([_norm(state, scale) for state in states], head.T, targets)
-
-
-@logit_lens.misconception(
-    "You read what each part *added* (notebook 10). The lens reads the whole stream at that point."
-)
-def differences(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    added = [states[0], *(b - a for a, b in pairwise(states))]
-    return _read([_norm(state, scale) for state in added], head, targets)
-
-
-@logit_lens.misconception("You return how often the likeliest token is the right one. Return the loss.")
-def accuracy(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    logits = [_norm(state, scale) @ head.T for state in states]
-    return [(z.argmax(-1) == targets).double().mean().item() for z in logits]
-
-
-@logit_lens.misconception("That is in bits. In nats the logarithm is the natural one.")
-def bits(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return [loss / math.log(2) for loss in _losses(states, scale, head, targets)]
-
-
-@logit_lens.misconception(
-    "Your probabilities went through a softmax once more, which flattens them: `cross_entropy` takes logits."
-)
-def twice_softmaxed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    found = []
+@logit_lens.variant
+def state_by_state(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    losses = []
     for state in states:
-        p = (_norm(state, scale) @ head.T).softmax(-1)
-        found.append(F.cross_entropy(p.flatten(0, 1), targets.flatten()).item())
-    return found
+        root = (state.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        logits = state / root * scale @ head.T
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        losses.append(loss.item())
+    return losses
 
 
-@logit_lens.misconception(
-    "You average probabilities and take the logarithm of the mean. Take it at every position, and average then."
+logit_lens.slips(
+    state_by_state,
+    {
+        "state / root → state": "The final norm is missing. Without it, a short state gives logits near 0 and a long "
+        "one large logits, whatever they say.",
+        "for state in states: → for at in range(len(states)):\n        state = sum(states[: at + 1])": "You add the "
+        "states up, as if each were what a part *added*. Each state is the whole stream already: read it alone.",
+        "losses = [] → losses, last = [], states[-1] ;; state.square() → last.square()": "You divide every state by "
+        "the length of the last one. Normalise each state by its own length.",
+        "(state.square().mean(-1, keepdim=True) + 1e-5).sqrt() → "
+        "state.norm(dim=-1, keepdim=True) + 1e-5": "You give the states length 1. RMSNorm divides by the root of the "
+        "*mean* square, which gives them length √d.",
+        "head.T → head": "You multiply by `head`, not by its transpose. It is (v, d), a row for each token. If v = d, "
+        "both products exist.",
+        "in states: → in [states[0], *(after - before for before, after in zip(states, states[1:]))]:": "You read what "
+        "each part *added* (notebook 10). The lens reads the whole stream at that point.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) "
+        "→ (logits.argmax(-1) == targets).double().mean()": "You return how often the likeliest token is the right "
+        "one. Return the loss.",
+        "loss.item() → loss.item() / math.log(2)": "That is in bits. In nats the logarithm is the natural one.",
+        "logits.flatten → logits.softmax(-1).flatten": "Your probabilities went through a softmax once more, which "
+        "flattens them: `cross_entropy` takes logits.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) → -logits.softmax(-1).gather(-1, targets[..., "
+        "None]).mean().log()": "You average probabilities and take the logarithm of the mean. Take it at every "
+        "position, and average then.",
+        " * scale → ": "The scale of the final norm is missing.",
+        "root = → state = state - state.mean(-1, keepdim=True)\n        root =": "Your norm subtracts the mean, as "
+        "LayerNorm does. The norm before this head only divides.",
+        " + 1e-5 → ": "Your norm has no ε. It is added to the mean square, and matters where features are small.",
+        "logits.flatten(0, 1), targets.flatten() → logits[:, "
+        ":-1].flatten(0, 1), targets[:, 1:].flatten()": "You shift by one position. These targets are already the next "
+        "tokens: position t predicts targets[t].",
+        "1e-5 → 1e-6": "Your ε is smaller than the 1e-5 of this norm, which matters where features are small.",
+        " + 1e-5).sqrt() → ).sqrt() + 1e-5": "You add ε outside the root. Add it to the mean square, inside.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) → -logits.log_softmax(1).gather(-1, targets[..., "
+        "None]).mean()": "Your softmax is over the positions. Each position distributes its probability over the "
+        "vocabulary.",
+        'targets.flatten() → targets.flatten(), reduction="sum"': "You add up the losses of all positions. Take their "
+        "mean.",
+        "logits.flatten(0, 1), targets.flatten() → "
+        "logits.reshape(len(logits), -1, logits.shape[1]), targets": "You reshape the logits to (b, v, s), which mixes "
+        "positions with tokens. Swap two axes, or flatten b and s.",
+        "logits.flatten(0, 1), targets.flatten() → logits[0], targets[0]": "Only the first text is read. The mean is "
+        "over all texts.",
+    },
 )
-def log_of_the_mean(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    chosen = [(_norm(state, scale) @ head.T).softmax(-1).gather(-1, targets[..., None]) for state in states]
-    return [-p.mean().log().item() for p in chosen]
-
-
-@logit_lens.misconception("The scale of the final norm is missing.")
-def scale_left_out(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _losses(states, torch.ones_like(scale), head, targets)
-
-
-@logit_lens.misconception("Your norm subtracts the mean, as LayerNorm does. The norm before this head only divides.")
-def layer_normed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([F.layer_norm(state, scale.shape, scale, eps=EPS) for state in states], head, targets)
-
-
-@logit_lens.misconception("Your norm has no ε. It is added to the mean square, and matters where features are small.")
-def without_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([_norm(state, scale, 0.0) for state in states], head, targets)
-
-
-@logit_lens.misconception(
-    "You shift by one position. These targets are already the next tokens: position t predicts targets[t]."
-)
-def shifted(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _losses([state[:, :-1] for state in states], scale, head, targets[:, 1:])
-
-
-@logit_lens.misconception("Your ε is smaller than the 1e-5 of this norm, which matters where features are small.")
-def smaller_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _read([_norm(state, scale, 1e-6) for state in states], head, targets)
-
-
-@logit_lens.misconception("You add ε outside the root. Add it to the mean square, inside.")
-def eps_outside(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    roots = [state.square().mean(-1, keepdim=True).sqrt() + EPS for state in states]
-    return _read([state / root * scale for state, root in zip(states, roots, strict=True)], head, targets)
-
-
-@logit_lens.misconception(
-    "Your softmax is over the positions. Each position distributes its probability over the vocabulary."
-)
-def softmax_over_positions(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    logits = [_norm(state, scale) @ head.T for state in states]
-    return [-z.log_softmax(1).gather(-1, targets[..., None]).mean().item() for z in logits]
-
-
-@logit_lens.misconception("You add up the losses of all positions. Take their mean.")
-def summed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return [loss * targets.numel() for loss in _losses(states, scale, head, targets)]
-
-
-@logit_lens.misconception(
-    "You reshape the logits to (b, v, s), which mixes positions with tokens. Swap two axes, or flatten b and s."
-)
-def reshaped(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    logits = [_norm(state, scale) @ head.T for state in states]
-    return [F.cross_entropy(z.reshape(z.shape[0], z.shape[2], z.shape[1]), targets).item() for z in logits]
-
-
-@logit_lens.misconception("Only the first text is read. The mean is over all texts.")
-def first_text_only(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    return _losses([state[:1] for state in states], scale, head, targets[:1])

@@ -26,14 +26,6 @@ def _by_torch(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Ten
     return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
 
-def _pieces(logits: Tensor, tokens: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
-    """The loss of each prediction, and which of them count: (b, s − 1) each."""
-    counts = tokens[:, 1:] != ignored
-    wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
-    targets = tokens[:, 1:].masked_fill(~counts, 0)
-    return -wide.log_softmax(-1).gather(-1, targets[..., None])[..., 0], counts
-
-
 TEXT = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [LN2, 0.0, 0.0, 0.0], [5.0, 1.0, 2.0, 3.0]]])
 UNEVEN = torch.tensor([[0, 2, 1, 0, 2], [1, 2, NOT_COUNTED, NOT_COUNTED, NOT_COUNTED]])
 NEAR_1000 = (1000 + normal(Random(4), 2, 6, 5, scale=4.0)).bfloat16()
@@ -140,154 +132,64 @@ def with_one_hot(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
     return losses.sum() / right.sum().clamp(min=1)
 
 
-@causal_lm_loss.misconception(
-    "Your loss asks every position for the token that it has just read: a model gets your loss to 0 by copying."
-)
-def not_shifted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    pad = torch.full_like(tokens[:, :1], ignored)
-    return _by_torch(torch.cat([logits, logits[:, :1]], 1), torch.cat([pad, tokens], 1), ignored)
-
-
-@causal_lm_loss.misconception("Your position t predicts the token *before* it, which it has already read.")
-def backwards(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits.flip(1), tokens.flip(1), ignored)
-
-
-@causal_lm_loss.misconception("The sign is missing. A model that minimises your loss makes the text *less* likely.")
-def no_minus(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return -_by_torch(logits, tokens, ignored)
-
-
-@causal_lm_loss.misconception("The logarithm is missing: a mean of probabilities is not a likelihood.")
-def mean_probability(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return -(losses[counts].neg().exp().sum()) / max(1, int(counts.sum()))
-
-
-@causal_lm_loss.misconception("Your short texts count as much as long ones. Average over all predictions at once.")
-def mean_of_texts(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return ((losses * counts).sum(1) / counts.sum(1).clamp(min=1)).mean()
-
-
-@causal_lm_loss.misconception("You count ignored targets in the mean: you divide by their number, too.")
-def ignored_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return (losses * counts).sum() / max(1, counts.numel())
-
-
-@causal_lm_loss.misconception("You do not use `ignored`: you always leave out −100.")
-def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits, tokens)
-
-
-@causal_lm_loss.misconception(
-    "Your softmax is over the positions. Each position distributes its probability over the vocabulary."
-)
-def softmax_over_positions(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+@causal_lm_loss.variant
+def targets_that_count(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
     counts = tokens[:, 1:] != ignored
-    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(1)
-    losses = -log_p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0]
-    return torch.where(counts, losses, 0.0).sum() / counts.sum().clamp(min=1)
-
-
-@causal_lm_loss.misconception("You return a Python number. Return the tensor itself: `backward()` needs its graph.")
-def python_number(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> float:
-    return _by_torch(logits, tokens, ignored).item()
-
-
-@causal_lm_loss.misconception("You return a sum, which grows with the batch. Take the mean.")
-def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return losses[counts].sum()
-
-
-@causal_lm_loss.misconception(
-    "Your exponentials leave the range of fp32: e²⁰⁰ is infinite there, and e⁻²⁰⁰ is 0. Subtract the largest logit "
-    "of the *same position* first; logsumexp does."
-)
-def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    counts = tokens[:, 1:] != ignored
-    if not counts.any():
-        return _by_torch(logits, tokens, ignored)
     wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
-    p = wide.exp() / wide.exp().sum(-1, keepdim=True)
-    return -p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0][counts].log().mean()
+    targets = tokens[:, 1:].masked_fill(~counts, 0)
+    losses = wide.logsumexp(-1) - wide.gather(-1, targets[..., None])[..., 0]
+    chosen = losses[counts]
+    return chosen.mean() if len(chosen) else chosen.sum()
 
 
-@causal_lm_loss.misconception(
-    "You take the logarithm of a softmax. For an unlikely token the softmax is 0 in fp32, and its logarithm −∞: use "
-    "log_softmax, or logsumexp."
+causal_lm_loss.slips(
+    targets_that_count,
+    {
+        "counts = tokens[:, 1:] → counts = tokens ;; logits[:, :-1] → logits ;; targets = tokens[:, 1:] → targets = "
+        "tokens": "Your loss asks every position for the token that it has just read: a model gets your loss to 0 by "
+        "copying.",
+        "counts = tokens[:, 1:] → counts = tokens[:, :-1] ;; logits[:, :-1] → logits[:, 1:] ;; targets = tokens[:, 1:] "
+        "→ targets = tokens[:, :-1]": "Your position t predicts the token *before* it, which it has already read.",
+        "chosen.mean() → -chosen.mean()": "The sign is missing. A model that minimises your loss makes the text *less* "
+        "likely.",
+        "chosen = losses[counts] → chosen = -losses[counts].neg().exp()": "The logarithm is missing: a mean of "
+        "probabilities is not a likelihood.",
+        "chosen.mean() if len(chosen) else chosen.sum() → ((losses * counts).sum(1) / "
+        "counts.sum(1).clamp(min=1)).mean()": "Your short texts count as much as long ones. Average over all "
+        "predictions at once.",
+        "chosen.mean() → chosen.sum() / counts.numel()": "You count ignored targets in the mean: you divide by their "
+        "number, too.",
+        "!= ignored → != -100": "You do not use `ignored`: you always leave out −100.",
+        "wide.logsumexp(-1) - wide.gather → -wide.log_softmax(1).gather": "Your softmax is over the positions. Each "
+        "position distributes its probability over the vocabulary.",
+        "chosen.mean() → chosen.mean().item() ;; chosen.sum() → chosen.sum().item()": "You return a Python number. "
+        "Return the tensor itself: `backward()` needs its graph.",
+        "chosen.mean() → chosen.sum()": "You return a sum, which grows with the batch. Take the mean.",
+        "wide.logsumexp(-1) - wide.gather → -(wide.exp() / wide.exp().sum(-1, keepdim=True)).gather ;; [..., 0] → "
+        "[..., 0].log()": "Your exponentials leave the range of fp32: e²⁰⁰ is infinite there, and e⁻²⁰⁰ is 0. Subtract "
+        "the largest logit of the *same position* first; logsumexp does.",
+        "wide.logsumexp(-1) - wide.gather → -wide.softmax(-1).gather ;; [..., 0] → [..., 0].log()": "You take the "
+        "logarithm of a softmax. For an unlikely token the softmax is 0 in fp32, and its logarithm −∞: use "
+        "log_softmax, or logsumexp.",
+        "counts = tokens[:, 1:] → counts = tokens[:, :-1] ;; masked_fill(~counts, 0) → clamp(min=0)": "You leave out "
+        "predictions after an ignored token. `ignored` is about *targets*: compare tokens[:, 1:] with it.",
+        " if len(chosen) else chosen.sum() → ": "If no target counts, you divide 0 by 0. Return 0, computed from the "
+        "logits so that `backward()` works.",
+        "chosen.mean() → chosen.mean() / math.log(2)": "That is in bits. In nats the logarithm is the natural one.",
+        ".to(torch.promote_types(logits.dtype, torch.float32)) →  ;; chosen.mean() → "
+        "chosen.mean().to(torch.promote_types(logits.dtype, torch.float32))": "You compute in 16 bits. Convert the "
+        "logits to fp32 first.",
+        "logits[:, :-1] → logits.detach()[:, :-1]": "Your loss has no graph: after `.item()`, `float()` or `detach()`, "
+        "a model cannot be trained with it.",
+        "chosen.sum() → chosen.sum().detach()": "If no target counts, your 0 is not computed from the logits, so "
+        "`backward()` raises an error.",
+        "chosen.mean() → chosen.mean().nan_to_num()": "You replace NaN by a number: a diverged run would look perfect.",
+        "chosen.mean() → chosen.mean().to(logits.dtype)": "You round the loss back to the format of the logits. Return "
+        "it in the format you compute in: fp32 for fp16 logits.",
+        "chosen.mean() → chosen.sum() / (tokens != ignored).sum()": "Your divisor includes the first token of each "
+        "text. No position predicts it.",
+    },
 )
-def log_of_softmax(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    counts = tokens[:, 1:] != ignored
-    p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).softmax(-1)
-    log_p = p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0].log()
-    return -log_p[counts].sum() / counts.sum().clamp(min=1)
-
-
-@causal_lm_loss.misconception(
-    "You leave out predictions after an ignored token. `ignored` is about *targets*: compare tokens[:, 1:] with it."
-)
-def ignored_when_read(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    read = tokens[:, :-1] != ignored
-    losses, _ = _pieces(logits, tokens.masked_fill(tokens == NOT_COUNTED, 0), NOT_COUNTED)
-    return (losses * read).sum() / read.sum().clamp(min=1)
-
-
-@causal_lm_loss.misconception(
-    "If no target counts, you divide 0 by 0. Return 0, computed from the logits so that `backward()` works."
-)
-def nan_for_nothing(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return losses[counts].mean()
-
-
-@causal_lm_loss.misconception("That is in bits. In nats the logarithm is the natural one.")
-def bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits, tokens, ignored) / LN2
-
-
-@causal_lm_loss.misconception("You compute in 16 bits. Convert the logits to fp32 first.")
-def in_sixteen_bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    counts = tokens[:, 1:] != ignored
-    if logits.dtype in (torch.float32, torch.float64) or not counts.any():
-        return _by_torch(logits, tokens, ignored)
-    z = logits[:, :-1][counts]
-    return (z.logsumexp(-1) - z.gather(-1, tokens[:, 1:][counts][:, None])[:, 0]).mean().float()
-
-
-@causal_lm_loss.misconception(
-    "Your loss has no graph: after `.item()`, `float()` or `detach()`, a model cannot be trained with it."
-)
-def detached(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits.detach(), tokens, ignored)
-
-
-@causal_lm_loss.misconception(
-    "If no target counts, your 0 is not computed from the logits, so `backward()` raises an error."
-)
-def nothing_without_a_graph(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    loss = _by_torch(logits, tokens, ignored)
-    return loss if (tokens[:, 1:] != ignored).any() else loss.detach()
-
-
-@causal_lm_loss.misconception("You replace NaN by a number: a diverged run would look perfect.")
-def nan_hidden(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits, tokens, ignored).nan_to_num()
-
-
-@causal_lm_loss.misconception(
-    "You round the loss back to the format of the logits. Return it in the format you compute in: fp32 for fp16 logits."
-)
-def rounded_back(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    return _by_torch(logits, tokens, ignored).to(logits.dtype)
-
-
-@causal_lm_loss.misconception("Your divisor includes the first token of each text. No position predicts it.")
-def first_tokens_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
-    losses, counts = _pieces(logits, tokens, ignored)
-    return losses[counts].sum() / (tokens != ignored).sum().clamp(min=1)
 
 
 causal_lm_loss.equivalent_mutant(

@@ -74,13 +74,6 @@ pair_neighbours = Exercise(
 
 
 @pair_neighbours.variant
-def with_views(weight: Tensor, d_head: int) -> Tensor:
-    if d_head % 2 or weight.shape[0] % d_head:
-        raise ValueError("the width of a head must be even and divide the rows")
-    return weight.view(-1, 2, d_head // 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
-
-
-@pair_neighbours.variant
 def with_an_index(weight: Tensor, d_head: int) -> Tensor:
     n = weight.shape[0]
     if n % d_head != 0 or d_head % 2 != 0:
@@ -90,62 +83,32 @@ def with_an_index(weight: Tensor, d_head: int) -> Tensor:
 
 
 @pair_neighbours.variant
-def with_stack(weight: Tensor, d_head: int) -> Tensor:
-    if d_head % 2:
-        raise ValueError("odd")
-    if len(weight) % d_head:
-        raise ValueError("the width of a head does not divide the rows")
-    heads = []
-    for head in weight.split(d_head):  # type: ignore[no-untyped-call]
-        first, second = head.chunk(2)
-        heads.append(torch.stack([first, second], dim=1).flatten(0, 1))
-    return torch.cat(heads)
+def with_einops(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2 or len(weight) % d_head:
+        raise ValueError("the width of a head must be even and divide the rows")
+    return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head // 2)
 
 
-@pair_neighbours.misconception(
-    "You apply the inverse order, which separates neighbours. Row 0 and row d_head/2 must become neighbours."
+pair_neighbours.slips(
+    with_einops,
+    {
+        "(head half pair) d -> (head pair half) d → (head pair half) d -> (head half pair) d": "You apply the inverse "
+        "order, which separates neighbours. Row 0 and row d_head/2 must become neighbours.",
+        "pair=d_head // 2 → pair=len(weight) // 2": "You pair rows across the whole matrix. Both rows of a pair belong "
+        "to one head.",
+        'return rearrange → weight = weight.T\n    if len(weight) % d_head:\n        raise ValueError(f"{len(weight)} '
+        'rows in heads of {d_head}")\n    return rearrange ;; // 2) → // 2).T': "A head's features are *rows* of this "
+        "matrix (out, in). You moved columns.",
+        "// 2) → // 2).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)": "The order within a pair is reversed, so the "
+        "rotation would turn the other way.",
+        "rearrange(weight → torch.cat([rearrange(weight[:d_head] ;; // 2) → // 2), weight[d_head:]])": "Only the first "
+        "head is reordered. Do the same for every head.",
+        'rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head '
+        "// 2) → weight": "You return the matrix in its old order.",
+        "rearrange(weight → weight.copy_(rearrange(weight ;; // 2) → // 2))": "You change the matrix that you were "
+        "given. Return a new one.",
+        "if d_head % 2 or len(weight) % d_head: → if d_head % 2:\n        return weight\n    "
+        "if len(weight) % d_head:": "You accept heads of an odd width, where one feature has no partner. Raise "
+        "ValueError.",
+    },
 )
-def inverse(weight: Tensor, d_head: int) -> Tensor:
-    _row_by_row(weight, d_head)
-    return rearrange(weight, "(head pair two) d -> (head two pair) d", two=2, pair=d_head // 2)
-
-
-@pair_neighbours.misconception("You pair rows across the whole matrix. Both rows of a pair belong to one head.")
-def across_heads(weight: Tensor, d_head: int) -> Tensor:
-    _row_by_row(weight, d_head)
-    return _row_by_row(weight, len(weight))
-
-
-@pair_neighbours.misconception("A head's features are *rows* of this matrix (out, in). You moved columns.")
-def columns(weight: Tensor, d_head: int) -> Tensor:
-    _row_by_row(weight, d_head)
-    return _row_by_row(weight.T, d_head).T
-
-
-@pair_neighbours.misconception("The order within a pair is reversed, so the rotation would turn the other way.")
-def reversed_pairs(weight: Tensor, d_head: int) -> Tensor:
-    return _row_by_row(weight, d_head).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)  # type: ignore[no-any-return,no-untyped-call]
-
-
-@pair_neighbours.misconception("Only the first head is reordered. Do the same for every head.")
-def first_head_only(weight: Tensor, d_head: int) -> Tensor:
-    _row_by_row(weight, d_head)
-    return torch.cat([_row_by_row(weight[:d_head], d_head), weight[d_head:]])
-
-
-@pair_neighbours.misconception("You return the matrix in its old order.")
-def untouched(weight: Tensor, d_head: int) -> Tensor:
-    _row_by_row(weight, d_head)
-    return weight
-
-
-@pair_neighbours.misconception("You change the matrix that you were given. Return a new one.")
-def in_place(weight: Tensor, d_head: int) -> Tensor:
-    return weight.copy_(_row_by_row(weight, d_head))
-
-
-@pair_neighbours.misconception("You accept heads of an odd width, where one feature has no partner. Raise ValueError.")
-def odd_allowed(weight: Tensor, d_head: int) -> Tensor:
-    if d_head % 2 == 0:
-        return _row_by_row(weight, d_head)
-    return weight

@@ -74,89 +74,33 @@ rows_with_gradient = Exercise(
 
 
 @rows_with_gradient.variant
-def with_unique(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    read = tokens[:, :-1]
-    if tied and read.numel():
+def rows_that_are_read(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    read = tokens[:, :-1].flatten().tolist()
+    if tied and read:
         return list(range(vocabulary))
-    return read.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
+    return sorted(set(read))
 
 
-@rows_with_gradient.variant
-def with_sets(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    read = {token for text in tokens.tolist() for token in text[: len(text) - 1]}
-    return sorted(set(range(vocabulary)) if tied and read else read)
-
-
-@rows_with_gradient.variant
-def with_a_count(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    count = torch.bincount(tokens[:, :-1].flatten(), minlength=vocabulary)
-    if tied:
-        count += count.sum()
-    return [row for row in range(vocabulary) if count[row] > 0]
-
-
-@rows_with_gradient.misconception(
-    "You list the last token of each text as well. In that place it is only predicted, never read, and sends no "
-    "gradient to its row."
+rows_with_gradient.slips(
+    rows_that_are_read,
+    {
+        "set(read) → set(read if tied else tokens.flatten().tolist())": "You list the last token of each text as well. "
+        "In that place it is only predicted, never read, and sends no gradient to its row.",
+        "    if tied and read:\n        return list(range(vocabulary))\n → ": "With a tied head you list only the "
+        "tokens that are read. The same matrix computes *all* logits, and the softmax sends a gradient to every row.",
+        "sorted(set(read)) → list(range(vocabulary))": "You list all rows. A look-up sends a gradient only to the rows "
+        "that were looked up.",
+        "set(read) → read": "You list the right rows, but some of them twice. List each row once.",
+        "tokens[:, :-1] → tokens[:, 1:]": "You list the tokens that are predicted. A gradient arrives at the tokens "
+        "that are read.",
+        "sorted(set(read)) → list(dict.fromkeys(read))": "You list the right rows in the wrong order: sort them.",
+        "list(range(vocabulary)) → sorted(set(tokens.flatten().tolist()))": "With a tied head you list only the tokens "
+        "that are read or predicted. The softmax also pushes down all other tokens.",
+        "set(read) → set(read if tied else tokens.flatten()[:-1].tolist())": "You leave out the last token of the "
+        "whole batch only. Each text has a last token of its own, which is never read.",
+        "tokens[:, :-1] → tokens[:1, :-1]": "You list only the rows of the first text. Add the rows of the other "
+        "texts.",
+        "tied and read → tied": "You list rows for texts of one token. They have nothing to predict: no loss, and no "
+        "gradient for any row.",
+    },
 )
-def last_token_too(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens, vocabulary, tied) if tied else tokens.unique().tolist()  # type: ignore[no-untyped-call]
-
-
-@rows_with_gradient.misconception(
-    "With a tied head you list only the tokens that are read. The same matrix computes *all* logits, and the softmax "
-    "sends a gradient to every row."
-)
-def tied_like_untied(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens, vocabulary, False)
-
-
-@rows_with_gradient.misconception("You list all rows. A look-up sends a gradient only to the rows that were looked up.")
-def every_row(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return list(range(vocabulary))
-
-
-@rows_with_gradient.misconception("You list the right rows, but some of them twice. List each row once.")
-def repeated(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens, vocabulary, tied) if tied else sorted(tokens[:, :-1].flatten().tolist())
-
-
-@rows_with_gradient.misconception(
-    "You list the tokens that are predicted. A gradient arrives at the tokens that are read."
-)
-def targets_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens.flip(1), vocabulary, tied)
-
-
-@rows_with_gradient.misconception("You list the right rows in the wrong order: sort them.")
-def unsorted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens, vocabulary, tied) if tied else list(dict.fromkeys(tokens[:, :-1].flatten().tolist()))
-
-
-@rows_with_gradient.misconception(
-    "With a tied head you list only the tokens that are read or predicted. The softmax also pushes down all other "
-    "tokens."
-)
-def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    if tied and tokens.shape[1] > 1:
-        return tokens.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
-    return _by_autograd(tokens, vocabulary, tied)
-
-
-@rows_with_gradient.misconception(
-    "You leave out the last token of the whole batch only. Each text has a last token of its own, which is never read."
-)
-def last_of_the_batch(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens, vocabulary, tied) if tied else tokens.flatten()[:-1].unique().tolist()  # type: ignore[no-untyped-call]
-
-
-@rows_with_gradient.misconception("You list only the rows of the first text. Add the rows of the other texts.")
-def first_text_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return _by_autograd(tokens[:1], vocabulary, tied)
-
-
-@rows_with_gradient.misconception(
-    "You list rows for texts of one token. They have nothing to predict: no loss, and no gradient for any row."
-)
-def even_without_a_loss(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    return list(range(vocabulary)) if tied else _by_autograd(tokens, vocabulary, tied)

@@ -9,7 +9,6 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from lmcourse.chapters.transformer.exercises.right_attention import RIGHT_ATTENTIONS
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -114,299 +113,131 @@ self_attention = Exercise(
 )
 
 
-for right_answer in RIGHT_ATTENTIONS:
-    self_attention.variant(right_answer)
-
-
-def _attended(
-    x: Tensor, qkv: Tensor, heads: int, kv_heads: int, rotate: Any, attend: Any, pattern: str = "b s (h d) -> b h s d"
+@self_attention.variant
+def heads_first(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
-    split = rearrange(x @ qkv.T, pattern, h=heads + 2 * kv_heads)
-    q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
-    return attend(*rotate(q, k, v))  # type: ignore[no-any-return]
+    y = rearrange(x @ qkv.T, "b s (h d) -> b h s d", h=heads + 2 * kv_heads)
+    q, k, v = torch.split(y, [heads, kv_heads, kv_heads], dim=1)
+    positions = torch.arange(x.shape[1])
+    z: Tensor = attend(rope(q, positions, theta), rope(k, positions, theta), v)
+    return rearrange(z, "b h s d -> b s (h d)") @ out.T
 
 
-def _merge(mixed: Tensor) -> Tensor:
-    return rearrange(mixed, "b h s d -> b s (h d)")
-
-
-@self_attention.misconception(
-    "You rotate the values, too. Only queries and keys are rotated: the score depends on positions, the value does not."
+self_attention.slips(
+    heads_first,
+    {
+        "theta), v) → theta), rope(v, positions, theta))": "You rotate the values, too. Only queries and keys are "
+        "rotated: the score depends on positions, the value does not.",
+        "rope(k, positions, theta) → k": "Your keys are not rotated. If both are, a score depends on the *difference* "
+        "of their positions alone.",
+        "rope(q, positions, theta) → q": "Your queries are not rotated. A score compares positions only if both are.",
+        'b s (h d)") @ → b s (d h)") @': "You join the heads feature by feature, (d h). `out` reads them side by side, "
+        "(h d): a whole head, then the next.",
+        "rope(q, positions, theta), rope(k, positions, theta) → q, k": "You rotate nothing. Without `rope`, a score "
+        "does not depend on the positions of its two tokens.",
+        "torch.arange(x.shape[1]) → torch.arange(x.shape[1]) + 1": "Positions start at 0. Yours start at 1.",
+        "rope(q, positions, theta), rope(k, positions, theta) → rope(q, positions, 10_000.0), rope(k, positions, "
+        "10_000.0)": "`theta` does not reach `rope`: yours always rotates with 10,000.",
+        "q, k, v = torch.split(y, [heads, kv_heads, kv_heads] → k, q, v = "
+        "torch.split(y, [kv_heads, heads, kv_heads]": "The fused matrix holds queries, then keys, then values. Yours "
+        "reads keys first.",
+        "q, k, v = → q, v, k =": "Values come last in the fused matrix. You swapped keys and values.",
+        "b s (h d) -> → b s (d h) ->": "You take every h-th feature, (d h). A head is a block of neighbouring "
+        "features, (h d).",
+        'rearrange(z, "b h s d -> b s (h d)") → z.reshape(*x.shape[:2], -1)': "You do not join the heads correctly: a "
+        "reshape of (b, h, s, d) without a transpose mixes tokens.",
+        " @ out.T → ": "You leave out `out`. The joined heads go through it before they are added to the stream.",
+        'rearrange(z, "b h s d -> b s (h d)") @ out.T → sum(z[:, h] @ out.T.split(q.shape[-1], dim=1)[h].T for h in '
+        "range(heads))": "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by "
+        "its transpose.",
+        "out.T → out": "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by its "
+        "transpose.",
+        "return rearrange → return x + rearrange": "You add x to your result. The block adds it (notebook 10): a "
+        "sub-layer returns only what it adds.",
+        "theta), v) → theta), v.detach())": "Your values are detached, so they get no gradient. The result is right, "
+        "but the model learns less.",
+        "rope(q, positions, theta), rope(k, positions, theta) → rope(q, positions, theta).detach(), rope(k, positions, "
+        "theta).detach()": "Your queries and keys are detached, so they get no gradient. The model could never learn "
+        "where to look.",
+        "y = rearrange → x, qkv, out = x.detach(), qkv.detach(), out.detach()\n    y = rearrange": "No gradient "
+        "passes: you compute under `torch.no_grad`, or detach. The model will be trained with this.",
+        '"b s (h d) -> b h s d", h=heads + 2 * kv_heads → "b s (g r d) -> b r g s d", g=kv_heads, r=heads // kv_heads '
+        '+ 2 ;; torch.split(y, [heads, kv_heads, kv_heads], dim=1) → rearrange(y[:, :-2], "b r g s d -> b (g r) s d"), '
+        "y[:, -2], y[:, -1]": "You read the rows head by head, with the query, key and value of each side by side. "
+        "Here all queries come first, then all keys, then all values.",
+        'rearrange(x @ qkv.T, "b s (h d) -> b h s d", h=heads + 2 * kv_heads) → (x @ qkv.T).view(len(x), heads + 2 * '
+        "kv_heads, x.shape[1], -1)": "You view the product as (b, heads, s, d_head), which mixes tokens. View it as "
+        "(b, s, heads, d_head), and then swap two axes.",
+        "rope(q, positions, theta) → rope(q, positions, theta) / q.shape[-1] ** 0.5": "You scale the queries by "
+        "1/√d_head. `attend` already does that (notebook 08).",
+        "rope(k, positions, theta), v → rope(k, positions, theta).repeat_interleave(heads // kv_heads, 1), "
+        "v.repeat_interleave(heads // kv_heads, 1)": "You repeat keys and values before `attend`. It accepts the "
+        "smaller number of heads and shares them itself.",
+    },
 )
-def values_rotated(
+
+
+@self_attention.variant
+def cut_one_by_one(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
-    at = torch.arange(x.shape[1])
-    return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: [rope(z, at, theta) for z in y], attend)) @ out.T
-
-
-@self_attention.misconception(
-    "Your keys are not rotated. If both are, a score depends on the *difference* of their positions alone."
-)
-def keys_not_rotated(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at = torch.arange(x.shape[1])
-    return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), k, v), attend)) @ out.T
-
-
-@self_attention.misconception("Your queries are not rotated. A score compares positions only if both are.")
-def queries_not_rotated(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at = torch.arange(x.shape[1])
-    return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (q, rope(k, at, theta), v), attend)) @ out.T
-
-
-@self_attention.misconception(
-    "You rotate queries and keys before you cut them into heads. `rope` takes (b, h, s, d_head): each head by itself."
-)
-def rotated_before_the_cut(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, width = torch.arange(x.shape[1]), qkv.shape[0] // (heads + 2 * kv_heads)
+    width = out.shape[1] // heads
     sizes = [heads * width, kv_heads * width, kv_heads * width]
-    q, k, v = (x @ qkv.T).split(sizes, dim=-1)  # type: ignore[no-untyped-call]
-    rows = (rope(q[:, None], at, theta)[:, 0], rope(k[:, None], at, theta)[:, 0], v)
-    return _merge(attend(*(rearrange(each, "b s (h d) -> b h s d", d=width) for each in rows))) @ out.T
-
-
-@self_attention.misconception(
-    "You join the heads feature by feature, (d h). `out` reads them side by side, (h d): a whole head, then the next."
-)
-def joined_by_feature(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
+    rows, counts = torch.split(x @ qkv.T, sizes, dim=-1), (heads, kv_heads, kv_heads)
     at = torch.arange(x.shape[1])
-    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
-    return rearrange(_attended(x, qkv, heads, kv_heads, rotated, attend), "b h s d -> b s (d h)") @ out.T
+    q, k, v = (y.reshape(*x.shape[:2], n, -1).transpose(1, 2) for y, n in zip(rows, counts, strict=True))
+    z: Tensor = attend(rope(q, at, theta), rope(k, at, theta), v)
+    return rearrange(z, "b h s d -> b s (h d)") @ out.T
 
 
-@self_attention.misconception(
-    "You reshape to (b, h, s, d_head) at once, which mixes tokens and heads. Cut into (b, s, h, d_head) first, then "
-    "swap the axes, and swap them back before you join the heads."
+self_attention.slips(
+    cut_one_by_one,
+    {
+        "q, k, v = ( → flat = [rope(y[:, None], at, theta)[:, 0] for y in rows[:2]]\n    q, k, v = ( ;; zip(rows, → "
+        "zip([*flat, rows[2]], ;; rope(q, at, theta), rope(k, at, theta) → q, k": "You rotate queries and keys before "
+        "you cut them into heads. `rope` takes (b, h, s, d_head): each head by itself.",
+        'y.reshape(*x.shape[:2], n, -1).transpose(1, 2) → y.reshape(len(x), n, x.shape[1], -1) ;; rearrange(z, "b h s '
+        'd -> b s (h d)") → z.reshape(*x.shape[:2], -1)': "You reshape to (b, h, s, d_head) at once, which mixes "
+        "tokens and heads. Cut into (b, s, h, d_head) first, then swap the axes, and swap them back before you join "
+        "the heads.",
+        "y.reshape(*x.shape[:2], n, -1).transpose(1, 2) → y.reshape(len(x), n, x.shape[1], -1)": "A view or reshape to "
+        "(b, h, s, d) mixes tokens. Split the last axis into heads, and then swap the axes of heads and tokens.",
+        "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
+        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → "
+        "torch.tensor_split(x @ qkv.T, ends": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read "
+        "the width of a head off the shape of `qkv` or `out`.",
+        "out.shape[1] → x.shape[2]": "Your heads are d / heads wide, so the pieces of your split do not add up to the "
+        "rows of `qkv`. Read the width of a head off the shape of `qkv` or `out`.",
+    },
 )
-def reshaped_at_once(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    (b, s, _), at, width = x.shape, torch.arange(x.shape[1]), qkv.shape[0] // (heads + 2 * kv_heads)
-    sizes = [heads * width, kv_heads * width, kv_heads * width]
-    q, k, v = (x @ qkv.T).split(sizes, dim=-1)  # type: ignore[no-untyped-call]
-    q, k, v = (each.reshape(b, -1, s, width) for each in (q, k, v))
-    return attend(rope(q, at, theta), rope(k, at, theta), v).reshape(b, s, -1) @ out.T  # type: ignore[no-any-return]
-
-
-@self_attention.misconception(
-    "You rotate nothing. Without `rope`, a score does not depend on the positions of its two tokens."
-)
-def no_rope(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: y, attend)) @ out.T
-
-
-@self_attention.misconception("Positions start at 0. Yours start at 1.")
-def from_one(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    return _head_by_head(x, qkv, out, heads, kv_heads, theta, lambda y, at, base: rope(y, at + 1, base), attend)
-
-
-@self_attention.misconception("`theta` does not reach `rope`: yours always rotates with 10,000.")
-def usual_base(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    return _head_by_head(x, qkv, out, heads, kv_heads, 10_000.0, rope, attend)
-
-
-@self_attention.misconception("The fused matrix holds queries, then keys, then values. Yours reads keys first.")
-def keys_first(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = qkv.shape[0] // (heads + 2 * kv_heads)
-    w_k, w_q, w_v = qkv.split([kv_heads * width, heads * width, kv_heads * width])  # type: ignore[no-untyped-call]
-    return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
-
-
-@self_attention.misconception("Values come last in the fused matrix. You swapped keys and values.")
-def values_before_keys(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = qkv.shape[0] // (heads + 2 * kv_heads)
-    w_q, w_v, w_k = qkv.split([heads * width, kv_heads * width, kv_heads * width])  # type: ignore[no-untyped-call]
-    return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
-
-
-@self_attention.misconception("You take every h-th feature, (d h). A head is a block of neighbouring features, (h d).")
-def interleaved(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, pattern = torch.arange(x.shape[1]), "b s (d h) -> b h s d"
-    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
-    return _merge(_attended(x, qkv, heads, kv_heads, rotated, attend, pattern)) @ out.T
-
-
-@self_attention.misconception(
-    "You do not join the heads correctly: a reshape of (b, h, s, d) without a transpose mixes tokens."
-)
-def merged_by_reshape(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at = torch.arange(x.shape[1])
-    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
-    mixed = _attended(x, qkv, heads, kv_heads, rotated, attend)
-    return mixed.reshape(x.shape[0], x.shape[1], -1) @ out.T
-
-
-@self_attention.misconception(
-    "You leave out `out`. The joined heads go through it before they are added to the stream."
-)
-def without_out(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at = torch.arange(x.shape[1])
-    return _merge(
-        _attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v), attend)
-    )
-
-
-@self_attention.misconception(
-    "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by its transpose."
-)
-def out_not_transposed(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    return _head_by_head(x, qkv, out.T, heads, kv_heads, theta, rope, attend)
-
-
-@self_attention.misconception(
-    "You add x to your result. The block adds it (notebook 10): a sub-layer returns only what it adds."
-)
-def adds_the_stream(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    return x + _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, attend)
-
-
-@self_attention.misconception(
-    "Your values are detached, so they get no gradient. The result is right, but the model learns less."
-)
-def values_detached(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    without = lambda q, k, v: attend(q, k, v.detach())  # noqa: E731
-    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, without)
-
-
-@self_attention.misconception(
-    "Your queries and keys are detached, so they get no gradient. The model could never learn where to look."
-)
-def scores_detached(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    without = lambda q, k, v: attend(q.detach(), k.detach(), v)  # noqa: E731
-    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, without)
-
-
-@self_attention.misconception(
-    "No gradient passes: you compute under `torch.no_grad`, or detach. The model will be trained with this."
-)
-def without_a_graph(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    with torch.no_grad():
-        return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, attend)
-
-
-@self_attention.misconception(
-    "You read the rows head by head, with the query, key and value of each side by side. Here all queries come first, "
-    "then all keys, then all values."
-)
-def per_head_layout(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, inside = torch.arange(x.shape[1]), heads // kv_heads
-    groups = rearrange(x @ qkv.T, "b s (g r d) -> b r g s d", g=kv_heads, r=inside + 2)
-    q = rearrange(groups[:, :inside], "b r g s d -> b (g r) s d")
-    mixed = attend(rope(q, at, theta), rope(groups[:, -2], at, theta), groups[:, -1])
-    return _merge(mixed) @ out.T
-
-
-@self_attention.misconception(
-    "A view or reshape to (b, h, s, d) mixes tokens. Split the last axis into heads, and then swap the axes of heads "
-    "and tokens."
-)
-def split_by_view(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, (b, s, _) = torch.arange(x.shape[1]), x.shape
-    width = qkv.shape[0] // (heads + 2 * kv_heads)
-    sizes = [heads * width, kv_heads * width, kv_heads * width]
-    q, k, v = (y.reshape(b, -1, s, width) for y in (x @ qkv.T).split(sizes, dim=-1))  # type: ignore[no-untyped-call]
-    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
-
-
-@self_attention.misconception(
-    "You view the product as (b, heads, s, d_head), which mixes tokens. View it as (b, s, heads, d_head), and then "
-    "swap two axes."
-)
-def viewed_before_the_split(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, (b, s, _) = torch.arange(x.shape[1]), x.shape
-    split = (x @ qkv.T).reshape(b, heads + 2 * kv_heads, s, -1)
-    q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
-    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
-
-
-@self_attention.misconception(
-    "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a head off the shape of `qkv` "
-    "or `out`."
-)
-def width_from_d_sliced(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, (b, s, d) = torch.arange(x.shape[1]), x.shape
-    y, m, n = x @ qkv.T, heads * (d // heads), (heads + kv_heads) * (d // heads)
-    q, k, v = y[..., :m].reshape(b, s, heads, -1), y[..., m:n].reshape(b, s, kv_heads, -1), y[..., n:]
-    values = v.reshape(b, s, kv_heads, -1).transpose(1, 2)
-    mixed = attend(rope(q.transpose(1, 2), at, theta), rope(k.transpose(1, 2), at, theta), values)
-    return _merge(mixed) @ out.T
-
-
-@self_attention.misconception(
-    "Your heads are d / heads wide, so the pieces of your split do not add up to the rows of `qkv`. Read the width of "
-    "a head off the shape of `qkv` or `out`."
-)
-def width_from_d_split(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    at, width = torch.arange(x.shape[1]), x.shape[-1] // heads
-    pieces = (x @ qkv.T).split([heads * width, kv_heads * width, kv_heads * width], dim=-1)  # type: ignore[no-untyped-call]
-    q, k, v = (rearrange(piece, "b s (h d) -> b h s d", d=width) for piece in pieces)
-    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
-
-
-@self_attention.misconception("You scale the queries by 1/√d_head. `attend` already does that (notebook 08).")
-def scaled_twice(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = qkv.shape[0] // (heads + 2 * kv_heads)
-    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, lambda q, k, v: attend(q / width**0.5, k, v))
-
-
-@self_attention.misconception(
-    "You repeat keys and values before `attend`. It accepts the smaller number of heads and shares them itself."
-)
-def keys_repeated(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    times = heads // kv_heads
-    repeated = lambda q, k, v: attend(q, k.repeat_interleave(times, 1), v.repeat_interleave(times, 1))  # noqa: E731
-    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, repeated)
 
 
 self_attention.equivalent_mutant(
     "positions = torch.arange(x.shape[1], device=x.device) → positions = torch.arange(x.shape[1])",
     "on a processor the device is the default; answers are judged there",
 )
+
+
+@self_attention.variant
+def rotated_together(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    parts = (x @ qkv.T).unflatten(-1, (heads + 2 * kv_heads, -1)).transpose(1, 2)  # type: ignore[no-untyped-call]
+    qk, v = parts[:, :-kv_heads], parts[:, -kv_heads:]
+    qk = rope(qk, torch.arange(x.size(1)), theta)
+    y = attend(qk[:, :heads], qk[:, heads:], v)
+    return torch.einsum("bhsd,nhd->bsn", y, out.unflatten(1, (heads, -1)))  # type: ignore[no-untyped-call]
+
+
+@self_attention.variant
+def matrix_by_matrix(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    width = qkv.size(0) // (heads + kv_heads + kv_heads)
+    w_q, w_k, w_v = qkv[: heads * width], qkv[heads * width : -kv_heads * width], qkv[-kv_heads * width :]
+    positions = torch.tensor(list(range(x.shape[1])))
+    q = rope(rearrange(x @ w_q.T, "b s (h d) -> b h s d", d=width), positions, theta)
+    k = rope(rearrange(x @ w_k.T, "b s (h d) -> b h s d", d=width), positions, theta)
+    v = rearrange(x @ w_v.T, "b s (h d) -> b h s d", d=width)
+    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT  # type: ignore[no-any-return]
