@@ -13,8 +13,8 @@ from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.numbering import changed_lines, exercises_in, mentions, moved, with_row
-from lmcourse.authoring.problems import check_slips, read_sources
+from lmcourse.authoring.numbering import changed_lines, exercises_in, mentions, moved, numbered, with_row
+from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import Chapter, FolderChapter
@@ -67,9 +67,13 @@ class Draft:
 
     def rewritten(self, root: Path) -> dict[Path, tuple[str, str]]:
         """Return the source and the README if their numbers or totals are wrong: the old and the new text."""
-        texts = {self.files.source: lambda _: self.source.text, root / "README.md": self._with_row}
-        found = {path: path.read_text(encoding="utf-8") for path in texts if path.is_file()}
-        return {path: (old, texts[path](old)) for path, old in found.items() if texts[path](old) != old}
+        source = read_source(self.files.source)  # once more, because an editor may have saved it in the meantime
+        texts = {source.path: (source.text, numbered(source, self.chapter).text)}
+        readme = root / "README.md"
+        if readme.is_file() and not isinstance(self.chapter, FolderChapter):
+            old = readme.read_text(encoding="utf-8")
+            texts[readme] = old, with_row(old, source, self.chapter)
+        return {path: (old, new) for path, (old, new) in texts.items() if old != new}
 
     def rewrite(self, root: Path) -> Iterator[str]:
         """Write the source and the README if their numbers or totals are wrong. Yield a line for each changed line,
@@ -88,9 +92,6 @@ class Draft:
         execute(self.solution, self.source, None if force else load_notebook(self.files.solution))
         write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
 
-    def _with_row(self, readme: str) -> str:
-        return with_row(readme, self.source, self.chapter)
-
     def digest(self) -> str:
         """Return a hash of the inputs of the released exercises: the teacher's file, and the names of exercises with
         cells.
@@ -100,7 +101,6 @@ class Draft:
 
     def _released(self) -> dict[Path, str]:
         try:
-            check_slips(self.own)
             return {self.files.exercises: write_released(self.own, self.digest())} if self.own else {}
         except CourseError as error:
             raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error

@@ -34,8 +34,9 @@ class ChapterFiles:
     @classmethod
     def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:
         """Return the files of a chapter in the course folder `root`."""
-        own = isinstance(chapter, FolderChapter)
-        source = chapter.source if own else root / "solutions" / chapter.id / f"{chapter.topic}.py"
+        source = root / "solutions" / chapter.id / f"{chapter.topic}.py"
+        if isinstance(chapter, FolderChapter):
+            source = chapter.source
         solution = source.with_suffix(".ipynb")
         return cls(source, solution, root / "notebooks" / chapter.id / solution.name)
 

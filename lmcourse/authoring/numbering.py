@@ -24,7 +24,7 @@ HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<fa
 """A line that is the heading of an exercise."""
 
 _GAP = r"(?:[ \t]+|[ \t]*\n#[ \t]+)"
-_NUMBER = r"\d+(?!\d|\.\d)"
+_NUMBER = r"\d{1,3}(?!\d|\.\d)"
 _LIST = rf"{_NUMBER}(?:,{_GAP}{_NUMBER})*,?{_GAP}(?:and|or|to){_GAP}{_NUMBER}|{_NUMBER}[–-]{_NUMBER}"
 REFERENCE = re.compile(rf"(?<!### )\b[Ee]xercise(?:{_GAP}(?P<one>{_NUMBER})|s{_GAP}(?P<many>{_LIST}))")
 """A reference to exercises: "Exercise 6", "Exercises 4 and 5", "exercises 2, 3 and 5", "Exercises 3 to 5"."""
@@ -124,8 +124,8 @@ def numbered(source: Source, chapter: Chapter) -> Source:
 
 
 def with_row(readme: str, source: Source, chapter: Chapter) -> str:
-    """Return the README with the right row for one of the course's own notebooks; its description stays."""
-    if isinstance(chapter, FolderChapter) or not complete(source, chapter):
+    """Return the README with the right row for one of the course's notebooks; its description stays."""
+    if not complete(source, chapter):
         return readme
     place = f"(notebooks/{chapter.id}/{chapter.topic}.ipynb)"
     row = re.compile(rf"^[IV]+ \| \[.*\]{re.escape(place)} \| (.*) \| \d+ \| \d+ \| \d+$", re.MULTILINE)
@@ -148,7 +148,7 @@ def mentions(changes: Mapping[int, int], chapter: Chapter, root: Path) -> Iterat
     there = re.compile(rf"[Nn]otebook {re.escape(chapter.number)}\b")
     others = [path for path in sorted((root / "solutions").glob("*/*.py")) if path.parent.name != chapter.id]
     for path in [*_package(chapter), *others] if changes else ():
-        for line, text in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        for line, text in enumerate(path.read_text("utf-8", "replace").split("\n"), start=1):
             if path not in others or there.search(text):
                 numbers = [number for found in REFERENCE.finditer(text) for number in numbers_of(found)]
                 yield from ((path, line, number) for number in numbers if number in changes)
@@ -183,7 +183,7 @@ def references(text: str) -> Iterator[re.Match[str]]:
 def numbers_of(reference: re.Match[str]) -> list[int]:
     """Return the numbers of the exercises in a match of `REFERENCE`."""
     words = reference["one"] or reference["many"]
-    if span := _RANGE.fullmatch(words):
+    if (span := _RANGE.fullmatch(words)) and int(span[1]) < int(span[2]):
         return [*range(int(span[1]), int(span[2]) + 1)]
     return [int(number) for number in re.findall(r"\d+", words)]
 

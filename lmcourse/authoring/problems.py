@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from lmcourse.authoring.numbering import heading_mistakes, numbered
 from lmcourse.authoring.source import HIDDEN, RUBRIC, SOLUTION, Mistake, Source, SourceCell, read_source, student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.edits import EditError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 
@@ -49,19 +48,6 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
     if problems:
         raise CourseError("\n".join(str(problem) for problem in problems))
     return sources
-
-
-def check_slips(exercises: Iterable[Exercise]) -> None:
-    """Raise CourseError, with a line for each, if edits of known mistakes do not fit the answers that they change."""
-    found = []
-    for exercise in exercises:
-        for wrong in exercise.misconceptions:
-            try:
-                wrong.answer  # noqa: B018 - makes the answer
-            except EditError as error:
-                found.append(f"{exercise.name}: the slip {wrong.name!r} does not fit: {error}")
-    if found:
-        raise CourseError("\n".join(found))
 
 
 def find_problems(source: Source, chapter: Chapter) -> list[Problem]:

@@ -335,7 +335,7 @@ def test_own_folders_resolve_their_exercises(course: Path) -> None:
         (
             "days.wrong",
             'scaled.slips(divided, {"x * by → x": "No."})\ndays.wrong',
-            "exercises.py: stable_softmax: the slip 'x * by → x' does not fit: 'x * by' does not occur",
+            "`stable_softmax`: x * by → x: 'x * by' does not occur",
         ),
         ("reference=lambda: 3)\ndays", "reference=lambda: chr(0xD800))\ndays", "`days`: "),
     ],
