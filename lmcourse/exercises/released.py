@@ -46,7 +46,8 @@ class ReleasedExercise(Exercise):
 
     def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
         """Return the outcomes of the reference and of each known mistake in each public case."""
-        answers = [(self.reference, self.expected), *zip(self.misconceptions, self.given, strict=True)]
+        answers: list[tuple[Answer | Misconception, Sequence[Outcome]]] = [(self.reference, self.expected)]
+        answers += zip(self.misconceptions, self.given, strict=True)
         return {
             (answer, case): outcome
             for answer, outcomes in answers

@@ -99,7 +99,7 @@ train_ahead = Exercise(
     ],
 )
 
-train_ahead.equivalent_mutant("for batch in waiting: → for batch in waiting: ... break", "At most one is left.")
+train_ahead.equivalent_mutant("train(batch) → train(batch)\n        break", "At most one is left.")
 
 
 @train_ahead.variant
