@@ -112,7 +112,7 @@ def add_build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="build nothing; print which notebooks are out of date, with exit status 1 if any",
+        help="build nothing; print what is out of date (notebooks, numbers, totals), with exit status 1 if anything is",
     )
     parser.add_argument(
         "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
