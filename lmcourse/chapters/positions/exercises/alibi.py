@@ -12,18 +12,12 @@ from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
-def _penalties(slopes: Tensor, queries: int, keys: int, shift: int = 0, ahead: float = -math.inf) -> Tensor:
-    """Compute the bias entry by entry. `shift` moves the queries; `ahead` is the bias of later keys."""
-    first = keys - queries + shift
-    rows = [[(j - i) if j <= i else ahead for j in range(keys)] for i in range(first, first + queries)]
-    steps = torch.tensor(rows, dtype=torch.float64).reshape(queries, keys)
-    return torch.stack([torch.where(steps > 0, ahead, steps * slope) for slope in slopes.tolist()]).to(slopes.dtype)
-
-
 def _bias(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    """Compute the bias entry by entry."""
     if queries > keys:
         raise ValueError(f"{queries} queries cannot be the last of {keys} tokens")
-    return _penalties(slopes, queries, keys)
+    steps = [[j - i if j <= i else -math.inf for j in range(keys)] for i in range(keys - queries, keys)]
+    return (slopes.double()[:, None, None] * torch.tensor(steps, dtype=torch.float64)).to(slopes.dtype)
 
 
 def _bias_cases(random: Random) -> list[Case]:

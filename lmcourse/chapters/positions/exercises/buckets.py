@@ -13,20 +13,13 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _far(distance: int, exact: int, count: int, max_distance: int) -> int:
-    """Return how many whole steps of equal ratio lead from `exact` to the distance. Integers avoid rounding."""
-    steps = count - exact
-    far = 0
-    while far < steps - 1 and distance**steps * exact ** (far + 1) >= max_distance ** (far + 1) * exact**steps:
-        far += 1
-    return far
-
-
 def _bucket(offset: int, bidirectional: bool, buckets: int, max_distance: int) -> int:
+    """Count the buckets whose borders the distance has reached. Integers avoid rounding."""
     count = buckets // 2 if bidirectional else buckets
     distance = abs(offset) if bidirectional else max(-offset, 0)
-    near = distance if distance < count // 2 else count // 2 + _far(distance, count // 2, count, max_distance)
-    return near + (count if bidirectional and offset > 0 else 0)
+    exact, far = count // 2, count - count // 2
+    reached = sum(distance**far * exact**step >= max_distance**step * exact**far for step in range(1, far))
+    return min(distance, exact) + reached + (count if bidirectional and offset > 0 else 0)
 
 
 def _t5(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
@@ -42,15 +35,15 @@ def _is_clear(distance: int, exact: int, count: int, max_distance: int) -> bool:
     return abs(steps - round(steps)) > 1e-4
 
 
-def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int, size: int = 40) -> Tensor:
+def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int) -> Tensor:
     """Random offsets of every size, none of them on the border of a bucket."""
     count = buckets // 2 if bidirectional else buckets
-    drawn = (random.choice([-1, -1, 1]) * round(2 ** random.uniform(0, 10)) for _ in range(4 * size))
+    drawn = (random.choice([-1, -1, 1]) * round(2 ** random.uniform(0, 10)) for _ in range(160))
     exact = count // 2
     kept = [each for each in drawn if _is_clear(abs(each), exact, count, max_distance)]
     # Three quarters into the first far bucket, so that a logarithm rounded up always gives a wrong bucket.
     late = -round(exact * (max_distance / exact) ** (0.75 / (count - exact)))
-    return torch.tensor([0, late, *kept[: size - 2]])
+    return torch.tensor([0, late, *kept[:38]])
 
 
 def _beside_borders(side: int, max_distance: int) -> Tensor:

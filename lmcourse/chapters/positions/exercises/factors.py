@@ -12,13 +12,11 @@ import torch
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
-_IMPORT = "from lmcourse.chapters.positions.properties import"
-
 
 def _ask(name: str, asked: str, *numbers: float) -> Case:
     """A case that asks for a property of the answer, with these numbers."""
     inputs = ", ".join(["position_factor", *map(str, numbers)])
-    return script(name, f"{_IMPORT} {asked}\n{asked}({inputs})")
+    return script(name, f"from lmcourse.chapters.positions.properties import {asked}\n{asked}({inputs})")
 
 
 def _factor(m: int, speed: float) -> complex:

@@ -15,34 +15,22 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
-BASE = 10_000.0
 # An fp32 angle of a hundred radians has an error of up to 3e-5, and features are a few times larger than 1.
 TOLERANCE = Tolerance(0.0, 2e-4)
 
 
-def turned(x: Tensor, angle: Tensor) -> Tensor:
-    """Multiply neighbouring features, as complex numbers, by e^(i angle), in float64; return the dtype of x."""
+def turned_pairs(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    """Apply RoPE: multiply neighbouring features, as complex numbers, by e^(i angle), in float64."""
+    angle = angles(positions, x.shape[-1], base)
     pairs = torch.view_as_complex(rearrange(x.double(), "... (pair two) -> ... pair two", two=2).contiguous())
-    result = pairs * torch.polar(torch.ones_like(angle), angle)
-    return torch.view_as_real(result).flatten(-2).to(x.dtype)
-
-
-def evens_first(d: int) -> Tensor:
-    """The order that moves the features of neighbouring pairs half the width apart: 0, 2, 4, …, 1, 3, 5, …"""
-    return torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
-
-
-def turned_pairs(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    """Apply RoPE with neighbouring features as pairs."""
-    return turned(x, angles(positions, x.shape[-1], base))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2).to(x.dtype)
 
 
 def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
     """Tokens in bf16 whose rotated features round to the same number for every rounding of an fp32 angle."""
-    angle = angles(positions, width)
     while True:
         x = normal(random, len(positions), width).bfloat16()
-        exact = turned(x.double(), angle)
+        exact = turned_pairs(x.double(), positions)
         low, high = ((exact + shift).bfloat16().double() for shift in (-TOLERANCE.absolute, TOLERANCE.absolute))
         if (high - low <= TOLERANCE.absolute).all():
             return x
@@ -68,7 +56,6 @@ def _rope_cases(random: Random) -> list[Case]:
     ]
 
 
-_UNIT = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
 _SOME = normal(Random(3), 3, 4)
 _FAR = torch.tensor([1001])
 
@@ -83,7 +70,7 @@ rope = Exercise(
     tolerance=TOLERANCE,
     cases=[
         case("nothing turns at position 0", _SOME[:1], torch.tensor([0])),
-        case("(1, 0) in both pairs, one step", _UNIT, torch.tensor([1])),
+        case("(1, 0) in both pairs, one step", torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1])),
         case("three tokens", _SOME, torch.tensor([0, 1, 2])),
         case("three tokens, later in the text", _SOME, torch.tensor([7, 8, 9])),
         case("base 100", _SOME, torch.tensor([0, 1, 2]), base=100.0),

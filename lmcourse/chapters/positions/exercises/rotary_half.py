@@ -8,20 +8,25 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, evens_first, turned_pairs
+from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, turned_pairs
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
+def _evens_first(d: int) -> Tensor:
+    """The order that moves the features of neighbouring pairs half the width apart: 0, 2, 4, …, 1, 3, 5, …"""
+    return torch.arange(d).reshape(-1, 2).T.flatten()
+
+
 def _rope_half(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    order = evens_first(x.shape[-1])
+    order = _evens_first(x.shape[-1])
     neighbours = x if interleaved else x[..., order.argsort()]
     return turned_pairs(neighbours, positions)[..., order]
 
 
 def _clear_halves(random: Random, width: int, positions: Tensor) -> Tensor:
-    return clear_bf16(random, width, positions)[:, evens_first(width)]
+    return clear_bf16(random, width, positions)[:, _evens_first(width)]
 
 
 def _half_cases(random: Random) -> list[Case]:

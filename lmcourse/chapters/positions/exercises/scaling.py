@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -14,45 +13,28 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-Kept = Callable[[float], float]
-"""Maps the turns of a pair within the trained length to the fraction of its speed that is kept."""
-
-
-def _linear(turns: float) -> float:
-    return min(max((turns - 1) / 3, 0.0), 1.0)
-
-
-def _exponents(width: int) -> list[float]:
-    return [-2 * pair / width for pair in range(width // 2)]
-
-
-def _by_parts(width: int, base: float, factor: float, trained: int, kept: Kept) -> Tensor:
-    speeds = []
-    for exponent in _exponents(width):
-        speed = base**exponent
-        share = kept(trained * speed / math.tau)
-        speeds.append(share * speed + (1 - share) * speed / factor)
-    return torch.tensor(speeds, dtype=torch.float64).float()
-
-
-def _powers(width: int, base: float, divisor: float = 1.0) -> Tensor:
-    speeds = [base**exponent / divisor for exponent in _exponents(width)]
-    return torch.tensor(speeds, dtype=torch.float64).float()
-
 
 def _speeds(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind == "by parts":
-        return _by_parts(width, base, factor, trained, _linear)
+    """Compute pair by pair: a part of each speed is kept, and the factor divides the rest."""
     if kind == "ntk":
-        return _powers(width, base * factor ** (width / (width - 2)))
-    return _powers(width, base, factor if kind == "interpolation" else 1.0)
+        base *= factor ** (width / (width - 2))
+    speeds = []
+    for pair in range(width // 2):
+        speed = base ** (-2 * pair / width)
+        turns = trained * speed / math.tau
+        kept = {"interpolation": 0.0, "by parts": min(max((turns - 1) / 3, 0.0), 1.0)}.get(kind, 1.0)
+        speeds.append(kept * speed + (1 - kept) * speed / factor)
+    return torch.tensor(speeds)
 
 
 def _speed_cases(random: Random) -> list[Case]:
     width, base = 2 * random.randint(5, 20), float(random.randint(5, 90) * 1000)
     factor, trained = random.randint(3, 32) / 2, random.randint(100, 2000)
     return [
-        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in _KINDS),
+        *(
+            case(f"other models, {kind}", width, base, kind, factor, trained)
+            for kind in ("none", "interpolation", "ntk", "by parts")
+        ),
         case("other models, none", 4, 100.0, "none", 2.0, 64),
         case("other models, interpolation", 4, 100.0, "interpolation", 2.0, 64),
         case("other models, ntk", 4, 100.0, "ntk", 2.0, 64),
@@ -61,8 +43,6 @@ def _speed_cases(random: Random) -> list[Case]:
         case("no longer than in training", 12, 10_000.0, "by parts", 1.0, 50),
     ]
 
-
-_KINDS = ("none", "interpolation", "ntk", "by parts")
 
 rope_speeds = Exercise(
     "rope_speeds",

@@ -29,30 +29,25 @@ def added_scores(random: Random, table: Tensor) -> Tensor:
 def rotated_scores(random: Random, length: int, d: int, first: int = 0) -> Tensor:
     q, k = _vectors(random, d)
     positions = torch.arange(first, first + length)
-    result: Tensor = rope.reference(q.expand(length, d), positions) @ rope.reference(k.expand(length, d), positions).T
-    return result
+    return rope.reference(q.expand(length, d), positions) @ rope.reference(k.expand(length, d), positions).T
 
 
 def shaw_scores(random: Random, length: int, d: int, clip: int) -> Tensor:
     q, k = (each.expand(2, length, d) for each in _vectors(random, d))
-    result: Tensor = shaw.reference(q, k, normal(random, 2 * clip + 1, d))
-    return result
+    return shaw.reference(q, k, normal(random, 2 * clip + 1, d))
 
 
 def alibi_scores(length: int, slopes: Tensor) -> Tensor:
-    result: Tensor = alibi_bias.reference(slopes, length, length)
-    return result
+    return alibi_bias.reference(slopes, length, length)
 
 
 def t5_scores(random: Random, length: int, bidirectional: bool) -> Tensor:
     offset = torch.arange(length) - torch.arange(length)[:, None]
-    result: Tensor = normal(random, 32)[t5_bucket.reference(offset, bidirectional)]
-    return result
+    return normal(random, 32)[t5_bucket.reference(offset, bidirectional)]
 
 
 def wave_table(length: int, d: int) -> Tensor:
-    result: Tensor = sinusoidal.reference(torch.arange(length), d)
-    return result
+    return sinusoidal.reference(torch.arange(length), d)
 
 
 def only_key_scores(random: Random, length: int) -> Tensor:

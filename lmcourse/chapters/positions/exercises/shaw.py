@@ -14,27 +14,15 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-def _offsets(length: int) -> Tensor:
-    return torch.arange(length) - torch.arange(length)[:, None]
-
-
-def _with_index(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
-    """Compute by the definition, with an s × s × d tensor: every pair has its own key, k_j + a_ij."""
-    keys = k.double()[:, None, :, :] + vectors.double()[index]
-    scores: Tensor = (q.double()[:, :, None, :] * keys).sum(dim=-1) / q.shape[-1] ** 0.5
-    return scores.to(q.dtype)
-
-
-def _index(length: int, vectors: Tensor) -> Tensor:
-    """The row of the table of vectors for each pair."""
-    clip = vectors.shape[0] // 2
-    return _offsets(length).clamp(-clip, clip) + clip
-
-
 def _shaw(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """Compute query by query, so that no more than s × d numbers exist at once."""
-    rows = [_with_index(q[:, i : i + 1], k, vectors, row[None]) for i, row in enumerate(_index(q.shape[1], vectors))]
-    return torch.cat(rows, dim=1)
+    """Compute query by query: no more than s × d numbers exist at once. Every pair has its own key, k_j + a_ij."""
+    length, clip = q.shape[1], len(vectors) // 2
+    rows = []
+    for i in range(length):
+        offsets = torch.arange(length) - i
+        keys = k.double() + vectors.double()[offsets.clamp(-clip, clip) + clip]
+        rows.append((q[:, i, None].double() * keys).sum(dim=-1) / q.shape[-1] ** 0.5)
+    return torch.stack(rows, dim=1).to(q.dtype)
 
 
 def _shaw_inputs(random: Random, heads: int, length: int, d: int, clip: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -63,13 +51,7 @@ shaw_scores(q, k, vectors)[:, 0]
 """
 
 
-def _room() -> Case:
-    q, k, vectors = _shaw_inputs(Random(11), 1, 16, 32, 3)
-    return script("no tensor of s × s × d numbers: s = 16, d = 32", _LARGEST, q=q, k=k, vectors=vectors)
-
-
-_STILL = (torch.zeros(1, 4, 1), torch.zeros(1, 4, 1), torch.tensor([[-1.0], [0.0], [1.0]]))
-_ONES = (torch.ones(1, 4, 1), *_STILL[1:])
+_Q, _K, _VECTORS = _shaw_inputs(Random(11), 1, 16, 32, 3)
 
 shaw_scores = Exercise(
     "shaw_scores",
@@ -79,10 +61,15 @@ shaw_scores = Exercise(
     reference=_shaw,
     differentiable=True,
     cases=[
-        case("queries of 1, keys of 0: only a shows", *_ONES),
+        case(
+            "queries of 1, keys of 0: only a shows",
+            torch.ones(1, 4, 1),
+            torch.zeros(1, 4, 1),
+            torch.tensor([[-1.0], [0.0], [1.0]]),
+        ),
         case("two heads, clipped at 2", *_shaw_inputs(Random(9), 2, 6, 4, 2)),
         case("no vector but the one for 0", *_shaw_inputs(Random(10), 1, 3, 4, 0)),
-        _room(),
+        script("no tensor of s × s × d numbers: s = 16, d = 32", _LARGEST, q=_Q, k=_K, vectors=_VECTORS),
     ],
     hidden_cases=_shaw_cases,
     hints=[

@@ -14,17 +14,11 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _on_diagonal(blocks: Tensor) -> Tensor:
-    """A square matrix with these 2 × 2 blocks along its diagonal."""
-    matrix: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
-    return matrix
-
-
 def _shift_matrix(k: int, d: int) -> Tensor:
     # This computes the rotation as the solution of x' = Gx, where G turns sine into cosine at the speed of the pair.
     speed = angles(torch.tensor(1), d)
     quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
-    generator = _on_diagonal(speed[:, None, None] * quarter_turn)
+    generator: Tensor = torch.block_diag(*(speed[:, None, None] * quarter_turn))  # type: ignore[no-untyped-call]
     return torch.matrix_exp(k * generator).float()
 
 

@@ -14,14 +14,10 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _pairs(angle: Tensor, sine_first: bool = True) -> Tensor:
-    """Sine and cosine of each angle next to each other, from the complex number e^(i angle)."""
-    parts = torch.view_as_real(torch.polar(torch.ones_like(angle), angle))
-    return (parts.flip(-1) if sine_first else parts).flatten(-2).float()
-
-
 def _sinusoidal(positions: Tensor, d: int) -> Tensor:
-    return _pairs(angles(positions, d))
+    """Sine and cosine of each angle next to each other, from the complex number e^(i angle)."""
+    angle = angles(positions, d)
+    return torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(-2).float()
 
 
 def _sinusoidal_cases(random: Random) -> list[Case]:

@@ -13,18 +13,13 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _list(heads: int) -> list[float]:
+def _slopes(heads: int) -> Tensor:
     """Compute like the authors' code: one geometric series for a power of two; other numbers of heads add slopes of the
     next power of two."""
     power = 1 << (heads.bit_length() - 1)
     if heads != power:
-        return _list(power) + _list(2 * power)[::2][: heads - power]
-    ratio: float = 2.0 ** (-8 / heads)
-    return [ratio**head for head in range(1, heads + 1)]
-
-
-def _slopes(heads: int) -> Tensor:
-    return torch.tensor(_list(heads))
+        return torch.cat([_slopes(power), _slopes(2 * power)[::2][: heads - power]])
+    return torch.tensor([2.0 ** (-8 * head / heads) for head in range(1, heads + 1)])
 
 
 def _slope_cases(random: Random) -> list[Case]:

@@ -18,7 +18,6 @@ from lmcourse.chapters.positions.exercises.schemes import (
     t5_scores,
     wave_table,
 )
-from lmcourse.chapters.positions.exercises.toeplitz_cases import but, drift, fixed_cases
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -36,11 +35,53 @@ def _is_relative(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return True
 
 
+def _drift(length: int, step: float) -> Tensor:
+    return torch.arange(length)[:, None] * step + torch.zeros(length)
+
+
+def _by_offset(rows: int, columns: int) -> Tensor:
+    """A relative matrix of integers, with a different one for each offset."""
+    return 3.0 * (torch.arange(columns) - torch.arange(rows)[:, None])
+
+
+def _but(scores: Tensor, row: int, column: int, value: float) -> Tensor:
+    """The same scores, with one entry replaced."""
+    changed = scores.clone()
+    changed[..., row, column] = value
+    return changed
+
+
 def _relative_cases(random: Random) -> list[Case]:
     length = random.randint(5, 8)
+    ends = torch.tensor([[0.0, 5.0], [7.0, 0.25]])
+    around = torch.tensor([0.0, 0.2, -0.2]).diag()
+    square, wide, tall = _by_offset(4, 4), _by_offset(2, 5), _by_offset(5, 2)
+    batch = torch.stack([square, square + 1, _but(square, 3, 1, 0.0), square - 1]).reshape(2, 2, 4, 4)
+    nothing = torch.full((3, 3), -math.inf)
     masked = added_scores(random, wave_table(length, 8)).masked_fill(torch.ones(length, length).triu(1) > 0, -math.inf)
     return [
-        *fixed_cases(),
+        case("one wrong entry", _but(square, 3, 1, 0.0)),
+        case("one wrong entry", _but(square, 0, 2, 0.0)),
+        case("one wrong entry", batch),
+        case("several batch axes", batch[:1]),
+        case("more keys than queries", wide),
+        case("more keys than queries", _but(wide, 1, 4, 0.0)),
+        case("more queries than keys", tall),
+        case("more queries than keys", _but(tall, 4, 1, 0.0)),
+        case("one query", torch.tensor([[1.0, 7.0, 3.0]])),
+        case("one key", torch.tensor([[1.0], [7.0], [3.0]])),
+        case("masks", nothing),
+        case("masks", _but(nothing, 1, 1, 0.0)),
+        case("masks", _but(nothing, 2, 2, 0.0)),
+        case("masks", _but(square, 3, 2, -math.inf)),
+        case("at the tolerance", ends, 0.25),
+        case("at the tolerance", ends.flip(0, 1), 0.25),
+        case("beyond the tolerance", ends, 0.2),
+        case("beyond the tolerance", ends.flip(0, 1), 0.2),
+        case("beyond the tolerance", around, 0.25),
+        case("rounding", _drift(2, 7e-5)),
+        case("beyond the tolerance", _drift(2, 1.5e-4)),
+        case("large scores", 1000.0 + _drift(3, 0.01).double()),
         case("relative schemes", shaw_scores(random, length, 4, 2)),
         case("relative schemes", rotated_scores(random, length, 16, first=random.randint(0, 99))),
         case("relative schemes", t5_scores(random, length, bidirectional=False)),
@@ -53,13 +94,11 @@ def _relative_cases(random: Random) -> list[Case]:
 
 
 _SEEN = Random(4)
-_HANKEL = torch.arange(4.0)[:, None] + torch.arange(4.0)
 _ONE_SIDED = torch.stack([torch.ones(4, 4), only_key_scores(_SEEN, 4)])
-_OUTER = torch.tensor([[2.0, 1.0, 5.0], [3.0, 2.0, 4.0], [1.0, 0.0, 2.0]])
 _NOTHING, _NOISE = torch.full((3, 3), -math.inf), normal(Random(5), 3, 3)
 _SMALL = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
 _RELATIVE = torch.stack([_SMALL, _SMALL.T])
-_OPPOSITE = torch.stack([but(_SMALL, 2, 1, 5.0), but(_SMALL, 2, 1, 1.0)])
+_OPPOSITE = torch.stack([_but(_SMALL, 2, 1, 5.0), _but(_SMALL, 2, 1, 1.0)])
 
 is_relative = Exercise(
     "is_relative",
@@ -76,16 +115,19 @@ is_relative = Exercise(
         case("ALiBi with its mask", alibi_scores(5, torch.tensor([0.5, 0.25]))),
         case("ALiBi without a mask, both ways", -0.5 * (torch.arange(4.0)[:, None] - torch.arange(4.0)).abs()),
         case("only the key's position counts", only_key_scores(_SEEN, 4)),
-        case("only the sum of both positions counts", _HANKEL),
-        case("a constant main diagonal, and nothing else", _OUTER),
+        case("only the sum of both positions counts", torch.arange(4.0)[:, None] + torch.arange(4.0)),
+        case(
+            "a constant main diagonal, and nothing else",
+            torch.tensor([[2.0, 1.0, 5.0], [3.0, 2.0, 4.0], [1.0, 0.0, 2.0]]),
+        ),
         case("one head is relative, the other is not", _ONE_SIDED),
         case("one head is not relative, the other is", _ONE_SIDED.flip(0)),
         case("two heads, one too high where the other is too low", _OPPOSITE),
-        case("a slow drift, 0.00006 a token", drift(5, 6e-5)),
-        case("a wrong score in the future", but(_SMALL, 0, 1, 9.0)),
-        case("a wrong score in the past", but(_SMALL, 1, 0, 9.0)),
-        case("a hidden key beside visible ones", but(_SMALL, 1, 0, -math.inf)),
-        case("a hidden key beside scores of 0", but(_SMALL, 1, 1, -math.inf)),
+        case("a slow drift, 0.00006 a token", _drift(5, 6e-5)),
+        case("a wrong score in the future", _but(_SMALL, 0, 1, 9.0)),
+        case("a wrong score in the past", _but(_SMALL, 1, 0, 9.0)),
+        case("a hidden key beside visible ones", _but(_SMALL, 1, 0, -math.inf)),
+        case("a hidden key beside scores of 0", _but(_SMALL, 1, 1, -math.inf)),
         case("two texts of two heads", torch.stack([_OPPOSITE, _OPPOSITE.flip(0)])),
         case("two texts of two heads, all relative", torch.stack([_RELATIVE, 2 * _RELATIVE])),
         case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
