@@ -18,11 +18,11 @@ def _by_equations(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, nor
     normed = norm_1(x)
     attended = attention(normed)
     if parallel:
-        return x + (attended + feed_forward(normed))  # type: ignore[no-any-return]
+        return x + (attended + feed_forward(normed))
     middle = x + attended
     read = norm_2(middle)
     thought = feed_forward(read)
-    return middle + thought  # type: ignore[no-any-return]
+    return middle + thought
 
 
 CENTRED = "norm_1 = lambda v: v - v.mean(-1, keepdim=True)\n"
@@ -116,13 +116,13 @@ block = Exercise(
 def in_two_lines(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     n = norm_1(x)
     a = attention(n)
-    return x + a + (feed_forward(n) if parallel else feed_forward(norm_2(x + a)))  # type: ignore[no-any-return]
+    return x + a + (feed_forward(n) if parallel else feed_forward(norm_2(x + a)))
 
 
 @block.variant
 def with_a_helper(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     def add(stream: Tensor, branch: Any, norm: Any) -> Tensor:
-        return stream + branch(norm(stream))  # type: ignore[no-any-return]
+        return stream + branch(norm(stream))
 
     if not parallel:
         return add(add(x, attention, norm_1), feed_forward, norm_2)
@@ -134,9 +134,9 @@ def stream_by_stream(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, 
     n = norm_1(x)
     a = attention(n)
     if parallel:
-        return x + a + feed_forward(n)  # type: ignore[no-any-return]
+        return x + a + feed_forward(n)
     h = x + a
-    return h + feed_forward(norm_2(h))  # type: ignore[no-any-return]
+    return h + feed_forward(norm_2(h))
 
 
 block.slips(

@@ -22,7 +22,7 @@ class _WithPullback(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: Any, h: Tensor) -> Tensor:
         value, ctx.pullback = function(h)
-        return value  # type: ignore[no-any-return]
+        return value
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

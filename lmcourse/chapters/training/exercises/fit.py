@@ -121,7 +121,7 @@ class Fitted:
 
     def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
         """Return the learning rate of this update."""
-        return self.factor(run.step, settings) * settings.rate  # type: ignore[no-any-return]
+        return self.factor(run.step, settings) * settings.rate
 
     def factor(self, step: int, settings: Any) -> float:
         """Return the factor of the peak rate at a step."""

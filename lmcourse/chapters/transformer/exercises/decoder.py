@@ -22,20 +22,20 @@ class _Layer:
         self.weights, self.sizes, self.parts = weights, sizes, parts
 
     def norm_1(self, x: Tensor) -> Tensor:
-        return self.parts["rms_norm"](x, self.weights["norm_1"], self.sizes["eps"])  # type: ignore[no-any-return]
+        return self.parts["rms_norm"](x, self.weights["norm_1"], self.sizes["eps"])
 
     def norm_2(self, x: Tensor) -> Tensor:
-        return self.parts["rms_norm"](x, self.weights["norm_2"], self.sizes["eps"])  # type: ignore[no-any-return]
+        return self.parts["rms_norm"](x, self.weights["norm_2"], self.sizes["eps"])
 
     def attention(self, x: Tensor) -> Tensor:
         heads, kv_heads, theta = self.sizes["heads"], self.sizes["kv_heads"], self.sizes["theta"]
         inner = self.parts["rope"], self.parts["grouped_query_attention"]
         qkv, out = self.weights["qkv"], self.weights["out"]
-        return self.parts["self_attention"](x, qkv, out, heads, kv_heads, theta, *inner)  # type: ignore[no-any-return]
+        return self.parts["self_attention"](x, qkv, out, heads, kv_heads, theta, *inner)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         matrices = [self.weights[name].T for name in ("gate", "up", "down")]
-        return self.parts["glu_ffn"](x, *matrices, "swiglu")  # type: ignore[no-any-return]
+        return self.parts["glu_ffn"](x, *matrices, "swiglu")
 
 
 def _by_layers(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:

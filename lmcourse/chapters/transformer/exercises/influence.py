@@ -22,7 +22,7 @@ def _all_texts_at_once(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     for place in range(s):
         texts[place, :, place] = torch.arange(vocabulary)
     moved = (model(texts.flatten(0, 1)) - model(tokens[None])).abs().amax(-1)
-    return (moved.unflatten(0, (s, vocabulary)).amax(1) > VISIBLE).T  # type: ignore[no-any-return]
+    return (moved.unflatten(0, (s, vocabulary)).amax(1) > VISIBLE).T
 
 
 LINEAR = "model = lambda t: mix[: t.shape[1], : t.shape[1]] @ table[t]\n"

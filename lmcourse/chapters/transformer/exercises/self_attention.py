@@ -240,4 +240,4 @@ def matrix_by_matrix(
     q = rope(rearrange(x @ w_q.T, "b s (h d) -> b h s d", d=width), positions, theta)
     k = rope(rearrange(x @ w_k.T, "b s (h d) -> b h s d", d=width), positions, theta)
     v = rearrange(x @ w_v.T, "b s (h d) -> b h s d", d=width)
-    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT  # type: ignore[no-any-return]
+    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT
