@@ -60,7 +60,7 @@ def test_the_noise_scale_matches_all_batches_of_six_gradients() -> None:
     rows = torch.tensor(SIX, dtype=torch.float64)
     full = rows.mean(dim=0)
     squared, noise = full.square().sum().item(), (rows - full).square().sum(dim=1).mean().item()
-    small, large = squared_lengths(SIX, 2), squared_lengths(SIX, 3)
+    small, large = squared_lengths(2), squared_lengths(3)
     found = exercises.noise_scale.reference(small, large, 2, 3)
     assert found == pytest.approx((squared, noise, noise / squared))
 

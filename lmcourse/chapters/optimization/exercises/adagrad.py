@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
-from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.scripts import tensor
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.optimization.exercises.scripts import (
+    SECONDS,
+    groups,
+    late,
+    path,
+    saved,
+    scheduled,
+    tensor,
+    two_at_once,
+    zeroed,
+)
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
@@ -35,40 +43,24 @@ def _hidden(random: Random) -> list[Case]:
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     sparse = tensor([0.0, 1.0], [0.0, 0.0], [2.0, 0.0])
     cases = [
-        script(
-            "coordinates that stay at 0", scripts.path("AdaGrad([w], lr=0.1)"), start=tensor(1.0, 2.0), gradients=sparse
-        ),
-        script(
-            "the settings that it has by itself",
-            scripts.path("AdaGrad([w])"),
-            start=tensor(1.0),
-            gradients=tensor([3e-10], [0.5]),
-        ),
-        script("a large ε", scripts.path("AdaGrad([w], lr=0.5, eps=0.1)"), **once),
-        script(
-            "tiny gradients", scripts.path("AdaGrad([w], lr=0.1, eps=1e-6)"), start=tensor(1.0, 2.0), gradients=TINY
-        ),
-        script("groups with settings of their own", scripts.groups(GROUPS), **same),
-        script("another checkpoint", scripts.saved("AdaGrad([w], lr=0.3, eps=0.1)"), **once),
-        script("gradients are left alone", scripts.zeroed("AdaGrad([w], lr=0.1)"), **once),
-        script(
-            "a gradient that comes late and goes",
-            scripts.late("AdaGrad([w, v], lr=0.1)"),
-            a=tensor(1.0, -2.0),
-            b=tensor([3.0], [0.5]),
-            g=tensor(1.0, 3.0),
-            h=tensor([2.0], [-1.0]),
-        ),
-        script("a falling rate", scripts.scheduled("AdaGrad([w], lr=0.4)"), **once),
-        script("two optimizers", scripts.two_at_once("AdaGrad([v], 0.1)", "AdaGrad([w], 0.2, 0.5)"), **same),
-        script("a matrix", scripts.path("AdaGrad([w])"), start=table, gradients=1e4 * tables),
-        script("a single number", scripts.path("AdaGrad([w])"), start=start[0], gradients=gradients[:, 0]),
+        path("coordinates that stay at 0", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), sparse),
+        path("the settings that it has by itself", "AdaGrad([w])", tensor(1.0), tensor([3e-10], [0.5])),
+        path("a large ε", "AdaGrad([w], lr=0.5, eps=0.1)", **once),
+        path("tiny gradients", "AdaGrad([w], lr=0.1, eps=1e-6)", tensor(1.0, 2.0), TINY),
+        groups("groups with settings of their own", GROUPS, **same),
+        saved("another checkpoint", "AdaGrad([w], lr=0.3, eps=0.1)", **once),
+        zeroed("gradients are left alone", "AdaGrad([w], lr=0.1)", **once),
+        late("a gradient that comes late and goes", "AdaGrad([w, v], lr=0.1)"),
+        scheduled("a falling rate", "AdaGrad([w], lr=0.4)", **once),
+        two_at_once("two optimizers", "AdaGrad([v], 0.1)", "AdaGrad([w], 0.2, 0.5)", **same),
+        path("a matrix", "AdaGrad([w])", table, 1e4 * tables),
+        path("a single number", "AdaGrad([w])", start[0], gradients[:, 0]),
     ]
     for _ in range(2):
         d, steps = random.randint(2, 4), random.randint(3, 8)
         optimizer = f"AdaGrad([w], lr={random.uniform(0.01, 0.5)}, eps={10 ** random.uniform(-3, -1)})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
-        cases.append(script("other runs", scripts.path(optimizer), **other))
+        cases.append(path("other runs", optimizer, **other))
     return cases
 
 
@@ -79,40 +71,13 @@ AdaGrad = Exercise(
     difficulty=2,
     reference=_Reference,
     cases=[
-        script(
-            "three equal gradients",
-            scripts.path("AdaGrad([w], lr=0.1)"),
-            start=tensor(0.0),
-            gradients=tensor([4.0], [4.0], [4.0]),
-        ),
-        script("large and tiny", scripts.path("AdaGrad([w], lr=0.1)"), start=tensor(1.0, 2.0), gradients=TINY),
-        script(
-            "a coordinate without gradient",
-            scripts.path("AdaGrad([w], lr=0.1)"),
-            start=tensor(1.0, 2.0),
-            gradients=tensor([0.0, 3.0]),
-        ),
-        script(
-            "a parameter that is used late",
-            scripts.late("AdaGrad([v, w], lr=0.1)"),
-            a=tensor(1.0, -2.0),
-            b=tensor([3.0], [0.5]),
-            g=tensor(1.0, 3.0),
-            h=tensor([2.0], [-1.0]),
-        ),
-        script("two groups", scripts.groups(GROUPS), a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
-        script(
-            "is the gradient still there?",
-            scripts.zeroed("AdaGrad([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([-2.0]),
-        ),
-        script(
-            "a checkpoint in between",
-            scripts.saved("AdaGrad([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([4.0], [3.0]),
-        ),
+        path("three equal gradients", "AdaGrad([w], lr=0.1)", tensor(0.0), tensor([4.0], [4.0], [4.0])),
+        path("large and tiny", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), TINY),
+        path("a coordinate without gradient", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), tensor([0.0, 3.0])),
+        late("a parameter that is used late", "AdaGrad([v, w], lr=0.1)"),
+        groups("two groups", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
+        zeroed("is the gradient still there?", "AdaGrad([w], lr=0.1)", tensor(1.0), tensor([-2.0])),
+        saved("a checkpoint in between", "AdaGrad([w], lr=0.1)", tensor(1.0), tensor([4.0], [3.0])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -122,13 +87,13 @@ AdaGrad = Exercise(
         "s = s + g * g, then p -= lr * g / (s.sqrt() + eps), with lr and eps of the group. g stays as it is.",
     ],
     forbid=NO_OPTIMIZER,
-    seconds=scripts.SECONDS,
+    seconds=SECONDS,
 )
 
 
 @AdaGrad.variant
 class LineByLine(Optimizer):
-    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-10) -> None:
+    def __init__(self, params: Any, lr: float = 1e-2, eps: float = 1e-10) -> None:
         super().__init__(params, {"lr": lr, "eps": eps})
 
     @torch.no_grad()
@@ -180,7 +145,7 @@ AdaGrad.slips(
 
 @AdaGrad.variant
 class KeepsTheLength(Optimizer):
-    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-10) -> None:
+    def __init__(self, params: Any, lr: float = 1e-2, eps: float = 1e-10) -> None:
         super().__init__(params, {"lr": lr, "eps": eps})
 
     @torch.no_grad()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -10,9 +9,18 @@ import numpy as np
 import torch
 from torch.optim import Optimizer
 
-from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.scripts import tensor
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.optimization.exercises.scripts import (
+    SECONDS,
+    groups,
+    late,
+    path,
+    saved,
+    scheduled,
+    tensor,
+    two_at_once,
+    zeroed,
+)
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
@@ -22,14 +30,11 @@ from lmcourse.exercises.inputs import normal64
 class _Reference(torch.optim.Adam):
     """torch's own Adam, one tensor at a time."""
 
-    def __init__(
-        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
-        super().__init__(params, lr=lr, betas=betas, eps=eps, foreach=False)
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, foreach=False, **settings)
 
 
 GROUPS = "Adam([{'params': [v], 'betas': (0.5, 0.9)}, {'params': [w], 'lr': 0.01, 'eps': 1.0}], lr=0.1)"
-LATE = {"a": tensor(1.0, -2.0), "b": tensor([3.0], [0.5]), "g": tensor(1.0, 3.0), "h": tensor([2.0], [-1.0])}
 SIZES = tensor([1e-3, 1e3], [1e-3, -1e3], [-1e-3, 1e3])
 
 
@@ -40,25 +45,25 @@ def _hidden(random: Random) -> list[Case]:
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     tiny = tensor([1e-8, 3e-8], [2e-8, -1e-8], [1e-8, 1e-8])
     cases = [
-        script("the settings that it has by itself", scripts.path("Adam([w])"), start=start[:2], gradients=tiny),
-        script("other betas", scripts.path("Adam([w], 0.1, (0.8, 0.95), 1e-3)"), **once),
-        script("betas of zero", scripts.path("Adam([w], lr=0.1, betas=(0.0, 0.0))"), **once),
-        script("groups with settings of their own", scripts.groups(GROUPS), **same | {"gradients": 1e-3 * gradients}),
-        script("a checkpoint in between", scripts.saved("Adam([w], lr=0.1)"), **once),
-        script("gradients are left alone", scripts.zeroed("Adam([w], lr=0.1)"), **once),
-        script("a gradient that comes late and goes", scripts.late("Adam([w, v], lr=0.1)"), **LATE),
-        script("a falling rate", scripts.scheduled("Adam([w], lr=0.4)"), **once),
-        script("two optimizers", scripts.two_at_once("Adam([v], 0.1)", "Adam([w], 0.2, (0.5, 0.9), 0.5)"), **same),
-        script("a matrix", scripts.path("Adam([w], 0.1)"), start=table, gradients=tables),
-        script("a single number", scripts.path("Adam([w], 0.1)"), start=start[0], gradients=gradients[:, 0]),
-        script("twenty steps", scripts.path("Adam([w], 0.1)"), start=start, gradients=normal64(Random(9), 20, 3)),
+        path("the settings that it has by itself", "Adam([w])", start[:2], tiny),
+        path("other betas", "Adam([w], 0.1, (0.8, 0.95), 1e-3)", **once),
+        path("betas of zero", "Adam([w], lr=0.1, betas=(0.0, 0.0))", **once),
+        groups("groups with settings of their own", GROUPS, **same | {"gradients": 1e-3 * gradients}),
+        saved("a checkpoint in between", "Adam([w], lr=0.1)", **once),
+        zeroed("gradients are left alone", "Adam([w], lr=0.1)", **once),
+        late("a gradient that comes late and goes", "Adam([w, v], lr=0.1)"),
+        scheduled("a falling rate", "Adam([w], lr=0.4)", **once),
+        two_at_once("two optimizers", "Adam([v], 0.1)", "Adam([w], 0.2, (0.5, 0.9), 0.5)", **same),
+        path("a matrix", "Adam([w], 0.1)", table, tables),
+        path("a single number", "Adam([w], 0.1)", start[0], gradients[:, 0]),
+        path("twenty steps", "Adam([w], 0.1)", start, normal64(Random(9), 20, 3)),
     ]
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 20)
         betas = random.uniform(0.1, 0.95), random.uniform(0.5, 0.999)
         optimizer = f"Adam([w], lr={random.uniform(0.01, 0.5)}, betas={betas}, eps={10 ** random.uniform(-3, -1)})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
-        cases.append(script("other runs", scripts.path(optimizer), **other))
+        cases.append(path("other runs", optimizer, **other))
     return cases
 
 
@@ -69,36 +74,14 @@ Adam = Exercise(
     difficulty=3,
     reference=_Reference,
     cases=[
-        script("two sizes of gradient", scripts.path("Adam([w], lr=0.1)"), start=tensor(1.0, 2.0), gradients=SIZES),
-        script(
-            "the same gradient four times",
-            scripts.path("Adam([w], lr=0.1)"),
-            start=tensor(0.0),
-            gradients=tensor([3.0], [3.0], [3.0], [3.0]),
-        ),
-        script(
-            "no gradient at all", scripts.path("Adam([w], lr=0.1)"), start=tensor(1.0), gradients=tensor([0.0], [0.0])
-        ),
-        script(
-            "an ε that is not small",
-            scripts.path("Adam([w], lr=0.1, eps=0.5)"),
-            start=tensor(1.0),
-            gradients=tensor([2.0], [-1.0]),
-        ),
-        script("a parameter that is used late", scripts.late("Adam([v, w], lr=0.1)"), **LATE),
-        script("two groups", scripts.groups(GROUPS), a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
-        script(
-            "is the gradient still there?",
-            scripts.zeroed("Adam([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([-2.0]),
-        ),
-        script(
-            "a checkpoint in between",
-            scripts.saved("Adam([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([2.0], [-1.0]),
-        ),
+        path("two sizes of gradient", "Adam([w], lr=0.1)", tensor(1.0, 2.0), SIZES),
+        path("the same gradient four times", "Adam([w], lr=0.1)", tensor(0.0), tensor([3.0], [3.0], [3.0], [3.0])),
+        path("no gradient at all", "Adam([w], lr=0.1)", tensor(1.0), tensor([0.0], [0.0])),
+        path("an ε that is not small", "Adam([w], lr=0.1, eps=0.5)", tensor(1.0), tensor([2.0], [-1.0])),
+        late("a parameter that is used late", "Adam([v, w], lr=0.1)"),
+        groups("two groups", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
+        zeroed("is the gradient still there?", "Adam([w], lr=0.1)", tensor(1.0), tensor([-2.0])),
+        saved("a checkpoint in between", "Adam([w], lr=0.1)", tensor(1.0), tensor([2.0], [-1.0])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -110,15 +93,13 @@ Adam = Exercise(
     ],
     forbid=NO_OPTIMIZER,
     tolerance=Tolerance(1e-8, 1e-11),
-    seconds=scripts.SECONDS,
+    seconds=SECONDS,
 )
 
 
 @Adam.variant
 class LineByLine(Optimizer):
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
@@ -176,9 +157,7 @@ Adam.slips(
 
 @Adam.variant
 class InPlace(Optimizer):
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
@@ -201,9 +180,7 @@ class InPlace(Optimizer):
 
 @Adam.variant
 class KeepsSums(Optimizer):
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     def step(self) -> None:  # type: ignore[override]
@@ -221,9 +198,7 @@ class KeepsSums(Optimizer):
 
 @Adam.variant
 class KeepsAllGradients(Optimizer):
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
@@ -243,9 +218,7 @@ class KeepsAllGradients(Optimizer):
 
 @Adam.variant
 class WithNumpy(Optimizer):
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()

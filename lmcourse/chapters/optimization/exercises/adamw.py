@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
-from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.scripts import tensor
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.optimization.exercises.scripts import (
+    SECONDS,
+    groups,
+    late,
+    path,
+    saved,
+    scheduled,
+    tensor,
+    two_at_once,
+    zeroed,
+)
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
 
-Betas = tuple[float, float]
-
 
 class _Reference(torch.optim.AdamW):
     """torch's own AdamW, one tensor at a time."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-    ) -> None:
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=False)
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, foreach=False, **settings)
 
 
 GROUPS = "AdamW([{'params': [v]}, {'params': [w], 'weight_decay': 0.0}], lr=0.1, weight_decay=0.5)"
 OTHERS = (
     "AdamW([{'params': [v], 'betas': (0.5, 0.9)}, {'params': [w], 'lr': 0.01, 'eps': 1.0, 'weight_decay': 2.0}], 0.1)"
 )
-LATE = {"a": tensor(1.0, -2.0), "b": tensor([3.0], [0.5]), "g": tensor(1.0, 3.0), "h": tensor([2.0], [-1.0])}
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -47,30 +45,25 @@ def _hidden(random: Random) -> list[Case]:
     once = {"start": 3 * start, "gradients": gradients}
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     cases = [
-        script(
-            "the settings that it has by itself",
-            scripts.path("AdamW([w])"),
-            start=100 * start,
-            gradients=1e-8 * gradients,
-        ),
-        script("other betas", scripts.path("AdamW([w], 0.1, (0.8, 0.95), 1e-3, 0.2)"), **once),
-        script("no decay", scripts.path("AdamW([w], lr=0.1, weight_decay=0.0)"), **once),
-        script("groups with settings of their own", scripts.groups(OTHERS), **same),
-        script("a group without decay", scripts.groups(GROUPS), **same),
-        script("a checkpoint in between", scripts.saved("AdamW([w], lr=0.1, weight_decay=0.3)"), **once),
-        script("gradients are left alone", scripts.zeroed("AdamW([w], lr=0.1, weight_decay=0.3)"), **once),
-        script("a gradient that comes late and goes", scripts.late("AdamW([w, v], lr=0.1, weight_decay=0.3)"), **LATE),
-        script("a falling rate", scripts.scheduled("AdamW([w], lr=0.4, weight_decay=0.3)"), **once),
-        script("two optimizers", scripts.two_at_once("AdamW([v], 0.1)", "AdamW([w], 0.2, weight_decay=0.5)"), **same),
-        script("a matrix", scripts.path("AdamW([w], 0.5, weight_decay=3.0)"), start=table, gradients=tables),
-        script("a single number", scripts.path("AdamW([w])"), start=start[0], gradients=gradients[:, 0]),
+        path("the settings that it has by itself", "AdamW([w])", 100 * start, 1e-8 * gradients),
+        path("other betas", "AdamW([w], 0.1, (0.8, 0.95), 1e-3, 0.2)", **once),
+        path("no decay", "AdamW([w], lr=0.1, weight_decay=0.0)", **once),
+        groups("groups with settings of their own", OTHERS, **same),
+        groups("a group without decay", GROUPS, **same),
+        saved("a checkpoint in between", "AdamW([w], lr=0.1, weight_decay=0.3)", **once),
+        zeroed("gradients are left alone", "AdamW([w], lr=0.1, weight_decay=0.3)", **once),
+        late("a gradient that comes late and goes", "AdamW([w, v], lr=0.1, weight_decay=0.3)"),
+        scheduled("a falling rate", "AdamW([w], lr=0.4, weight_decay=0.3)", **once),
+        two_at_once("two optimizers", "AdamW([v], 0.1)", "AdamW([w], 0.2, weight_decay=0.5)", **same),
+        path("a matrix", "AdamW([w], 0.5, weight_decay=3.0)", table, tables),
+        path("a single number", "AdamW([w])", start[0], gradients[:, 0]),
     ]
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 9)
         settings = f"lr={random.uniform(0.01, 0.5)}, weight_decay={random.uniform(0.05, 1.0)}"
         # So small that ε matters in every run.
         other = {"start": normal64(random, d), "gradients": 1e-4 * normal64(random, steps, d)}
-        cases.append(script("other runs", scripts.path(f"AdamW([w], {settings})"), **other))
+        cases.append(path("other runs", f"AdamW([w], {settings})", **other))
     return cases
 
 
@@ -81,38 +74,24 @@ AdamW = Exercise(
     difficulty=2,
     reference=_Reference,
     cases=[
-        script(
+        path(
             "decay alone, no gradient",
-            scripts.path("AdamW([w], lr=0.1, weight_decay=0.5)"),
-            start=tensor(1.0, -4.0),
-            gradients=tensor([0.0, 0.0], [0.0, 0.0]),
+            "AdamW([w], lr=0.1, weight_decay=0.5)",
+            tensor(1.0, -4.0),
+            tensor([0.0, 0.0], [0.0, 0.0]),
         ),
-        script(
+        path(
             "a small and a large gradient",
-            scripts.path("AdamW([w], lr=0.1, weight_decay=0.5)"),
-            start=tensor(1.0, 1.0),
-            gradients=tensor([0.01, 10.0], [-0.01, 10.0]),
+            "AdamW([w], lr=0.1, weight_decay=0.5)",
+            tensor(1.0, 1.0),
+            tensor([0.01, 10.0], [-0.01, 10.0]),
         ),
-        script(
-            "a rate that falls",
-            scripts.scheduled("AdamW([w], lr=0.4, weight_decay=0.5)"),
-            start=tensor(2.0),
-            gradients=tensor([1.0], [0.0], [0.0]),
+        scheduled(
+            "a rate that falls", "AdamW([w], lr=0.4, weight_decay=0.5)", tensor(2.0), tensor([1.0], [0.0], [0.0])
         ),
-        script(
-            "a group without decay",
-            scripts.groups(GROUPS),
-            a=tensor(1.0),
-            b=tensor(1.0),
-            gradients=tensor([1.0], [3.0]),
-        ),
-        script("a parameter that is used late", scripts.late("AdamW([v, w], lr=0.1, weight_decay=0.5)"), **LATE),
-        script(
-            "is the gradient still there?",
-            scripts.zeroed("AdamW([w], lr=0.1, weight_decay=0.5)"),
-            start=tensor(1.0),
-            gradients=tensor([-2.0]),
-        ),
+        groups("a group without decay", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
+        late("a parameter that is used late", "AdamW([v, w], lr=0.1, weight_decay=0.5)"),
+        zeroed("is the gradient still there?", "AdamW([w], lr=0.1, weight_decay=0.5)", tensor(1.0), tensor([-2.0])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -123,19 +102,14 @@ AdamW = Exercise(
     ],
     forbid=NO_OPTIMIZER,
     tolerance=Tolerance(1e-8, 1e-11),
-    seconds=scripts.SECONDS,
+    seconds=SECONDS,
 )
 
 
 @AdamW.variant
 class LineByLine(Optimizer):
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
+        self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
@@ -190,12 +164,7 @@ AdamW.slips(
 @AdamW.variant
 class InPlace(Optimizer):
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
+        self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
@@ -220,12 +189,7 @@ class InPlace(Optimizer):
 @AdamW.variant
 class InOneSum(Optimizer):
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
+        self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
@@ -246,12 +210,7 @@ class InOneSum(Optimizer):
 @AdamW.variant
 class RemembersTheOldWeights(Optimizer):
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
+        self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 

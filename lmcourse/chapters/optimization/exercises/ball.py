@@ -8,10 +8,8 @@ from random import Random
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
-Setting = tuple[float, float, float]
 
-
-def _best(mu: float, L: float) -> Setting:
+def _best(mu: float, L: float) -> tuple[float, float, float]:
     """Let both ends of the spectrum converge equally fast: 1 − √(γμ) = √(γL) − 1 = √β."""
     root = 2 / (math.sqrt(mu) + math.sqrt(L))
     factor = max(0.0, 1 - root * math.sqrt(mu))

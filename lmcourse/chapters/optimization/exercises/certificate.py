@@ -8,16 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.optimization.exercises.scripts import SECONDS
+from lmcourse.chapters.optimization.exercises.scripts import SECONDS, tensor
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
-Pair = tuple[float, float]
 
-
-def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, float]:
     """Compute in the basis of the right singular vectors: each coordinate of the gradient shrinks by 1 − γλ a step."""
     _, singular, directions = torch.linalg.svd(X.double(), full_matrices=False)
     curvature = singular**2 / len(X)
@@ -31,13 +29,9 @@ def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return average.item(), (2 * above_the_bottom / (rate * (steps + 1))).item()
 
 
-def _tensor(*numbers: float | list[float]) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-X, Y = _tensor([1.0, 0.0], [0.0, 2.0], [1.0, 1.0]), _tensor(1.0, 2.0, 0.0)
-FLAT, FLAT_Y = _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.001]), _tensor(1.0, 1.0, 1.0)
-TWINS, TWINS_Y = _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.0]), _tensor(1.0, 1.0, 1.0)
+X, Y = tensor([1.0, 0.0], [0.0, 2.0], [1.0, 1.0]), tensor(1.0, 2.0, 0.0)
+FLAT, FLAT_Y = tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.001]), tensor(1.0, 1.0, 1.0)
+TWINS, TWINS_Y = tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.0]), tensor(1.0, 1.0, 1.0)
 
 
 def _largest_rate(X: Tensor) -> float:
@@ -48,11 +42,11 @@ def _hidden(random: Random) -> list[Case]:
     tall, told = normal64(Random(7), 8, 3), normal64(Random(8), 8)
     wide, wide_y = normal64(Random(9), 2, 4), normal64(Random(10), 2)
     cases = [
-        case("a rate of exactly 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 3.0), 0.5, 4),
+        case("a rate of exactly 1/L", tensor([2.0, 0.0], [0.0, 1.0]), tensor(1.0, 3.0), 0.5, 4),
         case("a rate of exactly 1/L", tall, told, _largest_rate(tall), 30),
         case("a rate above 1/L", tall, told, 1.0001 * _largest_rate(tall), 3),
-        case("a rate above 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 3.0), 0.75, 0),
-        case("columns that repeat", TWINS, _tensor(1.0, -1.0, 2.0), 0.3, 6),
+        case("a rate above 1/L", tensor([2.0, 0.0], [0.0, 1.0]), tensor(1.0, 3.0), 0.75, 0),
+        case("columns that repeat", TWINS, tensor(1.0, -1.0, 2.0), 0.3, 6),
         case("fewer rows than columns", wide, wide_y, 0.5 * _largest_rate(wide), 5),
         case("targets of zero", tall, torch.zeros(8, dtype=torch.float64), 0.1, 3),
         case("many steps", tall, told, 0.1, 500),
@@ -77,7 +71,7 @@ descent_certificate = Exercise(
         case("K = 1", X, Y, 0.2, 1),
         case("K = 9", X, Y, 0.2, 9),
         case("two equal columns", TWINS, TWINS_Y, 0.25, 3),
-        case("a rate of exactly 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 2.0), 0.5, 3),
+        case("a rate of exactly 1/L", tensor([2.0, 0.0], [0.0, 1.0]), tensor(1.0, 2.0), 0.5, 3),
         case("a direction nearly flat", FLAT, FLAT_Y, 0.25, 4),
         case("a rate above 1/L", X, Y, 0.6, 3),
         case("a rate a thousandth above 1/L", X, Y, 1.001 * _largest_rate(X), 3),

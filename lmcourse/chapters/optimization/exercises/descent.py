@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -22,30 +23,26 @@ def _path(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tenso
     return torch.mm(torch.stack(rows), directions.T).to(start.dtype)
 
 
-def _tensor(*numbers: float | list[float]) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-def _bowl(random: Random, d: int, flat: int = 0) -> Tensor:
-    """A random symmetric matrix with positive eigenvalues, apart from `flat` eigenvalues of 0."""
-    factor = normal64(random, d - flat, d)
+def _bowl(random: Random, d: int) -> Tensor:
+    """A random symmetric matrix with positive eigenvalues."""
+    factor = normal64(random, d, d)
     return factor.T @ factor
 
 
 def _hidden(random: Random) -> list[Case]:
-    saddle = _tensor([1.0, 2.0], [2.0, 1.0])
-    trough = _tensor([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 3.0])
-    leaning = _tensor([3.0, 1.0, 0.0], [1.0, 2.0, -1.0], [0.0, -1.0, 4.0])
+    saddle = tensor([1.0, 2.0], [2.0, 1.0])
+    trough = tensor([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 3.0])
+    leaning = tensor([3.0, 1.0, 0.0], [1.0, 2.0, -1.0], [0.0, -1.0, 4.0])
     fixed = [
-        case("a direction without curvature", trough, _tensor(1.0, -1.0, 3.0), _tensor(1.0, 2.0, 3.0), 0.2, 5),
-        case("a saddle", saddle, _tensor(0.5, 0.0), _tensor(0.25, 1.0), 0.1, 6),
-        case("three dimensions", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.15, 7),
-        case("a rate of zero", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.0, 3),
-        case("no step", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.1, 0),
+        case("a direction without curvature", trough, tensor(1.0, -1.0, 3.0), tensor(1.0, 2.0, 3.0), 0.2, 5),
+        case("a saddle", saddle, tensor(0.5, 0.0), tensor(0.25, 1.0), 0.1, 6),
+        case("three dimensions", leaning, tensor(1.0, 2.0, -3.0), tensor(4.0, -1.0, 2.0), 0.15, 7),
+        case("a rate of zero", leaning, tensor(1.0, 2.0, -3.0), tensor(4.0, -1.0, 2.0), 0.0, 3),
+        case("no step", leaning, tensor(1.0, 2.0, -3.0), tensor(4.0, -1.0, 2.0), 0.1, 0),
         case("single precision", saddle.float(), torch.tensor([1.0, 3.0]), torch.tensor([0.5, -2.0]), 0.25, 2),
-        case("at the bottom", _tensor([2.0, 0.0], [0.0, 4.0]), _tensor(2.0, -4.0), _tensor(1.0, -1.0), 0.3, 4),
+        case("at the bottom", tensor([2.0, 0.0], [0.0, 4.0]), tensor(2.0, -4.0), tensor(1.0, -1.0), 0.3, 4),
+        case("far above 2/L", tensor([4.0]), tensor(0.0), tensor(1.0), 1.0, 25),
     ]
-    fixed.append(case("far above 2/L", _tensor([4.0]), _tensor(0.0), _tensor(1.0), 1.0, 25))
     for d in (1, 2, 4, 6):
         H, b, start = _bowl(random, d), normal64(random, d), normal64(random, d)
         fixed.append(case("other bowls", H, b, start, random.uniform(0.01, 0.1), random.randint(2, 12)))
@@ -59,11 +56,11 @@ descend = Exercise(
     difficulty=1,
     reference=_path,
     cases=[
-        case("one dimension", _tensor([2.0]), _tensor(2.0), _tensor(5.0), 0.25, 3),
-        case("a rate of 1/L", _tensor([1.0, 0.0], [0.0, 4.0]), _tensor(1.0, 4.0), _tensor(3.0, 3.0), 0.25, 2),
-        case("no step at all", _tensor([1.0, 0.0], [0.0, 4.0]), _tensor(0.0, 0.0), _tensor(3.0, 3.0), 0.25, 0),
-        case("a leaning valley", _tensor([2.0, 1.0], [1.0, 2.0]), _tensor(0.0, 3.0), _tensor(1.0, 0.0), 0.5, 3),
-        case("far above 2/L", _tensor([4.0]), _tensor(0.0), _tensor(1.0), 1.0, 4),
+        case("one dimension", tensor([2.0]), tensor(2.0), tensor(5.0), 0.25, 3),
+        case("a rate of 1/L", tensor([1.0, 0.0], [0.0, 4.0]), tensor(1.0, 4.0), tensor(3.0, 3.0), 0.25, 2),
+        case("no step at all", tensor([1.0, 0.0], [0.0, 4.0]), tensor(0.0, 0.0), tensor(3.0, 3.0), 0.25, 0),
+        case("a leaning valley", tensor([2.0, 1.0], [1.0, 2.0]), tensor(0.0, 3.0), tensor(1.0, 0.0), 0.5, 3),
+        case("far above 2/L", tensor([4.0]), tensor(0.0), tensor(1.0), 1.0, 4),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
-from lmcourse.chapters.optimization.exercises import scripts
-from lmcourse.chapters.optimization.exercises.scripts import tensor
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.optimization.exercises.scripts import (
+    SECONDS,
+    groups,
+    late,
+    path,
+    saved,
+    scheduled,
+    tensor,
+    two_at_once,
+    zeroed,
+)
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
@@ -24,7 +32,6 @@ class _Reference(torch.optim.SGD):
         super().__init__(params, lr=lr, momentum=momentum, nesterov=nesterov, foreach=False)
 
 
-PAIR = {"a": tensor(1.0, -2.0), "b": tensor([3.0], [0.5])}
 NESTEROV = "Momentum([w], lr=0.1, momentum=0.8, nesterov=True)"
 GROUPS = (
     "Momentum([{'params': [v], 'momentum': 0.5}, {'params': [w], 'lr': 0.01, 'nesterov': True}], lr=0.1, momentum=0.9)"
@@ -34,38 +41,25 @@ GROUPS = (
 def _hidden(random: Random) -> list[Case]:
     start, gradients = normal64(Random(7), 3), normal64(Random(8), 4, 3)
     table, tables = normal64(Random(9), 2, 3), normal64(Random(10), 3, 2, 3)
-    late = {"g": tensor(1.0, 3.0), "h": tensor([2.0], [-1.0])}
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     once = {"start": start, "gradients": gradients}
     cases = [
-        script("groups with settings of their own", scripts.groups(GROUPS), **same),
-        script("a checkpoint in between", scripts.saved(NESTEROV), **once),
-        script("a checkpoint in between", scripts.saved("Momentum([w], lr=0.1)"), **once),
-        script("gradients that are set to 0 in place", scripts.zeroed(NESTEROV), **once),
-        script(
-            "a gradient that comes late and goes",
-            scripts.late("Momentum([w, v], lr=0.1, nesterov=True)"),
-            **PAIR,
-            **late,
-        ),
-        script("no momentum", scripts.path("Momentum([w], lr=0.1, momentum=0.0)"), **once),
-        script("a matrix", scripts.path("Momentum([w], 0.05, 0.95, True)"), start=table, gradients=tables),
-        script(
-            "a single number",
-            scripts.path("Momentum([w], 0.05)"),
-            start=torch.tensor(2.0),
-            gradients=1000 * torch.ones(3),
-        ),
-        script(
-            "two optimizers", scripts.two_at_once("Momentum([v], 0.1, 0.5)", "Momentum([w], 0.2, 0.9, True)"), **same
-        ),
-        script("a falling rate", scripts.scheduled(NESTEROV), **once),
+        groups("groups with settings of their own", GROUPS, **same),
+        saved("a checkpoint in between", NESTEROV, **once),
+        saved("a checkpoint in between", "Momentum([w], lr=0.1)", **once),
+        zeroed("gradients that are set to 0 in place", NESTEROV, **once),
+        late("a gradient that comes late and goes", "Momentum([w, v], lr=0.1, nesterov=True)"),
+        path("no momentum", "Momentum([w], lr=0.1, momentum=0.0)", **once),
+        path("a matrix", "Momentum([w], 0.05, 0.95, True)", table, tables),
+        path("a single number", "Momentum([w], 0.05)", torch.tensor(2.0), 1000 * torch.ones(3)),
+        two_at_once("two optimizers", "Momentum([v], 0.1, 0.5)", "Momentum([w], 0.2, 0.9, True)", **same),
+        scheduled("a falling rate", NESTEROV, **once),
     ]
     for nesterov in (False, True):
         d, steps, mu = random.randint(1, 4), random.randint(3, 6), random.uniform(0.1, 0.99)
         optimizer = f"Momentum([w], lr={random.uniform(0.01, 0.5)}, momentum={mu}, nesterov={nesterov})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
-        cases.append(script("other runs", scripts.path(optimizer), **other))
+        cases.append(path("other runs", optimizer, **other))
     return cases
 
 
@@ -76,46 +70,23 @@ Momentum = Exercise(
     difficulty=3,
     reference=_Reference,
     cases=[
-        script(
+        path(
             "three steps by hand",
-            scripts.path("Momentum([w], lr=0.1)"),
-            start=tensor(1.0, 0.0),
-            gradients=tensor([1.0, 2.0], [1.0, 0.0], [-1.0, 0.0]),
+            "Momentum([w], lr=0.1)",
+            tensor(1.0, 0.0),
+            tensor([1.0, 2.0], [1.0, 0.0], [-1.0, 0.0]),
         ),
-        script(
+        path(
             "the same with Nesterov",
-            scripts.path("Momentum([w], lr=0.1, nesterov=True)"),
-            start=tensor(1.0, 0.0),
-            gradients=tensor([1.0, 2.0], [1.0, 0.0], [-1.0, 0.0]),
+            "Momentum([w], lr=0.1, nesterov=True)",
+            tensor(1.0, 0.0),
+            tensor([1.0, 2.0], [1.0, 0.0], [-1.0, 0.0]),
         ),
-        script(
-            "a gradient that comes late and goes",
-            scripts.late("Momentum([v, w], lr=0.1)"),
-            **PAIR,
-            g=tensor(1.0, 3.0),
-            h=tensor([2.0], [-1.0]),
-        ),
-        script(
-            "two groups", scripts.groups(GROUPS), a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [2.0], [1.0])
-        ),
-        script(
-            "a rate that falls",
-            scripts.scheduled("Momentum([w], lr=0.8)"),
-            start=tensor(0.0),
-            gradients=tensor([1.0], [1.0], [1.0]),
-        ),
-        script(
-            "a gradient set to 0 in place",
-            scripts.zeroed("Momentum([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([2.0]),
-        ),
-        script(
-            "a checkpoint in between",
-            scripts.saved("Momentum([w], lr=0.1)"),
-            start=tensor(1.0),
-            gradients=tensor([2.0], [1.0]),
-        ),
+        late("a gradient that comes late and goes", "Momentum([v, w], lr=0.1)"),
+        groups("two groups", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [2.0], [1.0])),
+        scheduled("a rate that falls", "Momentum([w], lr=0.8)", tensor(0.0), tensor([1.0], [1.0], [1.0])),
+        zeroed("a gradient set to 0 in place", "Momentum([w], lr=0.1)", tensor(1.0), tensor([2.0])),
+        saved("a checkpoint in between", "Momentum([w], lr=0.1)", tensor(1.0), tensor([2.0], [1.0])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -128,13 +99,13 @@ Momentum = Exercise(
         "y_{k+1} = x_{k+1} − γβb with the new b. Insert x_{k+1} = y_k − γg.",
     ],
     forbid=NO_OPTIMIZER,
-    seconds=scripts.SECONDS,
+    seconds=SECONDS,
 )
 
 
 @Momentum.variant
 class LineByLine(Optimizer):
-    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
+    def __init__(self, params: Any, lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
 
     @torch.no_grad()
@@ -190,7 +161,7 @@ Momentum.slips(
 
 @Momentum.variant
 class InPlace(Optimizer):
-    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
+    def __init__(self, params: Any, lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
 
     def step(self) -> None:  # type: ignore[override]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmcourse.chapters.optimization.exercises.scripts import tensor
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -26,24 +27,20 @@ def _noise(gradients: Tensor, batch: int, replacement: bool) -> float:
     return float((squares / n + (batch - 1) * products) / batch - total / n**2)
 
 
-def _tensor(*rows: list[float]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-FOUR = _tensor([2.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, -2.0])
+FOUR = tensor([2.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, -2.0])
 
 
 def _hidden(random: Random) -> list[Case]:
     six = normal64(Random(7), 6, 3)
     cases = [
-        case("a single example", _tensor([3.0, -4.0]), 1, False),
-        case("a single example", _tensor([3.0, -4.0]), 2, True),
-        case("two examples", _tensor([1.0], [4.0]), 1, False),
+        case("a single example", tensor([3.0, -4.0]), 1, False),
+        case("a single example", tensor([3.0, -4.0]), 2, True),
+        case("two examples", tensor([1.0], [4.0]), 1, False),
         case("all of them", six, 6, False),
         case("all but one", six, 5, False),
         case("one of six", six, 1, True),
         case("one of six", six, 1, False),
-        case("a batch larger than the data", _tensor([1.0, 2.0], [-3.0, 5.0]), 5, True),
+        case("a batch larger than the data", tensor([1.0, 2.0], [-3.0, 5.0]), 5, True),
         case("a mean far from zero", 100.0 + six[:5], 2, True),
         case("a mean far from zero", 100.0 + six[:5], 3, False),
         case("a mean far from zero", 1e6 + six[:5], 2, True),
@@ -64,15 +61,15 @@ gradient_noise = Exercise(
     difficulty=2,
     reference=_noise,
     cases=[
-        case("two that disagree, one drawn", _tensor([1.0], [-1.0]), 1, True),
+        case("two that disagree, one drawn", tensor([1.0], [-1.0]), 1, True),
         case("three draws of four, with replacement", FOUR, 3, True),
         case("two of four, each at most once", FOUR, 2, False),
         case("all four, each once", FOUR, 4, False),
         case("four draws of four, with replacement", FOUR, 4, True),
         case("fifteen of thirty, each at most once", torch.arange(30.0, dtype=torch.float64)[:, None], 15, False),
-        case("nearly equal", _tensor([1e8], [1e8 + 2.0]), 1, True),
-        case("all agree", _tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
-        edge(case("one example in all", _tensor([5.0, 7.0]), 1, False)),
+        case("nearly equal", tensor([1e8], [1e8 + 2.0]), 1, True),
+        case("all agree", tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
+        edge(case("one example in all", tensor([5.0, 7.0]), 1, False)),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -14,7 +14,6 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Scale = tuple[float, float, float]
-Rows = list[list[int]]
 
 
 def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
@@ -27,9 +26,9 @@ def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
     return float(squared), float(noise), float(noise / squared) if squared > 0 else math.inf
 
 
-def squared_lengths(rows: Rows, batch: int) -> float:
-    """The mean of ‖g‖² over all batches drawn with replacement, where g is the mean of a batch."""
-    found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(rows, repeat=batch)]
+def squared_lengths(batch: int) -> float:
+    """The mean of ‖g‖² over all batches of SIX drawn with replacement, where g is the mean of a batch."""
+    found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(SIX, repeat=batch)]
     return float(sum(found)) / (len(found) * batch**2)
 
 
@@ -38,8 +37,8 @@ SIX = [[3, 1], [-1, 2], [4, 0], [2, -3], [0, 1], [4, 5]]
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("batches of six gradients", squared_lengths(SIX, 2), squared_lengths(SIX, 4), 2, 4),
-        case("batches of six gradients", squared_lengths(SIX, 3), squared_lengths(SIX, 4), 3, 4),
+        case("batches of six gradients", squared_lengths(2), squared_lengths(4), 2, 4),
+        case("batches of six gradients", squared_lengths(3), squared_lengths(4), 3, 4),
         case("no noise", 2.0, 2.0, 4, 64),
         case("nothing but noise", 8.0, 2.0, 2, 8),
         case("a ‖G‖² below 0", 9.0, 1.0, 4, 16),
@@ -61,7 +60,7 @@ noise_scale = Exercise(
     cases=[
         case("gradients 1 and 3, sizes 1 and 2", 5.0, 4.5, 1, 2),
         case("the same two, sizes 2 and 4", 4.5, 4.25, 2, 4),
-        case("six gradients, sizes 2 and 3", squared_lengths(SIX, 2), squared_lengths(SIX, 3), 2, 3),
+        case("six gradients, sizes 2 and 3", squared_lengths(2), squared_lengths(3), 2, 3),
         case("a net, sizes 4 and 64", 0.9, 0.3, 4, 64),
         case("a ‖G‖² below 0", 5.0, 1.0, 2, 8),
         case("equal sizes", 5.0, 4.5, 4, 4),
@@ -93,7 +92,7 @@ noise_scale.slips(
     by_elimination,
     {
         "if b_small == b_large: → b_small, b_large = b_small - 1, b_large - 1\n    if b_small == b_large:": "Your "
-        "noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B.",
+        "noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B."
     },
 )
 

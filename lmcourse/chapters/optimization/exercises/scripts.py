@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lmcourse.exercises.cases import Case, script
+
 SECONDS = 30.0
 """The time limit of a case: the first optimizer of a process, or its first `torch.func`, makes torch import its
 compiler, which takes seconds."""
@@ -21,15 +23,20 @@ def tensor(*numbers: float | list[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def path(optimizer: str) -> str:
-    """A script that returns the path of `w` from `start`, one step per gradient, with the optimizer of this
+def path(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
+    """A case that returns the path of `w` from `start`, one step per gradient, with the optimizer of this
     expression."""
-    return f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{STEPS}\npath"
+    return script(
+        name,
+        f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{STEPS}\npath",
+        start=start,
+        gradients=gradients,
+    )
 
 
-def late(optimizer: str) -> str:
-    """A script with two parameters, v and w; w has a gradient in the steps 2, 3 and 5 only."""
-    return f"""\
+def late(name: str, optimizer: str) -> Case:
+    """A case with two parameters, v and w; w has a gradient in the steps 2, 3 and 5 only."""
+    lines = f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 o = {optimizer}
 v.grad = g.clone()
@@ -44,11 +51,12 @@ w.grad = h.clone()
 o.step()
 v
 w"""
+    return script(name, lines, a=tensor(1.0, -2.0), b=tensor([3.0], [0.5]), g=tensor(1.0, 3.0), h=tensor([2.0], [-1.0]))
 
 
-def groups(optimizer: str) -> str:
-    """A script with two parameters, v and w, in separate groups; w's gradient is twice v's."""
-    return f"""\
+def groups(name: str, optimizer: str, **inputs: Tensor) -> Case:
+    """A case with two parameters, v and w, in separate groups; w's gradient is twice v's."""
+    lines = f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 o = {optimizer}
 for g in gradients:
@@ -56,18 +64,24 @@ for g in gradients:
     o.step()
 v
 w"""
+    return script(name, lines, **inputs)
 
 
-def scheduled(optimizer: str) -> str:
-    """A script that returns the path while the rate is halved after every step, as a schedule does."""
+def scheduled(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
+    """A case that returns the path while the rate is halved after every step, as a schedule does."""
     steps = f"{STEPS}\n    o.param_groups[0]['lr'] /= 2"
-    return f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{steps}\npath"
+    return script(
+        name,
+        f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{steps}\npath",
+        start=start,
+        gradients=gradients,
+    )
 
 
-def zeroed(optimizer: str) -> str:
-    """A script that reads the gradient after a step and sets it to 0 in place. A step without a new gradient follows,
+def zeroed(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
+    """A case that reads the gradient after a step and sets it to 0 in place. A step without a new gradient follows,
     then a step with the first gradient again."""
-    return f"""\
+    lines = f"""\
 w = start.clone().requires_grad_()
 o = {optimizer}
 w.grad = gradients[0].clone()
@@ -80,11 +94,12 @@ w.grad = gradients[0].clone()
 o.step()
 w
 w.requires_grad"""
+    return script(name, lines, start=start, gradients=gradients)
 
 
-def saved(optimizer: str) -> str:
-    """A script that takes two steps, loads the state into a new optimizer, and takes two more."""
-    return f"""\
+def saved(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
+    """A case that takes two steps, loads the state into a new optimizer, and takes two more."""
+    lines = f"""\
 w = start.clone().requires_grad_()
 path = []
 o = {optimizer}
@@ -94,11 +109,12 @@ o = {optimizer}
 o.load_state_dict(state)
 {STEPS}
 path"""
+    return script(name, lines, start=start, gradients=gradients)
 
 
-def two_at_once(first: str, second: str) -> str:
-    """A script with two optimizers of one class side by side, each with its own parameter."""
-    return f"""\
+def two_at_once(name: str, first: str, second: str, **inputs: Tensor) -> Case:
+    """A case with two optimizers of one class side by side, each with its own parameter."""
+    lines = f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 one, other = {first}, {second}
 for g in gradients:
@@ -107,3 +123,4 @@ for g in gradients:
     other.step()
 v
 w"""
+    return script(name, lines, **inputs)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.optimization.exercises.scripts import SECONDS
+from lmcourse.chapters.optimization.exercises.scripts import SECONDS, tensor
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -19,18 +19,14 @@ def _largest_curvature(X: Tensor) -> float:
     return float(torch.linalg.svdvals(X.double())[0].square() / len(X))
 
 
-def _tensor(*rows: list[float]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
 def _hidden(random: Random) -> list[Case]:
     tall = normal64(Random(7), 12, 3)
     return [
-        case("fewer rows than columns", _tensor([1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 1.0])),
-        case("one column", _tensor([3.0], [-4.0])),
-        case("one number", _tensor([-3.0])),
-        case("three directions nearly as steep", _tensor([1.0, 0.0, 0.0], [0.0, 0.98, 0.3], [0.3, -0.3, 0.99])),
-        case("columns that cancel", _tensor([1.0, -1.0], [2.0, -2.0])),
+        case("fewer rows than columns", tensor([1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 1.0])),
+        case("one column", tensor([3.0], [-4.0])),
+        case("one number", tensor([-3.0])),
+        case("three directions nearly as steep", tensor([1.0, 0.0, 0.0], [0.0, 0.98, 0.3], [0.3, -0.3, 0.99])),
+        case("columns that cancel", tensor([1.0, -1.0], [2.0, -2.0])),
         case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64)),
         case("every row twice", torch.cat([tall, tall])),
         case("many rows", 0.1 * normal64(Random(8), 60, 2) + 1.0),
@@ -48,11 +44,11 @@ smoothness = Exercise(
     difficulty=2,
     reference=_largest_curvature,
     cases=[
-        case("two equal features", _tensor([1.0, 1.0], [1.0, 1.0])),
-        case("a valley", _tensor([3.0, 0.0], [0.0, 1.0])),
-        case("a leaning one", _tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
-        edge(case("one row", _tensor([1.0, 2.0, 2.0]))),
-        case("two directions nearly as steep (slow for power iteration)", _tensor([1.0, 0.0], [0.0, 0.998])),
+        case("two equal features", tensor([1.0, 1.0], [1.0, 1.0])),
+        case("a valley", tensor([3.0, 0.0], [0.0, 1.0])),
+        case("a leaning one", tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
+        edge(case("one row", tensor([1.0, 2.0, 2.0]))),
+        case("two directions nearly as steep (slow for power iteration)", tensor([1.0, 0.0], [0.0, 0.998])),
     ],
     hidden_cases=_hidden,
     hints=[

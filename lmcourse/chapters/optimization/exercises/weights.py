@@ -110,7 +110,7 @@ mean_weights.slips(
     from_the_end,
     {
         "reversed(betas) → betas ;; insert(0, (1 - beta) * later) → append((1 - beta) * later)": "You multiply by the "
-        "β of earlier steps. Later steps shrink a gradient, not earlier ones.",
+        "β of earlier steps. Later steps shrink a gradient, not earlier ones."
     },
 )
 
