@@ -15,6 +15,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.exercises.slips import unfit_slips
 
 Exercises = Mapping[str, Exercise]
 
@@ -45,8 +46,9 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
             sources[chapter] = numbered(source, chapter)
         except (OSError, UnicodeDecodeError):
             problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
-    if problems:
-        raise CourseError("\n".join(str(problem) for problem in problems))
+    unfit = [line for chapter in sources for exercise in exercises_of(chapter) for line in unfit_slips(exercise)]
+    if problems or unfit:
+        raise CourseError("\n".join([*map(str, problems), *unfit]))
     return sources
 
 
