@@ -12,10 +12,8 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 
-Grads = dict[str, float]
 
-
-def _by_torch(x: float, y: float, w0: float, w1: float) -> Grads:
+def _by_torch(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
     w0_, w1_ = (torch.tensor(w, dtype=torch.float64, requires_grad=True) for w in (w0, w1))
     u = w1_ * x
     y_hat = w0_ + u

@@ -48,9 +48,9 @@ _CALL = (
 )
 
 
-def _loss(name: str, rows: int, inputs: dict[str, Any], outside: str = "loss", wrt: str = "h, W") -> Case:
+def _loss(name: str, rows: int, inputs: dict[str, Any], outside: str = "loss") -> Case:
     """A case that asks for the loss, and for the gradients of an expression of it."""
-    lines = f"import torch\n{_CALL.format(rows=rows)}\nloss\nlist(torch.autograd.grad({outside}, [{wrt}]))"
+    lines = f"import torch\n{_CALL.format(rows=rows)}\nloss\nlist(torch.autograd.grad({outside}, [h, W]))"
     return script(name, lines, **inputs)
 
 

@@ -23,17 +23,11 @@ ROWS = "f = lambda x: (x @ x.T)[0, 1] ** 3 / 100"
 MIXED = "f = lambda x: (x.flatten()[0] * x.flatten().tanh()).sum() + (x ** 4).mean()"
 
 
-def _both_sides(f: Function, x: Tensor, step: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
-    """f at x, and at x with every element moved up and down, in float64."""
-    points = x.double().flatten()
-    nudges = step * torch.eye(len(points), dtype=torch.float64)
-    above, below = ([f((points + sign * nudge).reshape(x.shape)) for nudge in nudges] for sign in (1, -1))
-    return torch.stack(above), torch.stack(below), f(x.double())
-
-
 def _central(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
-    above, below, _ = _both_sides(f, x, step)
-    return ((above - below) / (2 * step)).reshape(x.shape).to(x.dtype)
+    """Move every element up and down, in float64."""
+    nudges = step * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)
+    differences = [f(x.double() + nudge) - f(x.double() - nudge) for nudge in nudges]
+    return (torch.stack(differences) / (2 * step)).reshape(x.shape).to(x.dtype)
 
 
 def _ask(name: str, function: str, x: Tensor, step: float = 1e-5) -> Case:

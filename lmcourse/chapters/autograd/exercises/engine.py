@@ -3,14 +3,64 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from lmcourse.chapters.autograd.exercises.engines import TorchValue
 from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
+
+
+class _TorchValue:
+    """A node with the interface of a learner's `Value`: torch computes its results and local derivatives."""
+
+    def __init__(self, data: float, parents: Sequence[_TorchValue] = (), locals: Sequence[float] = ()) -> None:
+        self.data, self.grad, self.parents, self.locals = float(data), 0.0, [*parents], [*locals]
+
+    def _node(self, operation: Callable[..., Tensor], *others: Any) -> _TorchValue:
+        parents = [self, *(other if isinstance(other, _TorchValue) else _TorchValue(other) for other in others)]
+        leaves = [torch.tensor(parent.data, dtype=torch.float64, requires_grad=True) for parent in parents]
+        result = operation(*leaves)
+        return _TorchValue(result.item(), parents, [grad.item() for grad in torch.autograd.grad(result, leaves)])
+
+    def __add__(self, other: Any) -> _TorchValue:
+        return self._node(torch.add, other)
+
+    def __mul__(self, other: Any) -> _TorchValue:
+        return self._node(torch.mul, other)
+
+    def __sub__(self, other: Any) -> _TorchValue:
+        return self._node(torch.sub, other)
+
+    def __rsub__(self, other: Any) -> _TorchValue:
+        return _TorchValue(other) - self
+
+    def __truediv__(self, other: Any) -> _TorchValue:
+        return self._node(torch.div, other)
+
+    def __rtruediv__(self, other: Any) -> _TorchValue:
+        return _TorchValue(other) / self
+
+    def __pow__(self, exponent: float) -> _TorchValue:
+        return self._node(lambda base: base**exponent)
+
+    def __neg__(self) -> _TorchValue:
+        return self._node(torch.neg)
+
+    def exp(self) -> _TorchValue:
+        return self._node(torch.exp)
+
+    def tanh(self) -> _TorchValue:
+        return self._node(torch.tanh)
+
+    def relu(self) -> _TorchValue:
+        return self._node(torch.relu)
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
 def _operations(name: str, *formulas: str, a: float = 2.0, b: float = -0.5) -> Case:
@@ -43,7 +93,7 @@ Value = Exercise(
     points=2,
     minutes=8,
     difficulty=2,
-    reference=TorchValue,
+    reference=_TorchValue,
     cases=[
         _operations("a + b", "a + b", "b + b"),
         _operations("a * b", "a * b", "b * a"),

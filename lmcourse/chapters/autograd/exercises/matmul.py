@@ -179,8 +179,7 @@ two_layer_backward_flops.wrong_value(
     ("That is 2BDK + 2BD²: the forward pass, or only the gradients of the two weights. The gradient of h₁ is missing."),
 )
 two_layer_backward_flops.wrong_value(
-    6_553_600,
-    "That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product.",
+    6_553_600, "That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product."
 )
 two_layer_backward_flops.wrong_value(
     1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."

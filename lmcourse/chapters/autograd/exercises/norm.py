@@ -27,11 +27,7 @@ def _by_torch(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
 
 
 def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.float64, **eps: float) -> Case:
-    x, gain, dy = (
-        normal64(random, *shape) + 0.5,
-        normal64(random, shape[-1]) + 1.0,
-        normal64(random, *shape),
-    )
+    x, gain, dy = (normal64(random, *shape) + 0.5, normal64(random, shape[-1]) + 1.0, normal64(random, *shape))
     return case(name, x.to(dtype), gain.to(dtype), dy.to(dtype), **eps)
 
 

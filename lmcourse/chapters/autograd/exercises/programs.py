@@ -27,9 +27,9 @@ def chain(name: str, n: int, factor: float) -> Case:
     return edge(sweep(name, f"x = Value(0.5)\ny = x\nfor _ in range({n}):\n    y = y * {factor} + x", "y", "y", "x"))
 
 
-def ladder(name: str, rungs: int, factor: float = 0.5) -> Case:
+def ladder(name: str, rungs: int) -> Case:
     """A case whose graph doubles the number of paths between its two ends with each rung."""
-    return edge(sweep(name, f"x = Value(0.5)\ny = x\nfor _ in range({rungs}):\n    y = y + y * {factor}", "y", "x"))
+    return edge(sweep(name, f"x = Value(0.5)\ny = x\nfor _ in range({rungs}):\n    y = y + y * 0.5", "y", "x"))
 
 
 def _random_graph(random: Random, length: int) -> Case:

@@ -12,19 +12,13 @@ from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 
-Grads = dict[str, float]
 
-
-def _sweep_in_order(graph: Graph, end: str, order: list[str]) -> Grads:
+def _sorted_by_the_library(graph: Graph, end: str) -> dict[str, float]:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
-    for node in order:
+    for node in reversed([*TopologicalSorter(graph).static_order()]):
         for parent, local in graph[node].items():
             grads[parent] += grads[node] * local
     return grads
-
-
-def _sorted_by_the_library(graph: Graph, end: str) -> Grads:
-    return _sweep_in_order(graph, end, [*TopologicalSorter(graph).static_order()][::-1])
 
 
 backward_sweep = Exercise(
