@@ -25,17 +25,4 @@ EXERCISES = (
     norm_parameters,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "block",
-    "centre_writers",
-    "contributions",
-    "embedding_share",
-    "fold_norm",
-    "layer_norm",
-    "norm_gain",
-    "norm_parameters",
-    "rms_norm",
-    "ways_back",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -16,13 +16,8 @@ from lmcourse.exercises.inputs import normal
 def _by_equations(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     """Compute the equations of a pre-norm block, one per line."""
     normed = norm_1(x)
-    attended = attention(normed)
-    if parallel:
-        return x + (attended + feed_forward(normed))
-    middle = x + attended
-    read = norm_2(middle)
-    thought = feed_forward(read)
-    return middle + thought
+    middle = x + attention(normed)
+    return middle + feed_forward(normed if parallel else norm_2(middle))
 
 
 CENTRED = "norm_1 = lambda v: v - v.mean(-1, keepdim=True)\n"

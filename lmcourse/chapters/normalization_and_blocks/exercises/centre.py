@@ -17,23 +17,17 @@ Weights = dict[str, Tensor]
 ROWS = ("embedding", "positions")
 """Tables whose rows are written into the stream."""
 
-COLUMNS = ("out", "down", "out_bias", "down_bias")
-"""Tensors that write into the stream: matrices (out, in), and biases."""
-
-
-def _kind(name: str) -> str:
-    return name.split(".")[0]
-
 
 def _projected(weights: Weights) -> Weights:
     """Multiply every tensor that writes into the stream by I − 11ᵀ/d, in float64."""
     changed = {}
     for name, weight in weights.items():
-        d = weight.shape[-1] if _kind(name) in ROWS else weight.shape[0]
+        kind = name.split(".")[0]
+        d = weight.shape[-1] if kind in ROWS else weight.shape[0]
         projector = torch.eye(d, dtype=torch.float64) - torch.full((d, d), 1 / d, dtype=torch.float64)
-        if _kind(name) in ROWS:
+        if kind in ROWS:
             changed[name] = (weight.double() @ projector).to(weight.dtype)
-        elif _kind(name) in COLUMNS:
+        elif kind in ("out", "down", "out_bias", "down_bias"):
             changed[name] = (projector @ weight.double()).to(weight.dtype)
         else:
             changed[name] = weight

@@ -15,10 +15,8 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
-EPS = 1e-6
 
-
-def _by_leaving_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+def _by_leaving_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
     """Return for each part the logit with all parts minus the logit without it, at the same length of the stream."""
     wide, factors, reader = parts.double(), scale.double(), row.double()
     root = math.sqrt(wide.sum(0).square().mean().item() + eps)

@@ -19,10 +19,11 @@ Layer = tuple[Tensor, Tensor]
 
 def _by_evaluation(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     """Find the linear map of norm parameters and layer together, from its values at 0 and at every unit vector."""
-    offset = None if bias is None else bias.double()
     d = weight.shape[1]
     points = torch.cat([torch.zeros(1, d), torch.eye(d)]).double()
-    outputs = torch.nn.functional.linear(points * scale.double() + shift.double(), weight.double(), offset)
+    outputs = torch.nn.functional.linear(
+        points * scale.double() + shift.double(), weight.double(), None if bias is None else bias.double()
+    )
     return (outputs[1:] - outputs[0]).T.contiguous().to(weight.dtype), outputs[0].to(weight.dtype)
 
 

@@ -26,7 +26,6 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 
 
 ONE, ZERO = torch.ones(4), torch.zeros(4)
-SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
 FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
 """Features whose mean is exact in fp32, although the square of the mean is not."""
 ROUNDED = "layer_norm(x, scale, shift).float()"
@@ -82,7 +81,7 @@ layer_norm = Exercise(
         case("with scale and shift", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5]), torch.tensor([0.0, 1.0, -1.0, 10.0])),
         _ask("two texts of three tokens", _FIXED, 2, 3, 4),
         edge(case("all features alike", torch.full((1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0]))),
-        case("features so small that eps counts", SMALL, ONE, ZERO),
+        case("features so small that eps counts", torch.tensor([[0.001, 0.002, 0.001, 0.0]]), ONE, ZERO),
         case("another eps", NOTES / 200, ONE, ZERO, eps=0.5),
         case("a mean of 10,000", FAR[:1], ONE, ZERO),
         edge(case("in fp16, the parameters in fp32", (4 * NOTES).half(), ONE, ZERO)),

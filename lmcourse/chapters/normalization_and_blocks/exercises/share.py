@@ -15,14 +15,10 @@ from lmcourse.exercises.exercise import Exercise
 PLACEMENTS = ("pre", "post", "double", "output")
 
 
-def _check(blocks: int, placement: str) -> None:
-    if placement not in PLACEMENTS or blocks < 0:
-        raise ValueError(f"there is no model with {blocks} blocks and placement {placement!r}")
-
-
 def _by_construction(blocks: int, placement: str, ratio: float) -> float:
     """Build the stream from orthogonal vectors: the embedding and each addition have their own axis."""
-    _check(blocks, placement)
+    if placement not in PLACEMENTS or blocks < 0:
+        raise ValueError(f"there is no model with {blocks} blocks and placement {placement!r}")
     stream = np.zeros(2 * blocks + 1)
     stream[0] = 1.0
     for branch in range(1, 2 * blocks + 1):

@@ -13,8 +13,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal64
 
-Parts = tuple[Tensor, Tensor]
-
 
 class _WithPullback(torch.autograd.Function):
     """A function that returns its value and its pullback, for use with autograd."""
@@ -29,7 +27,7 @@ class _WithPullback(torch.autograd.Function):
         return None, ctx.pullback(gradients[0])
 
 
-def _by_autograd(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
+def _by_autograd(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> tuple[Tensor, Tensor]:
     """Give each of the two paths its own copy of x, and let autograd compute the gradient of either copy."""
 
     def run(function: Any, h: Tensor) -> Tensor:
