@@ -26,18 +26,4 @@ EXERCISES = (
     tokens_read,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "bits_per_byte",
-    "cross_entropy",
-    "entropy_rate",
-    "faults",
-    "first_loss",
-    "is_distribution",
-    "learn",
-    "next_token_loss",
-    "ngram",
-    "text_log_probability",
-    "tokens_read",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -13,13 +13,10 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _byte_count(text: str) -> int:
-    """Count the bytes of UTF-8 from the code points alone."""
-    return sum(1 + (ord(sign) > 0x7F) + (ord(sign) > 0x7FF) + (ord(sign) > 0xFFFF) for sign in text)
-
-
 def _bits_per_byte(loss: float, tokens: int, text: str) -> float:
-    return loss * tokens * math.log2(math.e) / _byte_count(text)
+    """Count the bytes of UTF-8 from the code points alone."""
+    size = sum(1 + (ord(sign) > 0x7F) + (ord(sign) > 0x7FF) + (ord(sign) > 0xFFFF) for sign in text)
+    return loss * tokens * math.log2(math.e) / size
 
 
 def _hidden(random: Random) -> list[Case]:

@@ -22,7 +22,6 @@ def _ngram(text: list[int], context: list[int], vocabulary: int) -> list[float]:
 
 
 TEXT = [0, 1, 2, 0, 1, 0, 0, 1, 2]
-RUN = [0, 0, 0, 1, 0, 0, 0]
 SOURCE = Random(8)
 DRAWN = {words: [SOURCE.randrange(words) for _ in range(80)] for words in (3, 4)}
 
@@ -71,7 +70,7 @@ ngram = Exercise(
         case("after 0 1", TEXT, [0, 1], 3),
         case("after 1 0: the order matters", TEXT, [1, 0], 3),
         case("after 2, which also ends the text", TEXT, [2], 3),
-        case("after 0 0, which overlaps itself", RUN, [0, 0], 2),
+        case("after 0 0, which overlaps itself", [0, 0, 0, 1, 0, 0, 0], [0, 0], 2),
         case("after nothing", TEXT, [], 3),
         case("after 2 2", TEXT, [2, 2], 3),
     ],

@@ -14,19 +14,11 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _shares(P: Tensor) -> Tensor:
-    """The frequency of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
-    v = len(P)
-    ones = torch.ones(v, v, dtype=torch.float64)
-    shares: Tensor = torch.linalg.solve((torch.eye(v, dtype=torch.float64) - P.double() + ones).T, ones[0])
-    return shares
-
-
 def _entropy_rate(P: Tensor) -> float:
-    terms = [
-        share * -p * math.log(p) for share, row in zip(_shares(P).tolist(), P.tolist(), strict=True) for p in row if p
-    ]
-    return math.fsum(terms)
+    """Find the frequency of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
+    ones = torch.ones(P.shape, dtype=torch.float64)
+    shares = torch.linalg.solve((torch.eye(len(P), dtype=torch.float64) - P.double() + ones).T, ones[0]).tolist()
+    return math.fsum(share * -p * math.log(p) for share, row in zip(shares, P.tolist(), strict=True) for p in row if p)
 
 
 def _tensor(*rows: list[float]) -> Tensor:

@@ -30,37 +30,31 @@ def _tokens(random: Random, batch: int, length: int, words: int) -> Tensor:
 
 FIXED = Random(7)
 TWO, TWO_TOKENS = normal(FIXED, 2, 5, 4), torch.tensor([[0, 1, 2, 3, 3], [2, 2, 0, 1, 3]])
-BY_HAND = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 5.0, -2.0]]])
 HUGE = torch.tensor([[[10_000.0, 0.0, -5000.0], [0.0, 0.0, 10_000.0], [3.0, 1.0, 2.0]]])
 
 
-def _fixed() -> list[Case]:
-    wide = normal(FIXED, 3, 4, 6, scale=2.0)
-    tokens = _tokens(FIXED, 3, 4, 6)
-    steep = torch.tensor([[[10_000.0, -10_000.0], [-10_000.0, 10_000.0], [0.0, 0.0]]])
-    return [
-        case("two tokens", normal(FIXED, 1, 2, 5), torch.tensor([[4, 1]])),
-        case("two tokens", normal(FIXED, 3, 2, 3), torch.tensor([[0, 1], [1, 1], [2, 0]])),
-        case("a vocabulary of two", normal(FIXED, 2, 6, 2), _tokens(FIXED, 2, 6, 2)),
-        case("a vocabulary of one", normal(FIXED, 2, 3, 1), torch.zeros(2, 3, dtype=torch.int64)),
-        case("one text", wide[:1], tokens[:1]),
-        case("a longer batch", wide, tokens),
-        case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
-        case("huge logits", steep, torch.tensor([[0, 1, 0]])),
-        case("huge logits", steep, torch.tensor([[1, 0, 1]])),
-        case("huge logits", -steep - 20_000, torch.tensor([[0, 1, 0]])),
-        case("huge logits", steep[:, :2] - 20_000, torch.tensor([[0, 0]])),
-        case("huge logits", torch.tensor([[[10_000.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]), torch.tensor([[0, 1, 0]])),
-        case("16 bits", wide.to(torch.bfloat16), tokens),
-        case("16 bits", wide.to(torch.float16), tokens),
-        case("16 bits", (8 * wide).to(torch.bfloat16), tokens),
-        case("double precision", wide.double(), tokens),
-        case("a single token", wide[:, :1], tokens[:, :1]),
-        case("a single token", wide[:1, :1], tokens[:1, :1]),
-    ]
-
-
-FIXED_CASES = _fixed()
+WIDE, TOKENS = normal(FIXED, 3, 4, 6, scale=2.0), _tokens(FIXED, 3, 4, 6)
+STEEP = torch.tensor([[[10_000.0, -10_000.0], [-10_000.0, 10_000.0], [0.0, 0.0]]])
+FIXED_CASES = [
+    case("two tokens", normal(FIXED, 1, 2, 5), torch.tensor([[4, 1]])),
+    case("two tokens", normal(FIXED, 3, 2, 3), torch.tensor([[0, 1], [1, 1], [2, 0]])),
+    case("a vocabulary of two", normal(FIXED, 2, 6, 2), _tokens(FIXED, 2, 6, 2)),
+    case("a vocabulary of one", normal(FIXED, 2, 3, 1), torch.zeros(2, 3, dtype=torch.int64)),
+    case("one text", WIDE[:1], TOKENS[:1]),
+    case("a longer batch", WIDE, TOKENS),
+    case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
+    case("huge logits", STEEP, torch.tensor([[0, 1, 0]])),
+    case("huge logits", STEEP, torch.tensor([[1, 0, 1]])),
+    case("huge logits", -STEEP - 20_000, torch.tensor([[0, 1, 0]])),
+    case("huge logits", STEEP[:, :2] - 20_000, torch.tensor([[0, 0]])),
+    case("huge logits", torch.tensor([[[10_000.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]), torch.tensor([[0, 1, 0]])),
+    case("16 bits", WIDE.to(torch.bfloat16), TOKENS),
+    case("16 bits", WIDE.to(torch.float16), TOKENS),
+    case("16 bits", (8 * WIDE).to(torch.bfloat16), TOKENS),
+    case("double precision", WIDE.double(), TOKENS),
+    case("a single token", WIDE[:, :1], TOKENS[:, :1]),
+    case("a single token", WIDE[:1, :1], TOKENS[:1, :1]),
+]
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -81,7 +75,7 @@ next_token_loss = Exercise(
     differentiable=True,
     cases=[
         case("all words alike: ln 8", torch.zeros(1, 3, 8), torch.tensor([[1, 5, 2]])),
-        case("one prediction, by hand", BY_HAND, torch.tensor([[0, 1]])),
+        case("one prediction, by hand", torch.tensor([[[1.0, 0.0, 1.0], [0.0, 5.0, -2.0]]]), torch.tensor([[0, 1]])),
         case("two texts", TWO, TWO_TOKENS),
         case("logits of ten thousand", HUGE, torch.tensor([[1, 0, 0]])),
         case("16 bits", TWO.to(torch.bfloat16), TWO_TOKENS),
