@@ -122,41 +122,17 @@ for _number, _near in (
 Offer = list[float]
 
 
-def _cheapest(
-    parameters: float,
-    tokens: float,
-    days: float,
-    offers: dict[str, Offer],
-    *,
-    per_parameter: int = 6,
-    by: str = "bill",
-    patient: bool = False,
-    alone: bool = False,
-    full: bool = False,
-    returned: str = "bill",
-) -> list[object]:
-    """Return the offer with the lowest bill among those that finish in time, in exact fractions.
-
-    Args:
-        per_parameter: FLOPs per parameter and token.
-        by: the number by which the lowest offer is chosen.
-        patient: whether the days do not matter.
-        alone: whether a single GPU must finish in time.
-        full: whether the GPUs reach their peak.
-        returned: the number that is returned beside the name.
-    """
+def _cheapest(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    """Return the offer with the lowest bill among those that finish in time, in exact fractions."""
     found = []
     for name, (gpus, price, peak, mfu) in offers.items():
-        rate = Fraction(peak) * (1 if full else Fraction(mfu))
-        hours = per_parameter * Fraction(parameters) * Fraction(tokens) / rate / 3600
-        taken = hours if alone else hours / Fraction(gpus)
-        numbers = {"bill": hours * Fraction(price), "hours": hours, "price": Fraction(price), "days": taken / 24}
-        if patient or taken <= 24 * Fraction(days):
-            found.append((numbers[by], name, float(numbers[returned])))
+        hours = 6 * Fraction(parameters) * Fraction(tokens) / (Fraction(peak) * Fraction(mfu)) / 3600
+        if hours / Fraction(gpus) <= 24 * Fraction(days):
+            found.append((hours * Fraction(price), name))
     if not found:
         raise ValueError("no offer finishes in time")
-    _, name, number = min(found)
-    return [name, number]
+    bill, name = min(found)
+    return [name, float(bill)]
 
 
 FOUR: dict[str, Offer] = {
@@ -170,15 +146,11 @@ FOUR: dict[str, Offer] = {
 
 def _offer_cases(random: Random) -> list[Case]:
     def offers() -> dict[str, Offer]:
-        return {
-            name: [
-                random.randint(1, 4000),
-                round(random.uniform(0.5, 6.0), 2),
-                random.uniform(1e14, 2e15),
-                round(random.uniform(0.2, 0.6), 2),
-            ]
-            for name in ("north", "east", "south", "west")
-        }
+        return {name: offer() for name in ("north", "east", "south", "west")}
+
+    def offer() -> Offer:
+        gpus, price = random.randint(1, 4000), round(random.uniform(0.5, 6.0), 2)
+        return [gpus, price, random.uniform(1e14, 2e15), round(random.uniform(0.2, 0.6), 2)]
 
     return [
         edge(case("done at the last second", 10.0, 1440.0, 1.0, {"toy": [1, 2.0, 1.0, 1.0]})),

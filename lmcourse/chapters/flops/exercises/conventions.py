@@ -12,8 +12,6 @@ from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise, value_exercise
 
-Shares = dict[str, float]
-
 
 def _shares(
     layers: int,
@@ -26,44 +24,21 @@ def _shares(
     devices: int,
     peak: float,
     recompute: str,
-    *,
-    weights: float = 3,
-    pairs: float = 3,
-    causal: float = 0.5,
-    blocks: tuple[float, float, float] = (1, 1, 0),
-    scores: float = 1,
-    scale: float = 1,
-    above_one: bool = False,
-) -> Shares:
-    """Exact shares, counted in forward passes of the weights (including the head) and of scores and values.
-
-    Args:
-        weights, pairs: how many forward passes of the weights, and of scores and values, training takes.
-        causal: the part of the pairs that the causal convention counts.
-        blocks: forward passes of weights, of scores and values, and of the head, that "blocks" repeats.
-        scores: forward passes of scores and values that "scores" repeats.
-        scale: a factor for all shares.
-        above_one: whether a share above 1 is returned.
-    """
-    once, head = 2 * Fraction(parameters), 2 * Fraction(vocab_size * d_model)
+) -> dict[str, float]:
+    """Exact shares, counted in forward passes of the weights (including the head) and of scores and values."""
+    once, head = 2 * Fraction(parameters), 2 * vocab_size * d_model
     attention = Fraction(4 * layers * d_attn * context)
-    again: Fraction = {
-        "nothing": Fraction(0),
-        "scores": Fraction(scores) * attention,
-        "blocks": Fraction(blocks[0]) * (once - head) + Fraction(blocks[1]) * attention + Fraction(blocks[2]) * head,
-    }[recompute]
-    matrices, products = Fraction(weights) * once, Fraction(pairs) * attention
+    again = {"nothing": 0, "scores": attention, "blocks": once - head + attention}[recompute]
     counts = {
-        "6N": matrices,
-        "all pairs": matrices + products,
-        "causal": matrices + Fraction(causal) * products,
-        "hardware": matrices + products + again,
+        "6N": 3 * once,
+        "all pairs": 3 * (once + attention),
+        "causal": 3 * (once + attention / 2),
+        "hardware": 3 * (once + attention) + again,
     }
-    rate = Fraction(tokens_per_second) / (devices * Fraction(peak)) * Fraction(scale)
-    shares = {name: count * rate for name, count in counts.items()}
-    if max(shares.values()) > 1 and not above_one:
+    rate = Fraction(tokens_per_second) / (devices * Fraction(peak))
+    if counts["hardware"] * rate > 1:
         raise ValueError("the rate is above the peak")
-    return {name: float(share) for name, share in shares.items()}
+    return {name: float(count * rate) for name, count in counts.items()}
 
 
 TOY = {
@@ -77,13 +52,7 @@ TOY = {
     "devices": 2,
     "peak": 10_000.0,
 }
-FULL = {
-    **TOY,
-    "d_attn": 4,
-    "parameters": 128,
-    "tokens_per_second": 1.0,
-    "devices": 1,
-}
+FULL = {**TOY, "d_attn": 4, "parameters": 128, "tokens_per_second": 1.0, "devices": 1}
 """A case with a share of 1: 6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
 
 

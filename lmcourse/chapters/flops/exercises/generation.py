@@ -27,20 +27,11 @@ def _attention(queries: int, keys: int, d_model: int) -> int:
     return product((queries, d_model), (d_model, keys)) + product((queries, keys), (keys, d_model))
 
 
-def _passes(prompt: int, new: int, cache: bool) -> list[tuple[int, int]]:
-    """Return the numbers of new tokens and of keys in every pass. The last written token is never read."""
-    after = range(prompt + 1, prompt + new)
-    return [(prompt, prompt), *((1 if cache else length, length) for length in after)]
-
-
-def _total(passes: list[tuple[int, int]], layers: int, d_model: int, vocab_size: int) -> int:
-    token, head = _weights(d_model, vocab_size)
-    return sum(layers * (queries * token + _attention(queries, keys, d_model)) + head for queries, keys in passes)
-
-
 def _generation(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    """Let torch count the products, pass by pass."""
-    return _total(_passes(prompt, new, cache), layers, d_model, vocab_size)
+    """Let torch count the products, pass by pass. The last written token is never read."""
+    token, head = _weights(d_model, vocab_size)
+    passes = [(prompt, prompt), *((1 if cache else length, length) for length in range(prompt + 1, prompt + new))]
+    return sum(layers * (queries * token + _attention(queries, keys, d_model)) + head for queries, keys in passes)
 
 
 def _cases(random: Random) -> list[Case]:
