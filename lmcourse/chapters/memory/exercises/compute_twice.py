@@ -8,14 +8,10 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _check(layers: int, every: int) -> None:
-    if layers < 1 or every < 1:
-        raise ValueError("there must be at least one layer, and at least one layer per segment")
-
-
 def _simulated(layers: int, every: int) -> tuple[int, int]:
     """Run forward and back, layer by layer, and count the tensors that are alive."""
-    _check(layers, every)
+    if layers < 1 or every < 1:
+        raise ValueError("there must be at least one layer, and at least one layer per segment")
     alive: set[tuple[str, int]] = set()
     most = again = 0
     for layer in range(layers):
@@ -34,7 +30,7 @@ def _simulated(layers: int, every: int) -> tuple[int, int]:
 
 
 def _hidden(random: Random) -> list[Case]:
-    fixed = [
+    return [
         case("one layer", 1, 1),
         case("one layer", 1, 5),
         case("two layers", 2, 1),
@@ -49,12 +45,12 @@ def _hidden(random: Random) -> list[Case]:
         case("bad input", -4, 2),
         case("bad input", 4, -2),
         case("bad input", -4, -2),
+        # a short last segment, so that the peak is not at the end of the forward pass
+        *(
+            case("other depths", every * random.randint(3, 9) + random.randint(1, every - 3), every)
+            for every in random.sample(range(6, 30), 3)
+        ),
     ]
-    drawn = []
-    # a short last segment, so that the peak is not at the end of the forward pass
-    for every in random.sample(range(6, 30), 3):
-        drawn.append(case("other depths", every * random.randint(3, 9) + random.randint(1, every - 3), every))
-    return [*fixed, *drawn]
 
 
 compute_twice = Exercise(

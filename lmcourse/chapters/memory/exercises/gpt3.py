@@ -20,9 +20,8 @@ def _gpt3(B: int, S: int, T: int = 1) -> Sizes:
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=T))
     optimizer = states["master weights"] + states["optimizer moments"]
     sizes = {"weights": states["weights"], "gradients": states["gradients"], "optimizer": optimizer}
-    return {part: size / GIB for part, size in sizes.items()} | {
-        "activations": korthikanti(gpt_3(), B, S, tensor=T) / GIB
-    }
+    sizes["activations"] = korthikanti(gpt_3(), B, S, tensor=T)
+    return {part: size / GIB for part, size in sizes.items()}
 
 
 def _gpt3_cases(random: Random) -> list[Case]:

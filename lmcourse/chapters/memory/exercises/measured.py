@@ -3,23 +3,92 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.chapters.memory.exercises.measured_cases import X, branch, hidden_cases, layers
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
-Bytes = dict[str, int]
 
-
-def _by_the_course(block: nn.Module, x: Tensor) -> Bytes:
+def _by_the_course(block: nn.Module, x: Tensor) -> dict[str, int]:
     sizes: Counter[str] = Counter()
     for tensor in saved_tensors(lambda: block(x), block):
         sizes[str(tensor.dtype)] += tensor.size
     return dict(sizes)
+
+
+CALL = "measured_activations(block, x)"
+CALL_WITH_GRADIENT = "measured_activations(block, x.clone().requires_grad_())"
+BRANCH = """\
+import functools
+import torch
+from torch import nn
+class Branch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inside = {inside}
+    def forward(self, x):
+        return {result}
+block = Branch()
+"""
+
+
+def _layers(name: str, layers: str, x: Tensor) -> Case:
+    return script(name, f"from torch import nn\nblock = nn.Sequential({layers})\n{CALL}", x=x)
+
+
+def _branch(name: str, inside: str, result: str, x: Tensor, call: str = CALL) -> Case:
+    return script(name, BRANCH.format(inside=inside, result=result) + call, x=x)
+
+
+X = torch.arange(24.0).view(2, 3, 4)
+
+
+def _hidden_cases(random: Random) -> list[Case]:
+    B, S, D = random.randint(2, 5), random.choice([2, 3, 4, 6, 8, 9]), random.choice([7, 11, 13])
+    x, wide = torch.ones(B, S, D), torch.ones(B, S, D, dtype=torch.float64)
+    linear = f"nn.Linear({D}, {D})"
+    return [
+        _branch("parts of parameters", "nn.Linear(4, 4)", "self.inside(x) * self.inside.weight.detach()[1]", X),
+        _branch(
+            "copies of parameters",
+            "nn.Linear(4, 4)",
+            "nn.functional.linear(x.bfloat16(), self.inside.weight.bfloat16())",
+            X,
+            CALL_WITH_GRADIENT,
+        ),
+        _layers("an input that wants a gradient", "nn.Tanh()", X[:1, 0, 1].clone().requires_grad_()),
+        _branch("an input that wants a gradient", "nn.LayerNorm(4)", "self.inside(x)", X, CALL_WITH_GRADIENT),
+        _branch("modules in modules", "nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.GELU()))", "self.inside(x)", X),
+        _branch(
+            "buffers",
+            'self.register_buffer("table", torch.ones(2, 4)[1], persistent=False)',
+            "x.exp() * self.table",
+            X,
+            CALL_WITH_GRADIENT,
+        ),
+        _branch("indices", "nn.Embedding(24, 5)", "self.inside(x.long())", X),
+        _branch(
+            "views",
+            "nn.Linear(4, 2)",
+            "(lambda y: torch.view_as_complex(y).square().real + y.square().sum(-1))(self.inside(x))",
+            X,
+        ),
+        _branch("views", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:].detach())(self.inside(x))", X),
+        _branch("views", "nn.Linear(4, 1)", "self.inside(x).expand(2, 3, 100).square()", X),
+        _layers("other sizes", f"nn.LayerNorm({D}), nn.Linear({D}, {2 * D}), nn.Tanh(), nn.Linear({2 * D}, {D})", x),
+        _branch("other sizes", linear, "x + self.inside(x).softmax(dim=-1)", x),
+        _branch("other precisions", f"{linear}.double()", "self.inside(x).exp() * x", wide),
+        _branch("other precisions", linear, "self.inside(x).bfloat16().exp().float()", x),
+        _branch("views", f"nn.Linear({D}, {2 * D})", f"self.inside(x)[..., :{D}].exp()", x),
+        _branch("masks", linear, "self.inside(x) * (x > 0)", x),
+        _branch("nothing to keep", linear, "x + x", x),
+        _layers("buffers", f"nn.Linear({S}, 3), nn.BatchNorm1d({D})", x.mT.contiguous()),
+    ]
 
 
 measured_activations = Exercise(
@@ -29,23 +98,27 @@ measured_activations = Exercise(
     difficulty=3,
     reference=_by_the_course,
     cases=[
-        layers("a linear layer keeps its input", "nn.Linear(4, 8)", X),
-        layers("a norm keeps two numbers per token more", "nn.LayerNorm(4)", X),
-        layers("GELU keeps its input, ReLU its result", "nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8), nn.ReLU()", X),
-        branch("a sum keeps nothing", "nn.Linear(4, 4)", "x + self.inside(x)", X),
-        branch("a mask of one byte", "nn.Linear(4, 4)", "x + self.inside(x) * (x > 5)", X),
-        branch("one tensor, kept twice", "nn.Linear(4, 4)", "(lambda y: y * y)(self.inside(x))", X),
-        branch("two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X),
-        layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
-        branch(
+        _layers("a linear layer keeps its input", "nn.Linear(4, 8)", X),
+        _layers("a norm keeps two numbers per token more", "nn.LayerNorm(4)", X),
+        _layers("GELU keeps its input, ReLU its result", "nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8), nn.ReLU()", X),
+        _branch("a sum keeps nothing", "nn.Linear(4, 4)", "x + self.inside(x)", X),
+        _branch("a mask of one byte", "nn.Linear(4, 4)", "x + self.inside(x) * (x > 5)", X),
+        _branch("one tensor, kept twice", "nn.Linear(4, 4)", "(lambda y: y * y)(self.inside(x))", X),
+        _branch(
+            "two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X
+        ),
+        _layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
+        _branch(
             "200 results that nothing else keeps alive",
             "nn.Linear(4, 4)",
             "functools.reduce(lambda y, _: y.sin(), range(200), self.inside(x))",
             X,
         ),
-        layers("as large as the weights", "nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)", X[0, :1].expand(4, 4).clone()),
+        _layers(
+            "as large as the weights", "nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)", X[0, :1].expand(4, 4).clone()
+        ),
     ],
-    hidden_cases=hidden_cases,
+    hidden_cases=_hidden_cases,
     hints=[
         "with torch.autograd.graph.saved_tensors_hooks(pack, unpack): calls pack(tensor) for every tensor that "
         "autograd keeps. Let pack put it into a list and return it.",

@@ -26,12 +26,8 @@ def _states(parameters: int, precision: str, optimizer: str = "adamw") -> Bytes:
     if precision not in PRECISIONS or optimizer not in MOMENTS:
         raise ValueError(f"there is no {precision!r} with {optimizer!r}")
     weights, gradients, master = PRECISIONS[precision]
-    moments = MOMENTS[optimizer] if gradients else 0
-    return _per_parameter(parameters, weights, gradients, master + moments)
-
-
-def _per_parameter(parameters: int, weights: int, gradients: int, optimizer: int) -> Bytes:
-    return {"weights": weights * parameters, "gradients": gradients * parameters, "optimizer": optimizer * parameters}
+    sizes = {"weights": weights, "gradients": gradients, "optimizer": master + (MOMENTS[optimizer] if gradients else 0)}
+    return {part: size * parameters for part, size in sizes.items()}
 
 
 def _state_cases(random: Random) -> list[Case]:
