@@ -24,17 +24,4 @@ EXERCISES = (
     hunt,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "account_of",
-    "best_split",
-    "commitment",
-    "fit_law",
-    "forecasts",
-    "hunt",
-    "predicted_seconds",
-    "skill",
-    "steps_within",
-    "trained",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

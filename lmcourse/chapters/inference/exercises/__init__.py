@@ -25,17 +25,4 @@ EXERCISES = (
     speculate,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "KVCache",
-    "batch_use",
-    "best_text",
-    "decode_seconds",
-    "filter_logits",
-    "pages",
-    "pass_seconds",
-    "speculate",
-    "temperature_probabilities",
-    "unchanged",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

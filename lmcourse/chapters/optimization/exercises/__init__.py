@@ -31,20 +31,4 @@ EXERCISES = (
     softmax_gradient,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "AdaGrad",
-    "Adam",
-    "AdamW",
-    "Momentum",
-    "best_momentum",
-    "descend",
-    "descent_certificate",
-    "gradient_noise",
-    "mean_weights",
-    "noise_scale",
-    "rate_factor",
-    "smoothness",
-    "softmax_gradient",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -25,17 +25,4 @@ EXERCISES = (
     after_the_first_error,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "after_the_first_error",
-    "attend_source",
-    "gradient_at_lag",
-    "memory_span",
-    "rnn_parameters",
-    "rnn_probabilities",
-    "teacher_inputs",
-    "temperature_for",
-    "through_time",
-    "waiting",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]
