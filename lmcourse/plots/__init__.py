@@ -6,12 +6,15 @@ a slider, and stored in a notebook. The figures of each chapter are in `lmcourse
 
 from lmcourse.plots.display import install, mimebundle
 from lmcourse.plots.run_curves import run_curves, training_curves
-from lmcourse.plots.style import PALETTE, alt_text, describe, new_axes, new_drawing_axes, new_figure, png
+from lmcourse.plots.settings import drawn_together, stops
+from lmcourse.plots.style import GREY, PALETTE, alt_text, describe, new_axes, new_drawing_axes, new_figure, png
 
 __all__ = [
+    "GREY",
     "PALETTE",
     "alt_text",
     "describe",
+    "drawn_together",
     "install",
     "mimebundle",
     "new_axes",
@@ -19,5 +22,6 @@ __all__ = [
     "new_figure",
     "png",
     "run_curves",
+    "stops",
     "training_curves",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from math import prod
@@ -13,15 +14,13 @@ from typing import Any
 
 import ipywidgets
 
+from lmcourse.plots.settings import STOPS, TOGETHER
 from lmcourse.site.blocks import image
-from lmcourse.site.figure_calls import NOTES, FigureCall
+from lmcourse.site.figure_calls import FigureCall
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.widgets.controls import read
 
-MAX_FRAMES = 25
-"""Largest number of frames of a figure whose sliders have more than four stops each."""
-
-MAX_FREE = {4: 36, 3: 81}
+MAX_FREE = dict.fromkeys(range(11, 4, -1), 25) | {4: 36, 3: 81}
 """Largest number of settings of a figure with many controls, by the number of stops per slider. If even three
 stops give more settings, only some of them are drawn."""
 
@@ -31,74 +30,8 @@ MANY = 5
 MAX_ALL = 32
 """Largest number of settings of a figure that is drawn at every value of its controls."""
 
-TOGETHER = frozenset({"stride_map", "prefetch_timeline", "collective"})
-"""Figures that are always drawn in all settings."""
-
-MAX_STOPS = 11
-"""Largest number of stops of a slider."""
-
 MAX_CHOICES = 12
 """Largest number of choices of a list; longer lists are shortened."""
-
-TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("token_surprise", "text"): (
-        "One owl sleeps in the wood. The owl that many bears fear sleeps.",
-        "Colorless green ideas sleep furiously.",
-    ),
-    ("merge_steps", "text"): ("she sells sea shells by the sea shore",),
-    ("token_colours", "text"): ("def softmax(x): return x.exp() / x.exp().sum()", "Übermut tut selten gut. 今日は"),
-}
-"""Texts that readers can choose in place of a text field in the notebook, by function and parameter."""
-
-STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
-    ("softmax_overflow", "logit"): (-30.0, 11.0, 12.0, 89.0, 120.0),
-    ("lines_touched", "step"): (1, 2, 4, 8, 12, 16, 20, 24, 28, 32),
-    ("gaussian_loss", "sigma"): (0.6, 0.71, 1.0, 1.5, 2.0),
-    ("certificate", "scale"): (0.1, 0.4, 0.7, 1.0, 1.3, 1.6, 1.9, 1.95),
-    ("cross_entropy_bars", "books"): (0.2, 0.4, 0.6, 0.8),
-    ("cross_entropy_bars", "laptops"): (0.1, 0.2, 0.3, 0.5),
-    ("ngram_loss", "n"): (1, 2, 3, 4, 5, 6, 8, 10),
-    ("work_grid", "prompt"): (1, 4, 7, 10),
-    ("work_grid", "new"): (1, 4, 8, 12),
-    ("sine_circle", "first"): (0, 3, 28, 50),
-    ("sine_circle", "second"): (0, 6, 47, 50),
-    ("slopes_by_head", "heads"): (1, 2, 4, 8, 12, 16, 20, 24, 32, 40),
-    ("hidden_unit", "unit"): (5, 57, 161, 225, 276, 286),
-    ("ratio_trade", "ratio"): (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 16.0, 32.0, 64.0),
-    ("memory_budget", "length"): (512, 2048, 4096, 8192, 131072),
-    ("memory_budget", "devices"): (1, 2, 4, 8, 16, 32, 64),
-    ("training_budget", "mfu"): (0.05, 0.2, 0.4, 0.7),
-    ("training_budget", "gpus"): (1, 64, 256, 1024, 4096, 16384, 65536),
-    ("training_budget", "dollars_per_gpu_hour"): (0.5, 1.0, 2.0, 3.0, 5.0, 10.0),
-    ("gradient_spikes", "clip"): (0.1, 0.5, 1.0, 10.0),
-    ("gradient_spikes", "factor"): (1.5, 3.0, 5.0, 10.0, 20.0),
-    ("softmax_of_growing_logits", "scale"): (0.5, 1.0, 5.0, 20.0, 200.0),
-    ("soft_cap_curve", "logit"): (-150.0, -100.0, -50.0, 0.0, 10.0, 50.0, 100.0, 150.0),
-    ("lost_updates", "decay"): (0.01, 0.1, 1.0, 2.0, 10.0),
-    ("next_token", "temperature"): (0.1, 1.0, 2.0, 4.0),
-    ("next_token", "top_p"): (0.05, 0.5, 0.8, 0.9, 1.0),
-    ("next_token", "min_p"): (0.0, 0.05, 0.1, 0.2, 0.5),
-    ("decode_step", "batch"): (1, 32, 128, 256, 512, 1024),
-    ("decode_step", "context"): (256, 512, 2048, 8192),
-    ("collective", "workers"): (3, 4, 8),
-    ("collective", "step"): (0, 1, 2, 3, 4, 14),
-    ("timing_spread", "disturbed"): (0.0, 0.15, 0.3, 0.5, 0.6),
-    ("timing_spread", "runs"): (5, 20, 60),
-}
-"""Stops of sliders whose even steps would miss values that the text mentions, by function and parameter."""
-
-SETS: dict[str, tuple[dict[str, tuple[Any, ...]], ...]] = {
-    "decode_step": ({"batch": (), "context": ()},),
-    "descent_path": ({"method": (), "kappa": (), "rotation": ()}, {"method": (), "rate": (), "kappa": ()}),
-    "layout_explorer": (
-        {"cluster": ("64 devices, 128 texts", "256 devices, 512 texts"), "tensor": (), "pipeline": (), "zero": ()},
-    ),
-    "memory_budget": ({"model": ("llama-3.1-405b",), "card": ("b200",), "devices": ()},),
-    "next_token": tuple({"beginning": (), "temperature": (), rule: ()} for rule in ("top_k", "top_p", "min_p")),
-    "training_budget": ({"tokens_in_billions": (), "mfu": ()},),
-}
-"""For figures with too many settings: controls that the text asks readers to change together, with their values (empty:
-all)."""
 
 FIRST_GOES_BACK = (
     "Here not every setting is drawn: the control that you moved first may go back. In the notebook all move freely."
@@ -108,42 +41,62 @@ SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freel
 Setting = tuple[int, ...]
 """The index of each control's value."""
 
-
 _SLIDERS = (ipywidgets.IntSlider, ipywidgets.FloatSlider, ipywidgets.FloatLogSlider, ipywidgets.SelectionSlider)
 
 
 @dataclass(frozen=True)
 class Stops:
-    """A control on the site: its name, its widget in the notebook, its values, and the index of its first value."""
+    """A control of a figure on the site: the figure, its name, its widget, its values here and those in the notebook.
 
+    Raises ValueError for a value that a slider does not reach.
+    """
+
+    figure: str
     name: str
     widget: ipywidgets.Widget
     values: tuple[Any, ...]
-    start: int
+    options: list[Any]
+
+    def __post_init__(self) -> None:
+        low, high = self.options[0], self.options[-1]
+        if isinstance(self.widget, _SLIDERS) and not all(low <= value <= high for value in self.values):
+            raise ValueError(f"{self.figure}: {self.name} goes from {low} to {high}, and its stops are {self.values}")
+
+    def index(self, value: Any) -> int:
+        """Return the index of a value; raise ValueError if the control does not have it."""
+        if value not in self.values:
+            raise ValueError(f"{self.figure}: {self.name} is never {value!r}, only {', '.join(map(str, self.values))}")
+        return self.values.index(value)
+
+    @property
+    def start(self) -> int:
+        """The index of the first value that is shown."""
+        return self.index(read(self.widget))
 
 
-def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
+def stops_of(draw: Callable[..., Any], controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
     """Return the stops of all controls of a figure, and True if all combinations are drawn."""
+    given = ChainMap(*STOPS.get(draw, ()))
+    options = {name: _options(widget) for name, widget in controls.items()}
 
     def stops(each: int) -> list[Stops]:
-        values = {name: _values(function, name, widget, each) for name, widget in controls.items()}
-        return [Stops(name, controls[name], found, found.index(read(controls[name]))) for name, found in values.items()]
+        values = {name: _values(widget, options[name], given.get(name, ()), each) for name, widget in controls.items()}
+        return [Stops(draw.__name__, name, controls[name], found, options[name]) for name, found in values.items()]
 
-    def settings(found: list[Stops]) -> int:
-        return prod(len(control.values) for control in found)
-
-    if function in TOGETHER or prod(map(_positions, controls.values())) <= MAX_ALL:
+    if {} in TOGETHER.get(draw, ()) or prod(map(len, options.values())) <= MAX_ALL:
         return stops(MAX_ALL), True
-    for each in range(MAX_STOPS, 2, -1):
-        if settings(found := stops(each)) <= MAX_FREE.get(each, MAX_FRAMES):
+    for each, most in MAX_FREE.items():
+        found = stops(each)
+        if prod(len(control.values) for control in found) <= most:
             return found, True
     return stops(MANY), False
 
 
-def combinations(function: str, stops: list[Stops], together: bool) -> list[Setting]:
+def combinations(draw: Callable[..., Any], stops: list[Stops], together: bool) -> list[Setting]:
     """Return the settings to draw, starting with the initial setting.
 
-    If there are too many, they are: each control changed alone, any two controls at their ends, and `SETS`.
+    If there are too many, they are: each control changed alone, any two controls at their ends, and those that
+    the figure gives with `drawn_together`.
     """
     start = {control.name: (control.start,) for control in stops}
     every = {control.name: tuple(range(len(control.values))) for control in stops}
@@ -153,70 +106,36 @@ def combinations(function: str, stops: list[Stops], together: bool) -> list[Sett
         few = {c.name: tuple(sorted({0, c.start, len(c.values) - 1})) for c in stops}
         moved = [{name: every[name]} for name in every]
         moved += [{one: few[one], other: few[other]} for one, other in itertools.combinations(few, 2)]
-        for together_in_text in SETS.get(function, ()):
-            indices = {
-                c.name: tuple(map(c.values.index, together_in_text[c.name]))
-                for c in stops
-                if c.name in together_in_text
-            }
-            moved.append({name: found or every[name] for name, found in indices.items()})
+        for chosen in TOGETHER.get(draw, ()):
+            here = [c for c in stops if c.name in chosen]
+            moved.append({c.name: tuple(map(c.index, chosen[c.name])) or every[c.name] for c in here})
     settings = itertools.chain.from_iterable(itertools.product(*(start | one).values()) for one in ({}, *moved))
     return list(dict.fromkeys(settings))
 
 
-def _values(function: str, name: str, widget: ipywidgets.Widget, each: int) -> tuple[Any, ...]:
-    """Return the values of a control; for a slider at most `each` values, or those that the text needs."""
-    if not isinstance(widget, _SLIDERS):
-        return _choices(function, name, widget)
-    return STOPS.get((function, name)) or _slider_values(widget, each)
+def _values(widget: ipywidgets.Widget, options: list[Any], given: tuple[Any, ...], each: int) -> tuple[Any, ...]:
+    """Return the values of a control: the given ones, or for a slider at most `each` of its options, evenly spaced."""
+    if isinstance(widget, ipywidgets.Text):
+        return (read(widget), *given)
+    count = each if isinstance(widget, _SLIDERS) else MAX_CHOICES
+    return given or tuple(options[at] for at in _spread(len(options) - 1, count, options.index(read(widget))))
 
 
-def _choices(function: str, name: str, widget: ipywidgets.Widget) -> tuple[Any, ...]:
-    if isinstance(widget, ipywidgets.Checkbox):
-        return (False, True)
-    if isinstance(widget, ipywidgets.ToggleButtons | ipywidgets.Dropdown):
-        return _thinned([value for _, value in widget.options], widget.value, MAX_CHOICES)
-    return (read(widget), *TEXTS.get((function, name), ()))
-
-
-def _positions(widget: ipywidgets.Widget) -> int:
-    """Return the number of values that a control has in the notebook; 1 for a text field."""
-    if isinstance(widget, ipywidgets.Checkbox):
-        return 2
-    if not isinstance(widget, _SLIDERS) or isinstance(widget, ipywidgets.SelectionSlider):
-        return len(getattr(widget, "options", " "))
-    positions: int = 1 + round((widget.max - widget.min) / widget.step)
-    return positions
-
-
-def _slider_values(widget: ipywidgets.Widget, count: int) -> tuple[Any, ...]:
-    """Return at most `count` values of a slider in even steps, including both ends and the initial value."""
-    if isinstance(widget, ipywidgets.SelectionSlider):
-        return _thinned(list(widget.options), read(widget), count)
-    steps, start = _positions(widget) - 1, _position(widget)
-    places = {step: widget.max if step == steps else widget.min + step * widget.step for step in range(steps + 1)}
-    return tuple(read(widget) if at == start else _value_at(widget, places[at]) for at in _spread(steps, count, start))
-
-
-def _position(widget: ipywidgets.Widget) -> int:
-    """Return the number of steps from a slider's lower end to its value."""
-    at = math.log(widget.value, widget.base) if isinstance(widget, ipywidgets.FloatLogSlider) else widget.value
-    steps: int = round((at - widget.min) / widget.step)
-    return steps
-
-
-def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
-    """Return a control's value after this number of steps, exactly as in the notebook."""
-    before = widget.value
-    widget.value = widget.base**at if isinstance(widget, ipywidgets.FloatLogSlider) else at
-    value = read(widget)
-    widget.value = before
-    return value
-
-
-def _thinned(values: list[Any], shown: Any, count: int) -> tuple[Any, ...]:
-    """Return at most `count` of the values, evenly spaced, including the initial value."""
-    return tuple(values[index] for index in _spread(len(values) - 1, count, values.index(shown)))
+def _options(widget: ipywidgets.Widget) -> list[Any]:
+    """Return all values that a control has in the notebook, in order; of a text field, only its first."""
+    if not hasattr(widget, "step"):
+        own = [False, True] if isinstance(widget, ipywidgets.Checkbox) else [read(widget)]
+        return [option[1] if isinstance(option, tuple) else option for option in getattr(widget, "options", own)]
+    first, base = widget.value, getattr(widget, "base", None)
+    steps = round((widget.max - widget.min) / widget.step)
+    start = round(((math.log(first, base) if base else first) - widget.min) / widget.step)
+    found = []
+    for at in (*(widget.min + step * widget.step for step in range(steps)), widget.max):
+        widget.value = base**at if base else at
+        found.append(read(widget))
+    widget.value = first
+    found[start] = read(widget)
+    return found
 
 
 def _spread(last: int, count: int, start: int) -> list[int]:
@@ -237,11 +156,11 @@ class Explorable:
     """
 
     def __init__(self, call: FigureCall) -> None:
-        self.function = call.draw.__name__
-        self.stops, self.together = stops_of(self.function, call.controls)
+        self.function, self.note = call.draw.__name__, call.note
+        self.stops, self.together = stops_of(call.draw, call.controls)
         self.frames: dict[Setting, Frame] = {
             setting: Frame.of(call.draw, {c.name: c.values[i] for c, i in zip(self.stops, setting, strict=True)})
-            for setting in combinations(self.function, self.stops, self.together)
+            for setting in combinations(call.draw, self.stops, self.together)
         }
         if any(" at 0x" in repr(frame.arguments) for frame in self.frames.values()):
             raise ValueError(f"{self.function} has an argument that exists only in the notebook")
@@ -251,11 +170,8 @@ class Explorable:
 
         The `name` must be unique on the page.
         """
-        inputs = "".join(
-            _input(control, place, f"{name}-{place}")
-            for place, control in enumerate(self.stops)
-            if len(control.values) > 1
-        )
+        movable = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
+        inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in movable)
         shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
         frames = {key: [picture.file, picture.alt, picture.caption] for key, picture in shown.items()}
         data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -269,9 +185,8 @@ class Explorable:
 
     def _note(self) -> str:
         """Return the line below a figure that has fewer settings than in the notebook."""
-        thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
-        at_once = (SOME_STOPS if thinned else "") if self.together else FIRST_GOES_BACK
-        note = NOTES.get(self.function, at_once)
+        thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < len(s.options) for s in self.stops)
+        note = self.note or ((SOME_STOPS if thinned else "") if self.together else FIRST_GOES_BACK)
         return f" <i>{note}</i>" if note else ""
 
 

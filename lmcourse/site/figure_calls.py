@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -17,7 +17,10 @@ from matplotlib.figure import Figure
 
 from lmcourse.autograd import EXAMPLES, example, steps_of
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, attention_playground
+from lmcourse.chapters.attention.figures.playground import AttentionPlayground
 from lmcourse.chapters.autograd.figures.graph import graph_step
+from lmcourse.chapters.autograd.figures.graph_player import GraphPlayer
+from lmcourse.chapters.floating_point.figures.bit_explorer import BitExplorer
 from lmcourse.chapters.floating_point.figures.bits import bit_pattern
 from lmcourse.numerics import encode, find_format
 from lmcourse.widgets.controls import Control, make_control
@@ -26,14 +29,15 @@ TELLING_NUMBERS = ("1", "-2.5", "0.1", "1e-7", "448", "65504", "inf", "nan")
 """Instructive numbers: a power of two, an exact and a rounded decimal, a tiny number, the largest numbers of two
 formats, and NaN."""
 
-NOTES = {
-    "bits_of": "In the notebook you also click single bits, and type any number.",
-    "head_by_hand": "In the notebook you also move the query, the key and the value of each token.",
-}
-"""Captions of figures that have fewer features than in the notebook, by function."""
 
-WidgetFigure = tuple[Callable[..., Figure], dict[str, tuple[Control, Any]]]
-"""The function that draws a widget's figure and, for each parameter, its control and initial value."""
+@dataclass(frozen=True)
+class FigureCall:
+    """A call of a figure with controls: a function of the package, the widget of each parameter, and a caption if the
+    figure has fewer features than in the notebook."""
+
+    draw: Callable[..., Any]
+    controls: dict[str, ipywidgets.Widget]
+    note: str = ""
 
 
 def bits_of(format: str, number: str) -> Figure:
@@ -52,40 +56,34 @@ def pass_of(graph: str, step: int) -> Figure:
     return graph_step(example(graph), step)
 
 
-def _bit_explorer(format: str, value: float) -> WidgetFigure:
+def _bit_explorer(format: str, value: float) -> FigureCall:
+    note = "In the notebook you also click single bits, and type any number."
     formats: list[Any] = ["fp16", "bf16", "e4m3", "e5m2"]
-    return bits_of, {"format": (formats, format), "number": ([*TELLING_NUMBERS], f"{value:g}")}
+    return _call(bits_of, note, format=(formats, format), number=([*TELLING_NUMBERS], f"{value:g}"))
 
 
 def _attention_playground(
     preset: str = "he finds Tom", token: str = "he", *, divide: bool | None = None, hide_future: bool | None = None
-) -> WidgetFigure:
+) -> FigureCall:
+    note = "In the notebook you also move the query, the key and the value of each token."
     switches = {"divide": divide, "hide_the_future": hide_future}
     switched: dict[str, tuple[Control, Any]] = {name: (s, s) for name, s in switches.items() if s is not None}
     presets = [preset, "each asks for the previous"] if switched else [*PRESETS]
-    return head_by_hand, {"start_with": (presets, preset), "token": ([*SENTENCE], token), **switched}
+    return _call(head_by_hand, note, start_with=(presets, preset), token=([*SENTENCE], token), **switched)
 
 
-def _graph_player(graph: str) -> WidgetFigure:
+def _graph_player(graph: str) -> FigureCall:
     if graph not in EXAMPLES:
         raise NameError(graph)
-    return pass_of, {"graph": ([graph], graph), "step": ((0, len(steps_of(example(graph))) - 1), 0)}
+    return _call(pass_of, graph=([graph], graph), step=((0, len(steps_of(example(graph))) - 1), 0))
 
 
-WIDGET_FIGURES: dict[str, Callable[..., WidgetFigure]] = {
-    "AttentionPlayground": _attention_playground,
-    "BitExplorer": _bit_explorer,
-    "GraphPlayer": _graph_player,
+WIDGET_FIGURES: dict[str, Callable[..., FigureCall]] = {
+    AttentionPlayground.__name__: _attention_playground,
+    BitExplorer.__name__: _bit_explorer,
+    GraphPlayer.__name__: _graph_player,
 }
 """For each widget by name, a function from its arguments in a notebook to the figure on the site."""
-
-
-@dataclass(frozen=True)
-class FigureCall:
-    """A call of a figure with controls: a function of the package, and the widget of each parameter."""
-
-    draw: Callable[..., Any]
-    controls: dict[str, ipywidgets.Widget]
 
 
 def imports_of(sources: Sequence[str]) -> str:
@@ -106,27 +104,26 @@ def find_figure(source: str, imports: str) -> FigureCall | None:
     name = ast.unparse(last.value.func).rpartition(".")[2]
     if name != "explore" and name not in WIDGET_FIGURES:
         return None
+    last.value.func = ast.Name(name, ast.Load())
     names: dict[str, Any] = {}
     exec(imports, names)
-    names |= {"explore": _recorded, **_literals(body)}
-    if name in WIDGET_FIGURES:
-        last.value.func = ast.Name("_widget", ast.Load())
-        names["_widget"] = partial(_recorded_widget, name)
+    names |= {"explore": _recorded, **WIDGET_FIGURES, **_literals(body)}
+    call = ast.fix_missing_locations(ast.Expression(last.value))
     try:
-        found = eval(compile(ast.fix_missing_locations(ast.Expression(last.value)), "<cell>", "eval"), names)
+        found: FigureCall = eval(compile(call, "<cell>", "eval"), names)
     except NameError:
         return None
-    return found if isinstance(found, FigureCall) else None
+    return found
 
 
 def _recorded(draw: Callable[..., Any], /, **controls: Any) -> FigureCall:
     parameters = signature(draw).parameters
-    return FigureCall(draw, {name: make_control(name, c, parameters[name].default) for name, c in controls.items()})
+    return _call(draw, **{name: (control, parameters[name].default) for name, control in controls.items()})
 
 
-def _recorded_widget(name: str, *arguments: Any, **settings: Any) -> FigureCall:
-    draw, controls = WIDGET_FIGURES[name](*arguments, **settings)
-    return FigureCall(draw, {n: make_control(n, control, start) for n, (control, start) in controls.items()})
+def _call(draw: Callable[..., Any], note: str = "", /, **controls: tuple[Control, Any]) -> FigureCall:
+    """Return the call of a figure from the control and the initial value of each parameter."""
+    return FigureCall(draw, {name: make_control(name, *control) for name, control in controls.items()}, note)
 
 
 def _literals(body: Sequence[ast.stmt]) -> dict[str, Any]:
@@ -134,8 +131,6 @@ def _literals(body: Sequence[ast.stmt]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            try:
+            with suppress(ValueError):
                 found[node.targets[0].id] = ast.literal_eval(node.value)
-            except ValueError:
-                continue
     return found

@@ -14,6 +14,7 @@ import ipywidgets
 from matplotlib.figure import Figure
 
 from lmcourse.plots import mimebundle
+from lmcourse.plots.settings import check_parameters
 from lmcourse.widgets.controls import Control, make_control, read
 from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
@@ -55,10 +56,7 @@ def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     defaults. An error while drawing is shown in place of the figure, and raised. Raises TypeError for a control that is
     not a parameter of `draw`.
     """
+    check_parameters(draw, controls)
     parameters = inspect.signature(draw).parameters
-    unknown = [name for name in controls if name not in parameters]
-    if unknown:
-        name = getattr(draw, "__name__", repr(draw))
-        raise TypeError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}")
     widgets = {name: make_control(name, control, parameters[name].default) for name, control in controls.items()}
     return Explorer(draw, widgets)

@@ -7,6 +7,7 @@ import io
 import re
 from itertools import combinations as combinations_of
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import links_to, public, still
 from lmcourse.site.builder import MISSING, _hung, build_site, find_url
-from lmcourse.site.explorables import MAX_ALL, combinations, stops_of
+from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
 from lmcourse.site.frames import Frame, Picture
@@ -33,15 +34,10 @@ from tests.site.asked import ASKED, OTHER, told_to_move
 IMPORTS = "from lmcourse.chapters.floating_point import figures\nfrom lmcourse.widgets import Log"
 
 
-def stops(call: str) -> tuple[dict[str, tuple[object, ...]], list[tuple[int, ...]], bool]:
-    found = find_figure(call, IMPORTS)
+def explored(call: str, imports: str = IMPORTS) -> Explorable:
+    found = find_figure(f"explore(figures.{call})", imports)
     assert found is not None
-    controls, together = stops_of(found.draw.__name__, found.controls)
-    return (
-        {control.name: control.values for control in controls},
-        combinations(found.draw.__name__, controls, together),
-        together,
-    )
+    return Explorable(found)
 
 
 def test_a_call_is_understood_without_running_the_notebook() -> None:
@@ -57,58 +53,48 @@ def test_figures_of_computed_values_are_static() -> None:
 
 
 def test_a_slider_has_stops_at_both_ends_and_its_start() -> None:
-    values, settings, together = stops("explore(figures.quantisation_error, scale=Log(0.001, 10000.0, 10))")
-    assert values["scale"][0] == 0.001
-    assert values["scale"][-1] == 10000.0
-    assert together
-    assert len(settings) == len(values["scale"])
-    (first,) = settings[0]
-    assert values["scale"][first] == 1.0, "the default of the function"
+    shown = explored("quantisation_error, scale=Log(0.001, 10000.0, 10)")
+    (scale,) = shown.stops
+    assert next(iter(shown.frames)) == (scale.start,)
+    assert [scale.values[at] for at in (0, scale.start, -1)] == [0.001, 1.0, 10000.0], "1 is the function's default"
 
 
 def test_figures_with_few_settings_draw_all() -> None:
-    values, settings, together = stops('explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 9))')
-    assert together
-    assert len(values["code"]) == 10
-    assert len(set(settings)) == 20 <= MAX_ALL
+    shown = explored('code_grid, format=["e4m3", "e5m2"], code=(0, 9)')
+    assert len(shown.frames) == 2 * 10 <= MAX_ALL
 
 
 def test_an_element_is_chosen_in_every_view() -> None:
-    figures_of_02 = "from lmcourse.chapters.tensors import figures"
-    call = find_figure('explore(figures.stride_map, view=["x", "x.t()"], row=(0, 3), column=(0, 3))', figures_of_02)
-    assert call is not None
-    controls, together = stops_of("stride_map", call.controls)
-    assert len(set(combinations("stride_map", controls, together))) == 2 * 4 * 4
+    call = 'stride_map, view=["x", "x.t()"], row=(0, 3), column=(0, 3)'
+    assert len(explored(call, "from lmcourse.chapters.tensors import figures").frames) == 2 * 4 * 4
+
+
+FIVE = {name: make_control(name, ["a", "b", "c", "d"], "b") for name in ("v", "w", "x", "y")}
+FIVE["z"] = make_control("z", (0, 90), 45)
 
 
 @pytest.mark.parametrize(
-    ("call", "answer"),
+    ("decorator", "message"),
     [
-        (
-            "cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.98, 0.01), unit=['nats', 'bits']",
-            {"books": 0.6, "laptops": 0.3},
-        ),
-        ("work_grid, prompt=(1, 10), new=(1, 12), reuse=False", {"prompt": 10, "new": 12, "reuse": True}),
+        (plots.stops(zz=(0, 45)), "five has no parameter zz; it has v, w, x, y, z"),
+        (plots.drawn_together("v", "ww"), "five has no parameter ww; it has v, w, x, y, z"),
+        (plots.stops(z=(0, 46, 90)), "five: z is never 45, only 0, 46, 90"),
+        (plots.stops(z=(0, 45, 900)), "five: z goes from 0 to 90, and its stops are .0, 45, 900."),
+        (plots.drawn_together("v", w=("e",)), "five: w is never 'e', only a, b, c, d"),
     ],
 )
-def test_controls_together_reach_the_state_in_the_text(call: str, answer: dict[str, object]) -> None:
-    found = find_figure(f"explore(figures.{call})", "from lmcourse.chapters.language_models import figures")
-    assert found is not None
-    controls, together = stops_of(found.draw.__name__, found.controls)
-    assert together
-    drawn = [
-        {c.name: c.values[i] for c, i in zip(controls, setting, strict=True)}
-        for setting in combinations(found.draw.__name__, controls, together)
-    ]
-    assert any(answer.items() <= setting.items() for setting in drawn)
-    assert len(drawn) == 32
+def test_a_misspelt_parameter_or_stop_is_refused(decorator: Any, message: str) -> None:
+    def five(v: str, w: str, x: str, y: str, z: int) -> Figure:
+        return Figure()
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        combinations(five, *stops_of(decorator(five), FIVE))
 
 
 def test_with_too_many_settings_each_value_and_pair_of_ends_is_drawn() -> None:
-    five = {name: make_control(name, ["a", "b", "c", "d"], "b") for name in ("v", "w", "x", "y")}
-    controls, together = stops_of("many", five | {"z": make_control("z", (0, 90), 45)})
+    controls, together = stops_of(figures.spacing, FIVE)
     assert not together
-    settings = combinations("many", controls, together)
+    settings = combinations(figures.spacing, controls, together)
     start = settings[0]
     assert {sum(a != b for a, b in zip(start, one, strict=True)) for one in settings} == {0, 1, 2}
     ends = [{0, len(c.values) - 1} for c in controls]

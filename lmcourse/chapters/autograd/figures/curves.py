@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 _POINT = 1.1
 """The point at which the derivative of x³ is checked. Products of floats round the same way on every machine; exp does
@@ -18,6 +18,7 @@ not."""
 _DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 
 
+@stops(sigma=(0.6, 0.71, 1.0, 1.5, 2.0))
 def gaussian_loss(error: float = 1.0, sigma: float = 1.0) -> Figure:
     """−log p of a Gaussian around the prediction, beside the squared error, with their slopes at `error` = ŷ − y.
 

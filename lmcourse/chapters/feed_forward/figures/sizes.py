@@ -15,7 +15,7 @@ from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.course import COURSE_SOURCE
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.nn.feed_forward import FeedForwardConfig
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 MODELS = (
     "transformer-base",
@@ -181,6 +181,7 @@ def _all_heads(config: TransformerConfig) -> int:
     return attention.heads * attention.head_width(config.d_model)
 
 
+@stops(ratio=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 16.0, 32.0, 64.0))
 def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
     """Number and width of the layers that fit for each d_ff / d, at a fixed number of parameters and width d.
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.data.token_file import TokenFile
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import PALETTE, describe, new_axes, new_figure, stops
 from lmcourse.pretrained import load_pretrained, pretrained_folder
 from lmcourse.training.command.run_folder import VALIDATION
 
@@ -34,6 +34,7 @@ def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts 
     return texts, hidden
 
 
+@stops(unit=(5, 57, 161, 225, 276, 286))
 @torch.no_grad()
 def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     """The ten places where a hidden unit is largest, and the ten tokens whose logits its row of W_2 raises most.

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from lmcourse.numerics import FloatFormat, find_format, ulp
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 OUTCOMES: dict[str, str] = {
     "every exp is 0: 0/0 is NaN": PALETTE["purple"],
@@ -37,6 +37,7 @@ def naive_softmax_outcome(logit: float, count: int, format: FloatFormat) -> str:
     return sum_too_large if logit >= sum_overflow else fine
 
 
+@stops(logit=(-30.0, 11.0, 12.0, 89.0, 120.0))
 def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, count: int = 1000) -> Figure:
     """Region map: for which logits, and how many of them, the naive softmax fails. The given case is marked.
 

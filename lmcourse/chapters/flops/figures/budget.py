@@ -13,7 +13,7 @@ from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.mfu import Cluster
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 
 MAX_SEQ_LEN = 4096
 """Largest text length that the figure assumes. The attention share of the FLOPs depends on the length."""
@@ -62,6 +62,9 @@ def sequence_length(model: str) -> int:
     return min(MAX_SEQ_LEN, find_model(model).decoder.context or MAX_SEQ_LEN)
 
 
+@stops(mfu=(0.05, 0.2, 0.4, 0.7), gpus=(1, 64, 256, 1024, 4096, 16384, 65536))
+@stops(dollars_per_gpu_hour=(0.5, 1.0, 2.0, 3.0, 5.0, 10.0))
+@drawn_together("tokens_in_billions", "mfu")
 def training_budget(
     model: str = "llama-3-70b",
     accelerator: str = "h100-sxm",

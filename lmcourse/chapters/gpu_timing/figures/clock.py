@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 TRUE_MS, FIRST_RUN_MS, WARM_UP_RUNS = 10.0, 60.0, 3
 """Simulated runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
@@ -32,6 +32,7 @@ def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float
     return (first + times)[:runs]
 
 
+@stops(disturbed=(0.0, 0.15, 0.3, 0.5, 0.6), runs=(5, 20, 60))
 def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool = False) -> Figure:
     """Runs of 10 ms on a shared machine, with their mean, median, quartiles and minimum."""
     times = sample_runs(runs, disturbed, warm_up_counts)

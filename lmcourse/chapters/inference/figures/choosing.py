@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 from lmcourse.pretrained import load_pretrained
 from lmcourse.training.command.trained_model import TrainedModel
 
@@ -85,6 +85,10 @@ def _logits(beginning: str) -> Tensor:
     return logits.double()
 
 
+@stops(temperature=(0.1, 1.0, 2.0, 4.0), top_p=(0.05, 0.5, 0.8, 0.9, 1.0), min_p=(0.0, 0.05, 0.1, 0.2, 0.5))
+@drawn_together("beginning", "temperature", "top_k")
+@drawn_together("beginning", "temperature", "top_p")
+@drawn_together("beginning", "temperature", "min_p")
 def next_token(
     beginning: str = "“The”", temperature: float = 1.0, top_k: int = 512, top_p: float = 1.0, min_p: float = 0.0
 ) -> Figure:

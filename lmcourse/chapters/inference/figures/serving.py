@@ -14,6 +14,7 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
+from lmcourse.plots import drawn_together, stops
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 
 REQUESTS = (9, 3, 5, 2, 12, 4, 2, 6, 3, 8, 2, 4)
@@ -71,6 +72,8 @@ def two_phases(accelerator: str = "h100-sxm", prompt: int = 2048, batch: int = 1
     return describe(figure, caption=caption, alt=f"Roofline of {chip.title}: {'; '.join(said)}")
 
 
+@stops(batch=(1, 32, 128, 256, 512, 1024), context=(256, 512, 2048, 8192))
+@drawn_together("batch", "context")
 def decode_step(
     model: str = "llama-3-70b", accelerator: str = "h100-sxm", batch: int = 512, context: int = 512
 ) -> Figure:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from lmcourse.plots import stops
 from lmcourse.plots.style import GRID, PALETTE, describe, new_axes, new_figure
 
 Array = NDArray[np.float64]
@@ -83,6 +84,7 @@ def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{count} tokens"
 
 
+@stops(prompt=(1, 4, 7, 10), new=(1, 4, 8, 12))
 def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
     """Tokens computed at each step of writing, with and without keeping earlier work.
 

@@ -6,7 +6,7 @@ import math
 
 from matplotlib.figure import Figure
 
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import PALETTE, describe, new_axes, new_figure, stops
 
 TRUTH = (0.6, 0.3, 0.1)
 """The true distribution in the figure."""
@@ -15,6 +15,7 @@ WORDS = ("books", "laptops", "windows")
 _UNITS = {"nats": math.e, "bits": 2.0}
 
 
+@stops(books=(0.2, 0.4, 0.6, 0.8), laptops=(0.1, 0.2, 0.3, 0.5))
 def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "nats") -> Figure:
     """The probabilities of a model that the reader sets, beside the truth, and their price.
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.ngram import NGram
+from lmcourse.plots import stops
 from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_figure
 
 LARGEST = 10
@@ -62,6 +63,7 @@ def _with_counts(model: NGram, counted: NGram) -> NGram:
     return model
 
 
+@stops(n=(1, 2, 3, 4, 5, 6, 8, 10))
 def ngram_loss(n: int = 8, count: int = 20) -> Figure:
     """Loss against n of models that count in `count` stories, on these and on new stories, with a sample of order n.
 
@@ -108,6 +110,9 @@ def _reader() -> NGram:
     return NGram(6, _BYTES, witten_bell=True).count(stories(50, 0).encode())
 
 
+@stops(
+    text=("One owl sleeps in the wood. The owl that many bears fear sleeps.", "Colorless green ideas sleep furiously.")
+)
 def token_surprise(
     text: str = "Clara is in the wood. So Clara goes home.",
 ) -> Figure:

@@ -12,6 +12,7 @@ from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
+from lmcourse.plots import drawn_together, stops
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
@@ -31,6 +32,8 @@ PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed
 """The notebook's names for recipes in `lmcourse.accounting.recipes`: its mixed precision takes 18 bytes."""
 
 
+@stops(length=(512, 2048, 4096, 8192, 131072), devices=(1, 2, 4, 8, 16, 32, 64))
+@drawn_together("devices", model=("llama-3.1-405b",), card=("b200",))
 def memory_budget(
     model: str = "llama-3-8b",
     card: str = "h100-sxm",

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 Array = NDArray[np.float64]
 
@@ -98,6 +98,7 @@ def measured_and_bound(scale: float, seed: int = 0, steps: int = 100) -> tuple[A
     return np.cumsum(squares) / count, 2 * drop / (rate * count)
 
 
+@stops(scale=(0.1, 0.4, 0.7, 1.0, 1.3, 1.6, 1.9, 1.95))
 def certificate(scale: float = 1.0, seed: int = 0) -> Figure:
     """The measured average of ‖∇f‖² and the theorem's bound against K, for a rate of scale/L.
 

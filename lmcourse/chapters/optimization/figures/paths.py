@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from lmcourse.plots import drawn_together
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_digits
 
 Array = NDArray[np.float64]
@@ -68,6 +69,8 @@ def value(points: Array, kappa: float, rotation: float) -> Array:
     return np.asarray(0.5 * np.einsum("ki,ij,kj->k", points, valley(kappa, rotation), points))
 
 
+@drawn_together("method", "kappa", "rotation")
+@drawn_together("method", "rate", "kappa")
 def descent_path(
     method: str = "gradient descent",
     rate: float = 0.18,

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lmcourse.accounting.parallel import all_reduce_bytes, naive_all_reduce_bytes
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 
 COLLECTIVES = ("broadcast", "all-gather", "reduce-scatter", "ring all-reduce", "through rank 0")
 
@@ -66,6 +66,8 @@ def after(kind: str, n: int, step: int) -> tuple[Held, list[Fraction], int]:
     return held, sent, len(rounds)
 
 
+@stops(workers=(3, 4, 8), step=(0, 1, 2, 3, 4, 14))
+@drawn_together()
 def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -> Figure:
     """The chunks of each worker after this many rounds: a row for each worker, a column for each chunk; and the sent
     bytes.

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.accounting.parallel import ZeroStage
 from lmcourse.accounting.step_time import Machines, StepTime, TrainingStep, step_time
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_figure
 
 MODELS = ("llama-3-8b", "llama-3-70b", "llama-3.1-405b")
 
@@ -36,6 +36,7 @@ def _step(model: str, texts: int) -> TrainingStep:
     return TrainingStep.of(find_model(model).decoder, texts)
 
 
+@drawn_together("tensor", "pipeline", "zero", cluster=("64 devices, 128 texts", "256 devices, 512 texts"))
 def layout_explorer(
     model: str = "llama-3-70b",
     cluster: str = "64 devices, 128 texts",

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lmcourse.chapters.positions.figures.waves import SIGNED
 from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, bucket
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
 _HEAD_LINES = ("-", "--", "-.", ":")
@@ -103,6 +103,7 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
     return describe(figure, caption=caption, alt=f"ALiBi bias of {shown} of {heads} heads; slopes {listed}")
 
 
+@stops(heads=(1, 2, 4, 8, 12, 16, 20, 24, 32, 40))
 def slopes_by_head(heads: int = 12) -> Figure:
     """ALiBi's slopes on a logarithmic axis: one series for a power of two, else two interleaved series."""
     slopes = alibi_slopes(heads).tolist()

@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from lmcourse.nn.embedding import sinusoidal
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["vermilion"], "white", PALETTE["blue"]])
 """From −1 through 0 to +1: red, white, blue, which can be distinguished with all common kinds of colour blindness."""
@@ -96,6 +96,7 @@ def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: i
     return describe(figure, caption=caption, alt=alt)
 
 
+@stops(first=(0, 3, 28, 50), second=(0, 6, 47, 50))
 def sine_circle(first: int = 28, second: int = 47, pair: int = 2) -> Figure:
     """Two positions as points (cosine, sine) on the circle of one pair of d = 1024."""
     speed = frequency(pair, 1024)

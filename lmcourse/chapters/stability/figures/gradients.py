@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from lmcourse.numerics import BF16, FP16, FP32, stall_point, ulp
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 from lmcourse.training.spike_detector import SpikeDetector
 
 _STEPS = 400
@@ -28,6 +28,7 @@ def _norms_with_spikes() -> NDArray[np.float64]:
     return result
 
 
+@stops(clip=(0.1, 0.5, 1.0, 10.0), factor=(1.5, 3.0, 5.0, 10.0, 20.0))
 def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     """A run with spikes: its gradient norms, the spikes that a detector finds, and the norms after clipping.
 
@@ -111,6 +112,7 @@ def loss_scale_history(exponent: int = 24, interval: int = 100) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
+@stops(decay=(0.01, 0.1, 1.0, 2.0, 10.0))
 def lost_updates(rate: float = 1e-3, decay: float = 0.1) -> Figure:
     """Half a gap of bf16 and fp32 against the size of a weight, and where an update of size `rate` is lost.
 

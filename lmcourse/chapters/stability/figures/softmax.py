@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.numerics import find_format
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 _LOGITS = (2.0, 1.0, 0.5, 0.0, -0.5, -1.5)
 """A row of attention scores at the start of training."""
@@ -52,6 +52,7 @@ def grown_softmax(scale: float, precision: str, cap: float | None) -> GrownSoftm
     return GrownSoftmax(logits.double(), wide, wide * (1 - wide) * through, broken)
 
 
+@stops(scale=(0.5, 1.0, 5.0, 20.0, 200.0))
 def softmax_of_growing_logits(scale: float = 1.0, precision: str = "fp32", cap: str = "none") -> Figure:
     """Bars: the weights of six logits that have grown by `scale`, and how much gradient comes back through each.
 
@@ -89,6 +90,7 @@ def _short(value: float) -> str:
     return f"{value:.3f}" if value >= 5e-4 or value == 0 else f"{value:.0e}"
 
 
+@stops(logit=(-150.0, -100.0, -50.0, 0.0, 10.0, 50.0, 100.0, 150.0))
 def soft_cap_curve(cap: float = 50.0, logit: float = 100.0) -> Figure:
     """c·tanh(z/c) and its slope, with one logit marked. ValueError unless the cap is positive."""
     if not cap > 0:

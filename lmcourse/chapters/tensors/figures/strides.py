@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
+from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_drawing_axes, new_figure, stops
 
 ROW_COLOURS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # multiples of LEVEL in site/frames.py, kept as they are
 """Light shades for the rows of a view, on which black text is readable."""
@@ -36,6 +36,7 @@ _SEVERAL = "#D5D8DC"
 _CELLS = 12
 
 
+@drawn_together()
 def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     """A view of x = arange(12).view(3, 4) as a table, and below it the memory that it reads.
 
@@ -204,6 +205,7 @@ def sharing_table() -> Figure:
     return describe(figure, caption=caption, alt=f"share: {groups['share']}; copy: {groups['copy']}")
 
 
+@stops(step=(1, 2, 4, 8, 12, 16, 20, 24, 28, 32))
 def lines_touched(step: int = 8) -> Figure:
     """Eight lines of memory with 16 floats each: the floats that x[::step] reads, and the lines that must be loaded.
 

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.tokenizers.bpe import BPETokenizer, learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
+from lmcourse.plots import stops
 from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_VOCABULARY = 2048
@@ -83,6 +84,7 @@ def _boxes(axes: Axes, pieces: Sequence[str], breaks: Sequence[int] = ()) -> int
     return round(line / _LINE) + 1
 
 
+@stops(text=("def softmax(x): return x.exp() / x.exp().sum()", "Übermut tut selten gut. 今日は"))
 def token_colours(
     text: str = "Aragorn instructed Frodo to mind Lothlorien. instructed, 12345678, naïve", vocabulary: int = 1024
 ) -> Figure:
@@ -107,6 +109,7 @@ def token_colours(
     return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of a vocabulary of {vocabulary}: {told}")
 
 
+@stops(text=("she sells sea shells by the sea shore",))
 def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     """The words of a text after some merges, and the number of times that each pair of neighbours occurs.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.plots import PALETTE, describe, drawn_together, new_axes, new_figure
 
 _BATCHES = 6
 _THIN = 0.03
@@ -79,6 +79,7 @@ def _number(axes: Axes, lane: Sequence[Work], row: int, end: float) -> None:
         axes.text(middle, row - 0.38 * thin, text, ha="center", va="bottom" if thin else "center", fontsize=10)
 
 
+@drawn_together()
 def prefetch_timeline(
     copy: float = 4.0, compute: float = 10.0, loop: str = "one ahead", memory: str = "pinned"
 ) -> Figure:
