@@ -20,20 +20,16 @@ def _reference(
     """Build a real model on the meta device: its tensors are counted here, its products by torch."""
     config = llama_like(layers, d_model, heads, d_ff, vocab_size=vocabulary, context=length)
     with torch.device("meta"):
-        built = Transformer(config)
-        tokens = torch.zeros((batch, length), dtype=torch.long)
+        built, tokens = Transformer(config), torch.zeros((batch, length), dtype=torch.long)
     parameters = sum(parameter.numel() for parameter in built.parameters())
     with FlopCounterMode(display=False) as counter, nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
         built(tokens)
     return {
         "parameters": parameters,
         "flops": 3 * counter.get_total_flops(),
-        "states": sum(4 * 4 * parameter.numel() for parameter in built.parameters()),
+        "states": 4 * 4 * parameters,
         "cache": 4 * 2 * sum(layer.attention.key_heads for layer in config.layers) * (d_model // heads),
     }
-
-
-SMALL = (2, 48, 3, 128, 128, 16, 64)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -59,7 +55,7 @@ account_of = Exercise(
     difficulty=3,
     reference=_reference,
     cases=[
-        case("two blocks, 48 wide", *SMALL),
+        case("two blocks, 48 wide", *(2, 48, 3, 128, 128, 16, 64)),
         case("four blocks, 32 wide", 4, 32, 2, 88, 128, 16, 64),
         case("a tiny one, by hand", 1, 2, 1, 3, 5, 1, 2),
     ],

@@ -120,17 +120,12 @@ def _view(asked: Case, value: Plain) -> str:
     return _counted(answer, asked.name)
 
 
-def _committed(layers: int, d_model: int, steps: int | None = None, batch: int = BATCH, **changes: float) -> Numbers:
-    design = Design(layers, d_model)
-    done = design.steps(ORDER["flops"], batch) if steps is None else steps
-    answer: Numbers = {"layers": layers, "d_model": d_model, "steps": done, "parameters": design.parameters}
-    answer |= {"optimizer": "muon", "batch": batch, "rate": 1.0, "warm_up": 30, "loss": 0.33}
-    answer |= {"flops": done * design.flops_of_step(batch), "states": 16 * design.parameters}
-    return answer | changes
-
-
 def _right() -> Numbers:
-    return _committed(2, 24)
+    design = Design(2, 24)
+    steps = design.steps(ORDER["flops"], BATCH)
+    answer: Numbers = {"layers": 2, "d_model": 24, "steps": steps, "parameters": design.parameters}
+    answer |= {"optimizer": "muon", "batch": BATCH, "rate": 1.0, "warm_up": 30, "loss": 0.33}
+    return answer | {"flops": steps * design.flops_of_step(BATCH), "states": 16 * design.parameters}
 
 
 commitment = Exercise(

@@ -34,18 +34,9 @@ def rows(runs: list[SmallRun]) -> Runs:
     return [(run.layers, run.parameters, run.text, run.loss) for run in runs]
 
 
-def _law(runs: Runs, floor: float, exponents: list[float] = EXPONENTS) -> tuple[float, float, float, float]:
-    law = fit_law.reference([(float(n), float(d), loss) for _, n, d, loss in runs], floor, exponents)
-    return law["A"], law["B"], law["a"], law["b"]
-
-
-def _evaluate(law: tuple[float, float, float, float], floor: float, asked: Asked) -> list[float]:
-    big_a, big_b, a, b = law
-    return [floor + big_a / n**a + big_b / d**b for _, n, d in asked]
-
-
 def _forecasts(runs: Runs, floor: float, asked: Asked) -> list[float]:
-    return _evaluate(_law(runs, floor), floor, asked)
+    law = fit_law.reference([(float(n), float(d), loss) for _, n, d, loss in runs], floor, EXPONENTS)
+    return [floor + law["A"] / n ** law["a"] + law["B"] / d ** law["b"] for _, n, d in asked]
 
 
 def _nearest(runs: Runs, asked: Asked) -> list[float]:
@@ -55,10 +46,6 @@ def _nearest(runs: Runs, asked: Asked) -> list[float]:
         return math.log(run[1] / n) ** 2 + math.log(run[2] / d) ** 2
 
     return [min(runs, key=lambda run: distance(run, n, d))[3] for _, n, d in asked]
-
-
-def _mean(runs: Runs, asked: Asked) -> list[float]:
-    return [sum(run[3] for run in runs) / len(runs)] * len(asked)
 
 
 def _left_out(name: str) -> tuple[Runs, Runs]:
@@ -130,7 +117,7 @@ def _view(asked: Case, value: Plain) -> str:
     else:
         known, left_out = _left_out(asked.name)
         designs = [run[:3] for run in left_out]
-        baselines = [_nearest(known, designs), _mean(known, designs)]
+        baselines = [_nearest(known, designs), [sum(run[3] for run in known) / len(known)] * len(designs)]
         reached, need = best_skill(losses, [run[3] for run in left_out], baselines), PUBLIC_SKILL
     why = ", with one number for all designs" * (len(set(losses)) == 1)
     why += ", with losses below the floor" * (min(losses) < asked.args[1])

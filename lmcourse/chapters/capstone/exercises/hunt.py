@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from torch import Tensor
 
-from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, Claim, Verdict
+from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, Verdict
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.values import Plain, format_value
@@ -73,16 +72,12 @@ def _view(asked: Case, value: Plain) -> str:
     return f"{format_value(verdict)} is not it{known and ': ' + known}"
 
 
-def _answer(verdict: Callable[[Claim], Verdict]) -> list[Verdict]:
-    return [verdict(claim) for claim in CLAIMS]
-
-
 hunt = Exercise(
     "hunt",
     points=4,
     minutes=15,
     difficulty=2,
-    reference=lambda: _answer(lambda claim: claim.truth),
+    reference=lambda: [claim.truth for claim in CLAIMS],
     cases=[case(f"claim {number}") for number in range(1, COUNT + 1)],
     hints=[
         "Recompute each number in a cell of your own before you judge it.",

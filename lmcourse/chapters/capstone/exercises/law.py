@@ -30,26 +30,19 @@ def _squares(columns: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float
     return best, least
 
 
-def _fit(runs: Runs, floor: float, exponents: list[float], *, relative: bool = True) -> dict[str, float]:
-    data = np.array(runs, dtype=np.float64)
-    size, text, loss = data.T
-    weight = loss if relative else np.ones_like(loss)
+def _fit(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    size, text, loss = np.array(runs, dtype=np.float64).T
     fits = []
     for a, b in product(exponents, repeat=2):
         scale = np.array([np.min(size) ** a, np.min(text) ** b])
-        columns = np.stack([(np.min(size) / size) ** a, (np.min(text) / text) ** b], axis=1) / weight[:, None]
-        best, error = _squares(columns, (loss - floor) / weight)
+        columns = np.stack([(np.min(size) / size) ** a, (np.min(text) / text) ** b], axis=1) / loss[:, None]
+        best, error = _squares(columns, (loss - floor) / loss)
         fits.append((error, *(best * scale).tolist(), a, b))
     _, big_a, big_b, a, b = min(fits)
     return {"A": big_a, "B": big_b, "a": a, "b": b}
 
 
-def _made(
-    law: tuple[float, float, float, float],
-    floor: float,
-    noise: float = 0.0,
-    sizes: Sequence[tuple[float, float]] = SIZES,
-) -> Runs:
+def _made(law: Sequence[float], floor: float, noise: float = 0.0, sizes: Sequence[Sequence[float]] = SIZES) -> Runs:
     """Runs that obey a law, apart from a relative error of alternating sign."""
     big_a, big_b, a, b = law
     signs = (1, -1, -1, 1, 1, 1, -1)

@@ -11,10 +11,8 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-Split = tuple[float, float]
 
-
-def _best(A: float, B: float, a: float, b: float, flops: float) -> Split:
+def _best(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
     """Search by golden section over the logarithm of N: the loss has one minimum there."""
     product, golden = math.log(flops / 6), (math.sqrt(5) - 1) / 2
 

@@ -18,8 +18,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.values import Plain
 from lmcourse.models.transformer import Transformer
 
-File = dict[str, Tensor]
-
 EXAMPLE = Path(__file__).with_name(TRAINED.name)
 """The weights of the 2 × 24 model, trained with Muon and seed 0, in the form that `hand_over` writes."""
 
@@ -160,7 +158,7 @@ def _preview(value: Plain) -> tuple[float, str]:
     )
 
 
-def _example() -> File:
+def _example() -> dict[str, Tensor]:
     return dict(load_file(EXAMPLE))
 
 
