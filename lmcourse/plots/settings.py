@@ -14,7 +14,7 @@ Values = dict[str, tuple[Any, ...]]
 
 STOPS: dict[Callable[..., Any], list[Values]] = {}
 TOGETHER: dict[Callable[..., Any], list[Values]] = {}
-"""What `stops` and `drawn_together` got for each figure; no values mean all, and no parameters mean all parameters."""
+"""The groups of values of each figure; no values mean all, and no parameters mean all parameters."""
 
 
 def stops(**values: tuple[Any, ...]) -> Callable[[Draw], Draw]:

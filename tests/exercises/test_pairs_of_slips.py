@@ -40,7 +40,7 @@ def trials_of(exercise: Exercise, pair: Misconception) -> list[Trial]:
     ]
 
 
-def test_no_random_pair_is_named_by_another_and_most_are_named_by_both_sentences() -> None:
+def test_random_pairs_are_named_by_their_own_sentences() -> None:
     """If a single mistake explains a pair's results as well, it is named alone, as for a learner."""
     warm_up()
     named: Counter[str] = Counter()

@@ -123,7 +123,7 @@ def squares_missing_and_one_too_many(x: list[float]) -> float:
     return sum(x) / (len(x) + 1)
 
 
-def test_two_slips_at_once_are_named_by_both_sentences_in_the_order_of_the_code() -> None:
+def test_two_slips_at_once_are_named_in_the_order_of_the_code() -> None:
     found = report(squares_missing_and_one_too_many)
     assert found.mistakes == ["You never square.", "You divide by one too many."]
     assert found.sentences == ["Your results fit two known mistakes at once.", *found.mistakes]
@@ -137,7 +137,7 @@ def test_two_slips_at_once_need_two_different_wrong_results() -> None:
     assert report(squares_missing_and_one_too_many, cases=[one, CASES[1], CASES[2]]).mistakes != []
 
 
-def test_two_slips_at_once_are_not_named_if_another_pair_or_a_single_one_fits() -> None:
+def test_two_slips_are_not_named_if_something_else_fits() -> None:
     other = {"squares = → x = x + [0.0]\n    squares =": "You add a zero."}
     assert report(squares_missing_and_one_too_many, slips=SLIPS | other).mistake == ""
     both = {"value * value → value ;; / len(x) → / (len(x) + 1)": "You do both."}
