@@ -36,8 +36,8 @@ def _weight(score: float, highest: float) -> float:
     return 0.0 if score == -math.inf else math.exp(score - highest)
 
 
-def _start(s: int, dv: int, dtype: torch.dtype = torch.float32) -> State:
-    return torch.full((s, 1), -math.inf, dtype=dtype), torch.zeros(s, 1, dtype=dtype), torch.zeros(s, dv, dtype=dtype)
+def _start(s: int, dv: int) -> State:
+    return torch.full((s, 1), -math.inf), torch.zeros(s, 1), torch.zeros(s, dv)
 
 
 def _later(random: Random, s: int, t: int, dv: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
@@ -76,7 +76,6 @@ def _cases(random: Random) -> list[Case]:
 
 
 _FIXED = Random(5)
-_HIDDEN = torch.full((1, 2), -math.inf)
 
 block_update = Exercise(
     "block_update",
@@ -90,7 +89,7 @@ block_update = Exercise(
         case("none is larger", *(_column(x) for x in (3.0, 1.5, 4.0)), torch.tensor([[2.0, 1.0]]), _column(1, 2)),
         case("two queries, three keys", *_later(_FIXED, 2, 3, 2)),
         case("scores of 100", *_start(1, 1), torch.tensor([[100.0, 99.0]]), _column(10.0, 20.0)),
-        case("nothing to see yet", *_start(1, 1), _HIDDEN, _column(10.0, 20.0)),
+        case("nothing to see yet", *_start(1, 1), torch.full((1, 2), -math.inf), _column(10.0, 20.0)),
     ],
     hidden_cases=_cases,
     hints=[

@@ -169,6 +169,5 @@ def shapes_by_numpy(
 
 
 attention_flops_bytes.equivalent_mutant(
-    "d_head = d_model // heads → d_head = d_model / heads",
-    "The heads share the width out evenly, and 3.0 counts as 3.",
+    "d_head = d_model // heads → d_head = d_model / heads", "The heads share the width out evenly, and 3.0 counts as 3."
 )

@@ -14,15 +14,11 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
 
-def _visible(q: Tensor, k: Tensor) -> Tensor:
-    s, t = q.shape[-2], k.shape[-2]
-    return torch.ones(s, t, dtype=torch.bool).tril(t - s)
-
-
 def _by_torch(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.shape[1] % k.shape[1]:
         raise ValueError(f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads")
-    mask = _visible(q, k)
+    s, t = q.shape[-2], k.shape[-2]
+    mask = torch.ones(s, t, dtype=torch.bool).tril(t - s)
     mixed = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask, enable_gqa=True)
     return mixed.to(q.dtype)
 

@@ -84,13 +84,15 @@ def _past(length: int) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
-def _turning(name: str, random: Random, s: int, heads: int, width: int) -> Case:
+def _turning(random: Random, s: int, heads: int, width: int) -> Case:
     """A case whose rotation multiplies each feature of each token by its own factor."""
     inputs = dict(zip(_NAMES, _layer(random, 1, s, 0, heads, width), strict=True))
     del inputs["source"]
     factors = normal(random, s, width)
     arguments = f"x, x, w_q, w_k, w_v, w_out, {heads}, visible=visible, turn=lambda y: y * factors"
-    return script(name, f"multi_head({arguments})", **inputs, visible=_past(s), factors=factors)
+    return script(
+        "queries and keys that are turned", f"multi_head({arguments})", **inputs, visible=_past(s), factors=factors
+    )
 
 
 _NAMES = ("x", "source", "w_q", "w_k", "w_v", "w_out")
@@ -119,7 +121,7 @@ def _cases(random: Random) -> list[Case]:
         case("a causal mask", *_layer(random, b, s, 0, heads, width), heads, visible=_past(s)),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=holes),
-        _turning("queries and keys that are turned", random, s, heads, width),
+        _turning(random, s, heads, width),
     ]
 
 
@@ -137,7 +139,7 @@ multi_head = Exercise(
         case("a batch of two, four heads", *_layer(_FIXED, 2, 5, 0, 4, 2), 4),
         case("a decoder: causal", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_past(4)),
         case("cross-attention: six keys for three queries", *_layer(_FIXED, 1, 3, 6, 2, 4), 2),
-        _turning("queries and keys that are turned", _FIXED, 3, 2, 4),
+        _turning(_FIXED, 3, 2, 4),
         edge(script("inside the trained model", _IN_THE_MODEL)),
     ],
     hidden_cases=_cases,
@@ -230,7 +232,7 @@ multi_head.slips(
     softmax_in_float32,
     {
         "~visible → visible": "You fill scores where `visible` is True, and so hide what a query may look at. Fill "
-        "those where it is False.",
+        "those where it is False."
     },
 )
 

@@ -103,6 +103,6 @@ causal_mask.slips(
     by_lists,
     {
         ".bool().reshape(s, t) → ": "With no query, your tensor has lost its shape and dtype: `torch.tensor([])` has "
-        "no columns and is not bool. It should have the shape (0, t).",
+        "no columns and is not bool. It should have the shape (0, t)."
     },
 )

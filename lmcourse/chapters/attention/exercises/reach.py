@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from random import Random
@@ -18,12 +17,10 @@ def _field(masks: list[Tensor]) -> Tensor:
     """Count the tokens whose information reaches each token; each set of tokens is stored as the bits of an integer."""
     heard = [1 << token for token in range(len(masks[0]))]
     for mask in masks:
-        heard = [_union(below for below, seen in zip(heard, row, strict=True) if seen) for row in mask.tolist()]
+        heard = [
+            reduce(or_, (below for below, seen in zip(heard, row, strict=True) if seen), 0) for row in mask.tolist()
+        ]
     return torch.tensor([each.bit_count() for each in heard])
-
-
-def _union(sets: Iterable[int]) -> int:
-    return reduce(or_, sets, 0)
 
 
 def _window(length: int, size: int) -> Tensor:

@@ -109,6 +109,6 @@ sliding_window_mask.slips(
     row_by_row,
     {
         "max(0, last - window + 1) → last - window + 1": "Near the beginning your rows are empty: a slice that starts "
-        "below 0 counts from the end. Start it at max(0, …).",
+        "below 0 counts from the end. Start it at max(0, …)."
     },
 )
