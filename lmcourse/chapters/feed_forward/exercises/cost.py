@@ -13,10 +13,8 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-Kernels = list[list[int]]
 
-
-def _intensity(kernels: Kernels, bytes_each: int) -> float:
+def _intensity(kernels: list[list[int]], bytes_each: int) -> float:
     work = sum(operations for operations, _, _ in kernels)
     traffic = sum(reads + writes for _, reads, writes in kernels)
     return float(Fraction(work, traffic * bytes_each))

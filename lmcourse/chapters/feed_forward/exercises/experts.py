@@ -14,22 +14,10 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
-Result = tuple[Tensor, Tensor]
-
-
-def _expert(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor) -> Tensor:
-    return (F.silu(x @ w_gate) * (x @ w_value)) @ w_down
-
 
 def _moe(
-    x: Tensor,
-    w_router: Tensor,
-    w_gate: Tensor,
-    w_value: Tensor,
-    w_down: Tensor,
-    k: int,
-    capacity: float | None = None,
-) -> Result:
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> tuple[Tensor, Tensor]:
     """Compute the mixture token by token, as the text of the exercise describes it."""
     n, experts = len(x), len(w_gate)
     limit = n if capacity is None else math.floor(capacity * n * k / experts)
@@ -44,25 +32,17 @@ def _moe(
             chosen[e] += 1
             if taken[e] < limit:
                 taken[e] += 1
-                row = row + p[e] / total * _expert(token, w_gate[e], w_value[e], w_down[e])
+                row = row + p[e] / total * (F.silu(token @ w_gate[e]) * (token @ w_value[e])) @ w_down[e]
         rows.append(row)
     fractions = torch.tensor(chosen, dtype=x.dtype) / (n * k)
     return torch.stack(rows), experts * (fractions * probabilities.mean(dim=0)).sum()
 
 
 def _ask(
-    name: str,
-    random: Random,
-    n: int,
-    experts: int,
-    k: int,
-    capacity: float | None = None,
-    d: int = 3,
-    w: int = 2,
-    sharp: float = 1.5,
+    name: str, random: Random, n: int, experts: int, k: int, capacity: float | None = None, d: int = 3, w: int = 2
 ) -> Case:
     """Random tokens and experts in double precision; the router prefers its first expert."""
-    x, router = normal64(random, n, d), sharp * normal64(random, d, experts)
+    x, router = normal64(random, n, d), 1.5 * normal64(random, d, experts)
     x[:, 0] = x[:, 0].abs()
     router[0, 0] += 1.5
     weights = [normal64(random, experts, *of) for of in ((d, w), (d, w), (w, d))]
@@ -82,13 +62,13 @@ def _idle(name: str) -> Case:
     return asked
 
 
-def _each_its_own(name: str, chosen: list[int], k: int = 1, capacity: float | None = None) -> Case:
+def _each_its_own(name: str, chosen: list[int], capacity: float | None = None) -> Case:
     """A case in which the router gives each token a probability near 1 for the expert in `chosen`."""
     experts, fixed = 4, Random(3)
     x = 1.0 * torch.eye(experts, dtype=torch.float64)[chosen]
     router = 9 * torch.eye(experts, dtype=torch.float64) + 0.01 * normal64(fixed, experts, experts)
     weights = [normal64(fixed, experts, *of) for of in ((4, 2), (4, 2), (2, 4))]
-    return case(name, x, router, *weights, k, **({} if capacity is None else {"capacity": capacity}))
+    return case(name, x, router, *weights, 1, **({} if capacity is None else {"capacity": capacity}))
 
 
 def _moe_cases(random: Random) -> list[Case]:

@@ -23,16 +23,12 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _gate(z: Tensor, kind: str) -> Tensor:
+def _glu_ffn(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     if kind not in GATES:
         raise ValueError(f"unknown kind {kind!r}; there are {', '.join(GATES)}")
-    return GATES[kind](z)
-
-
-def _glu_ffn(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     wide, *weights = (part.double() for part in (x, w_gate, w_value, w_down))
     gate, value = (torch.einsum("...d,dn->...n", wide, weight) for weight in weights[:2])
-    return torch.einsum("...n,nd->...d", _gate(gate, kind) * value, weights[2]).to(x.dtype)
+    return torch.einsum("...n,nd->...d", GATES[kind](gate) * value, weights[2]).to(x.dtype)
 
 
 def _ask(name: str, random: Random, *shape: int, n: int, kind: str) -> Case:

@@ -34,34 +34,19 @@ def _size(
     return tables * vocab_size * d_model + layers * (attention * d_model**2 + matrices * d_model * d_ff)
 
 
-def _search(
-    parameters: int,
-    vocab_size: int,
-    head_width: int,
-    *,
-    tables: int = 1,
-    matrices: int = 3,
-    attention: int = 4,
-    aspects: tuple[float, float] = ASPECTS,
-    ratios: tuple[float, float] = RATIOS,
-) -> Shape:
-    """Return the narrowest shape that keeps the rules. The keyword arguments imitate wrong counts."""
-    # Even the narrowest layers of the widest aspect have (attention + 2 · matrices) d² weights each.
-    widest = (aspects[1] * parameters / (attention + 2 * matrices)) ** (1 / 3)
+def _shape(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    """Return the narrowest shape that keeps the rules."""
+    # Even the narrowest layers of the widest aspect have (4 + 2 · 3) d² weights each.
+    widest = (ASPECTS[1] * parameters / 10) ** (1 / 3)
     for d_model in range(head_width, int(widest) + 1, head_width):
-        left = parameters - tables * vocab_size * d_model
-        for layers in range(math.ceil(d_model / aspects[1]), int(d_model / aspects[0]) + 1):
-            low, high = STEP * math.ceil(ratios[0] * d_model / STEP), STEP * int(ratios[1] * d_model / STEP)
-            wanted = STEP * round((left / layers - attention * d_model**2) / (matrices * d_model * STEP))
+        left = parameters - vocab_size * d_model
+        for layers in range(math.ceil(d_model / ASPECTS[1]), int(d_model / ASPECTS[0]) + 1):
+            low, high = STEP * math.ceil(RATIOS[0] * d_model / STEP), STEP * int(RATIOS[1] * d_model / STEP)
+            wanted = STEP * round((left / layers - 4 * d_model**2) / (3 * d_model * STEP))
             d_ff = max(low, min(high, wanted))
-            size = layers * (attention * d_model**2 + matrices * d_model * d_ff)
-            if d_ff <= high and abs(size - left) <= SLACK * parameters:
+            if d_ff <= high and abs(layers * (4 * d_model**2 + 3 * d_model * d_ff) - left) <= SLACK * parameters:
                 return {"layers": layers, "d_model": d_model, "heads": d_model // head_width, "d_ff": d_ff}
     raise ValueError(f"no shape has about {parameters:,} parameters")
-
-
-def _shape(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
-    return _search(parameters, vocab_size, head_width)
 
 
 def _deviation(shape: tuple[int, int, int, int], parameters: int, *, only_size: bool) -> str:
@@ -202,7 +187,7 @@ decoder_shape.slips(
     nearest_to_aspect_128,
     {
         " and abs(count / parameters - 1) < 0.03 →  ;; abs(d / layers - 128) → abs(count - parameters)": "You return "
-        "the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError.",
+        "the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError."
     },
 )
 
