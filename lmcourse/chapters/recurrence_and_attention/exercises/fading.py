@@ -29,12 +29,9 @@ def _by_autograd(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 
 def _chain(random: Random, t: int, d: int, *, radius: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
     """A matrix, states between -0.9 and 0.9, and a vector to multiply from the left."""
-    return normal64(random, d, d, scale=radius / d**0.5), _states(random, t, d), normal64(random, d)
-
-
-def _states(random: Random, t: int, d: int) -> Tensor:
-    numbers = [random.choice((-1, 1)) * random.uniform(0.2, 0.9) for _ in range(t * d)]
-    return torch.tensor(numbers, dtype=torch.float64).reshape(t, d)
+    W_h = normal64(random, d, d, scale=radius / d**0.5)
+    states = [random.choice((-1, 1)) * random.uniform(0.2, 0.9) for _ in range(t * d)]
+    return W_h, torch.tensor(states, dtype=torch.float64).reshape(t, d), normal64(random, d)
 
 
 def _hidden(random: Random) -> list[Case]:

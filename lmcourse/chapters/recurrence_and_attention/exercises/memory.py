@@ -16,7 +16,6 @@ from lmcourse.exercises.values import Plain
 Step = Callable[[Tensor, Tensor], Tensor]
 
 KEEP = "step = lambda s, x: {keep} * s + x"
-GAIN = "step = lambda s, x: x * s"
 DIAGONAL = "import torch\nstep = lambda s, x: torch.tensor([{}]).double() * s + x"
 ROTATION = "import torch\nstep = lambda s, x: torch.stack([-s[1], s[0]]) + x"
 TANH = "import torch\nstep = lambda s, x: torch.tanh(W @ s + U @ x)"
@@ -60,7 +59,7 @@ def _numbers(*numbers: float) -> Tensor:
 
 def _gains(name: str, *gains: float, share: float | None = None, v: float = 1.0) -> Case:
     """A case whose cell multiplies its state by each input; the last gain is the newest."""
-    return _ask(name, GAIN, _numbers(1.0), _numbers(*gains)[:, None], _numbers(v), share)
+    return _ask(name, "step = lambda s, x: x * s", _numbers(1.0), _numbers(*gains)[:, None], _numbers(v), share)
 
 
 def _kept(name: str, keep: float, steps: int, share: float | None = None, v: float = 1.0) -> Case:

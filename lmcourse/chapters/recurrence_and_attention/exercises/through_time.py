@@ -142,7 +142,7 @@ through_time.slips(
     {
         "return reduce(step, inputs, (h0, 0.0))[1] → def nested(inputs):\n        return step(nested(inputs[:-1]), "
         "inputs[-1]) if inputs else (h0, 0.0)\n    return nested(inputs)[1]": "Your function calls itself once for "
-        "each input, and Python stops after about 1,000 nested calls. Use a loop.",
+        "each input, and Python stops after about 1,000 nested calls. Use a loop."
     },
 )
 
