@@ -25,9 +25,7 @@ def _by_enumeration(first: First, then: Then) -> tuple[str, float]:
     return text, float(-least)
 
 
-TOY_FIRST = {"a": 0.6, "b": 0.4}
 TOY_THEN = {"a": {"c": 0.35, "d": 0.33, "e": 0.32}, "b": {"c": 0.9, "d": 0.05, "e": 0.05}}
-OTHER_FIRST = {"p": 0.25, "q": 0.4, "r": 0.35}
 OTHER_THEN = {"p": {"x": 1.0}, "q": {"x": 0.5, "y": 0.3, "z": 0.2}, "r": {"x": 0.2, "z": 0.8}}
 
 
@@ -77,8 +75,8 @@ best_text = Exercise(
     difficulty=1,
     reference=_by_enumeration,
     cases=[
-        case("the table above", TOY_FIRST, TOY_THEN),
-        case("another table", OTHER_FIRST, OTHER_THEN),
+        case("the table above", {"a": 0.6, "b": 0.4}, TOY_THEN),
+        case("another table", {"p": 0.25, "q": 0.4, "r": 0.35}, OTHER_THEN),
         case("a beginning that is sure", {"x": 1.0}, {"x": {"p": 0.5, "q": 0.3, "r": 0.2}}),
         case("a sure end, an unlikely beginning", {"x": 0.9, "y": 0.1}, {"x": {"p": 0.6, "q": 0.4}, "y": {"r": 1.0}}),
         edge(case("a tie", {"x": 0.5, "y": 0.5}, {"x": {"b": 0.5, "a": 0.5}, "y": {"q": 0.5, "p": 0.5}})),

@@ -211,7 +211,7 @@ filter_logits.slips(
     from_the_least_likely,
     {
         "min(top_k, logits.size(-1)) → top_k": "`topk` stops if k is larger than the vocabulary. Then all tokens "
-        "stay: take the smaller of both.",
+        "stay: take the smaller of both."
     },
 )
 

@@ -8,8 +8,6 @@ from random import Random
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
-Answer = tuple[float, str]
-
 H100, H100_BANDWIDTH = 989.4e12, 3.35e12
 A100, A100_BANDWIDTH = 312e12, 2.039e12
 LLAMA, LLAMA_TOKEN = 8_030_261_248, 131_072
@@ -26,7 +24,7 @@ def _exactly(
     bandwidth: float,
     devices: int = 1,
     width: int = 2,
-) -> Answer:
+) -> tuple[float, str]:
     """Add up per token and per text, in fractions."""
     flops = sum(2 * parameters for _ in range(batch * new))
     moved = parameters * width + sum(cache_bytes for _ in range(batch))

@@ -12,10 +12,8 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
-Answer = tuple[int, Tensor]
 
-
-def _exactly(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+def _exactly(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> tuple[int, Tensor]:
     """Compute in fractions, entry by entry."""
     large, small = ([[Fraction(x) for x in row] for row in rows.tolist()] for rows in (p, q))
     kept = 0
