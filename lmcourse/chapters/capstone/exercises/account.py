@@ -55,7 +55,7 @@ account_of = Exercise(
     difficulty=3,
     reference=_reference,
     cases=[
-        case("two blocks, 48 wide", *(2, 48, 3, 128, 128, 16, 64)),
+        case("two blocks, 48 wide", 2, 48, 3, 128, 128, 16, 64),
         case("four blocks, 32 wide", 4, 32, 2, 88, 128, 16, 64),
         case("a tiny one, by hand", 1, 2, 1, 3, 5, 1, 2),
     ],

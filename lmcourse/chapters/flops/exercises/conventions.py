@@ -28,7 +28,7 @@ def _shares(
     """Exact shares, counted in forward passes of the weights (including the head) and of scores and values."""
     once, head = 2 * Fraction(parameters), 2 * vocab_size * d_model
     attention = Fraction(4 * layers * d_attn * context)
-    again = {"nothing": 0, "scores": attention, "blocks": once - head + attention}[recompute]
+    again = {"nothing": Fraction(0), "scores": attention, "blocks": once - head + attention}[recompute]
     counts = {
         "6N": 3 * once,
         "all pairs": 3 * (once + attention),
