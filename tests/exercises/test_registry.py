@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,3 +47,16 @@ def test_a_prediction_is_answered_with_a_reason() -> None:
     assert "Yes." in again.verdict.value
     with pytest.raises(CourseError, match="no prediction called"):
         predict("nothing")
+
+
+def test_the_first_check_of_a_kernel_imports_one_chapter(course: Path) -> None:
+    program = """
+import sys
+from lmcourse.notebook import check, hint, predict, start
+start("08-attention")
+def causal_mask(s, t): return None
+check(causal_mask), hint(), predict("who_changes")
+print(*sorted({name.split(".")[2] for name in sys.modules if name.startswith("lmcourse.chapters.")}))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=course, check=True)
+    assert run.stdout == "attention\n"
