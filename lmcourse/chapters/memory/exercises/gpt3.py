@@ -19,7 +19,7 @@ from lmcourse.units import GIB
 def _gpt3(B: int, S: int, T: int = 1) -> Sizes:
     states = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=T))
     optimizer = states["master weights"] + states["optimizer moments"]
-    sizes = {"weights": states["weights"], "gradients": states["gradients"], "optimizer": optimizer}
+    sizes: Sizes = {"weights": states["weights"], "gradients": states["gradients"], "optimizer": optimizer}
     sizes["activations"] = korthikanti(gpt_3(), B, S, tensor=T)
     return {part: size / GIB for part, size in sizes.items()}
 

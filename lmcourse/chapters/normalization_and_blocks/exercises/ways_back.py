@@ -31,7 +31,7 @@ def _by_autograd(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placeme
     """Give each of the two paths its own copy of x, and let autograd compute the gradient of either copy."""
 
     def run(function: Any, h: Tensor) -> Tensor:
-        return _WithPullback.apply(function, h)  # type: ignore[no-any-return, no-untyped-call]
+        return _WithPullback.apply(function, h)  # type: ignore[no-untyped-call]
 
     if placement not in ("pre", "post", "double", "output"):
         raise ValueError(placement)
