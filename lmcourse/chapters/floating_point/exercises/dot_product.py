@@ -16,25 +16,12 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _exact(a: Tensor, b: Tensor) -> Fraction:
-    products = (Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True))
-    return sum(products, Fraction(0))
-
-
-def _dot(a: Tensor, b: Tensor, product: torch.dtype, total: torch.dtype) -> float:
-    running = torch.zeros((), dtype=total)
-    for x, y in zip(a.to(product), b.to(product), strict=True):
-        running = running + (x * y).to(total)
-    return running.item()
-
-
 def _dot_error(a: Tensor, b: Tensor, accumulator: str) -> float:
-    dtype = getattr(torch, accumulator)
-    return _distance(_dot(a, b, dtype, dtype), _exact(a, b))
-
-
-def _distance(number: float, exact: Fraction) -> float:
-    return float(abs(Fraction(number) - exact)) if math.isfinite(number) else math.inf
+    running = torch.zeros((), dtype=getattr(torch, accumulator))
+    for x, y in zip(a.to(running.dtype), b.to(running.dtype), strict=True):
+        running = running + x * y
+    exact = sum((Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)), Fraction(0))
+    return float(abs(Fraction(running.item()) - exact)) if running.isfinite() else math.inf
 
 
 def _vector(random: Random, size: int) -> Tensor:

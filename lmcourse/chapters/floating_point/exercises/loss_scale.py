@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from random import Random
 
 import torch
@@ -19,10 +18,6 @@ from lmcourse.exercises.exercise import Exercise
 
 POWERS = [2.0**power for power in range(-200, 201)]
 
-Judge = Callable[[Tensor], bool]
-"""A test of a scale: takes all nonzero gradients times that scale, as float64, and returns True if the scale is
-right."""
-
 
 def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
     """Round float64 values to an IEEE format, element by element."""
@@ -33,39 +28,22 @@ def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
     return result.masked_fill(result.abs() > format.max_finite, math.inf)
 
 
-def nonzero(gradients: list[Tensor]) -> Tensor:
-    """All nonzero gradients in one row, as float64."""
-    values = torch.cat([gradient.flatten().double() for gradient in gradients])
-    return values[values != 0]
-
-
-def _scales(gradients: list[Tensor], enough: Judge, fits: Judge) -> list[float]:
-    """Return the smallest scale that is `enough` and the largest that `fits`, by halving: larger scales are `enough`
-    too, and smaller ones fit."""
-    values = nonzero(gradients)
-    smallest = bisect_left(POWERS, True, key=lambda scale: enough(values * scale))
-    beyond = bisect_left(POWERS, True, key=lambda scale: not fits(values * scale))
-    return [POWERS[smallest], POWERS[beyond - 1]]
-
-
-def _judges(exponent_bits: int, mantissa_bits: int) -> tuple[Judge, Judge]:
-    def enough(values: Tensor) -> bool:
-        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) <= len(values)
-
-    def fits(values: Tensor) -> bool:
-        return bool(rounded(values, exponent_bits, mantissa_bits).isfinite().all())
-
-    return enough, fits
-
-
-def _in_order(scales: list[float]) -> list[float]:
-    if scales[0] > scales[1]:
-        raise ValueError("no scale saves all gradients without overflow")
-    return scales
-
-
 def _loss_scales(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
-    return _in_order(_scales(gradients, *_judges(exponent_bits, mantissa_bits)))
+    """Return the smallest scale that is enough and the largest that fits, by halving: larger scales are enough too, and
+    smaller ones fit."""
+    values = torch.cat([gradient.flatten().double() for gradient in gradients])
+    values = values[values != 0]
+
+    def enough(scale: float) -> bool:
+        return 100 * int((rounded(values * scale, exponent_bits, mantissa_bits) == 0).sum()) <= len(values)
+
+    def overflows(scale: float) -> bool:
+        return not rounded(values * scale, exponent_bits, mantissa_bits).isfinite().all()
+
+    smallest, beyond = (bisect_left(POWERS, True, key=test) for test in (enough, overflows))
+    if smallest >= beyond:
+        raise ValueError("no scale saves all gradients without overflow")
+    return [POWERS[smallest], POWERS[beyond - 1]]
 
 
 def _drawn(random: Random, centre: float, sizes: tuple[int, ...], spread: float = 1.2) -> list[Tensor]:
