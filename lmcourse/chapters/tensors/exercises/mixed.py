@@ -10,10 +10,8 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
-Origins = tuple[Tensor, Tensor]
 
-
-def _cut_in_memory(heads: int, tokens: int, width: int) -> Origins:
+def _cut_in_memory(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]:
     """List the tokens and heads of all numbers in the order of memory, and cut the list into rows."""
     places = [(t, h) for h in range(heads) for t in range(tokens) for _ in range(width)]
     token, head = torch.tensor(places).T

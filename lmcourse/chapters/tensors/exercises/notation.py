@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmcourse.chapters.tensors.exercises.inputs import turned
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
-Formulas = dict[str, Tensor]
 
-
-def _summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+def _summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
     """Write out every product with its axes in place, then sum, in double precision."""
     d_q, d_k, d_x, d_w = (tensor.double() for tensor in (q, k, x, w))
     results = {
@@ -35,11 +34,6 @@ def _inputs(
     make = normal if dtype in (torch.float32, torch.float64) else integers
     shapes = (b, s, h, d), (b, t, h, d), (b, s, e), (e,)
     return tuple(make(random, *shape, dtype=dtype) for shape in shapes)
-
-
-def _turned(*inputs: Tensor) -> list[Tensor]:
-    """The same numbers, with the first two axes swapped in memory."""
-    return [tensor.transpose(0, 1).contiguous().transpose(0, 1) if tensor.ndim > 1 else tensor for tensor in inputs]
 
 
 FORMULAS = ("scores", "gated", "gram", "norms")
@@ -63,7 +57,7 @@ def _hidden(random: Random) -> list[Case]:
         *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="one feature"),
         *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64), name="other precisions"),
         *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float16), name="other precisions"),
-        *_each(*_turned(*_inputs(seen, 2, 3, 4, 2, 5, 6)), name="not contiguous"),
+        *_each(*map(turned, _inputs(seen, 2, 3, 4, 2, 5, 6)), name="not contiguous"),
         *_each(*_inputs(random, b, s, t, h, d, e), name="other shapes"),
         *_each(*_inputs(random, b, s, s, h, d, e), name="as many queries as keys"),
     ]

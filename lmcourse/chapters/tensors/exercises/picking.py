@@ -9,16 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lmcourse.chapters.tensors.exercises.inputs import turned
 from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
-Pictures = dict[str, Tensor]
-
 
 def _by_masks(
     scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
-) -> Pictures:
+) -> dict[str, Tensor]:
     """Compare with all candidates, and keep those that match."""
     said = torch.arange(scores.shape[-1]) == tokens[..., None]
     ends = torch.arange(states.shape[1]) == lengths[:, None] - 1
@@ -49,33 +48,22 @@ def _inputs(
 
 _CALL = "picked(scores, tokens, states, lengths, rows, owner, count, k)"
 _BY_SIZE = "r = picked(scores, tokens, states, lengths, rows, owner, count, k)['best']"
-PICTURES = ("said", "last", "sums", "best")
 
 
 def _each(inputs: dict[str, Any], name: str = "") -> list[Case]:
     """A case for each result, so that one mistake does not cost the points of all."""
-    return [script(name or picture, f'{_CALL}["{picture}"]', **inputs) for picture in PICTURES]
+    return [script(name or picture, f'{_CALL}["{picture}"]', **inputs) for picture in ("said", "last", "sums", "best")]
 
 
-def _turned(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The same numbers, with the first two axes swapped in memory."""
-    return {
-        name: value.transpose(0, 1).contiguous().transpose(0, 1)
-        if isinstance(value, Tensor) and value.ndim > 1
-        else value
-        for name, value in inputs.items()
-    }
-
-
-def _ties(inputs: dict[str, Any], name: str = "equal scores") -> Case:
+def _ties(inputs: dict[str, Any]) -> Case:
     """A case that asks how many are chosen at each place, and whether each has at least the score of those left out."""
     lines = (
-        f"{_BY_SIZE}\nr.dtype\nr.sum(-1)\n"
+        f"{_BY_SIZE}\nstr(r.dtype)\nr.sum(-1)\n"
         "scores.masked_fill(~r, 99.0).amin(-1) - scores.masked_fill(r, -99.0).amax(-1) >= 0"
     )
     tied = inputs["scores"].sign()
     tied[0, 0] = 0.5
-    return script(name, lines.replace("r.dtype", "str(r.dtype)"), **inputs | {"scores": tied})
+    return script("equal scores", lines, **inputs | {"scores": tied})
 
 
 def _gradient(inputs: dict[str, Any], name: str) -> Case:
@@ -112,10 +100,7 @@ def _hidden(random: Random) -> list[Case]:
     usual = _inputs(seen, 3, 4, 6, 2, 9, 5, 2)
     full = usual | {"lengths": torch.tensor([4, 1, 4])}
     few = usual | {"rows": usual["rows"][:0], "owner": usual["owner"][:0]}
-    many = usual | {
-        "rows": integers(seen, 200_000, 1),
-        "owner": torch.tensor(random.choices(range(5), k=200_000)),
-    }
+    many = usual | {"rows": integers(seen, 200_000, 1), "owner": torch.tensor(random.choices(range(5), k=200_000))}
     return [
         *_each(_inputs(seen, 3, 5, 4, 6, 11, 7, 3), name="other sizes"),
         *_each(_inputs(seen, 4, 4, 4, 4, 4, 4, 2), name="all sizes equal"),
@@ -123,7 +108,10 @@ def _hidden(random: Random) -> list[Case]:
         *map(edge, _each(_inputs(seen, 1, 1, 3, 2, 1, 1, 1), name="one text of one token")),
         *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float64), name="other precisions"),
         *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float16), name="other precisions"),
-        *_each(_turned(usual), name="not contiguous"),
+        *_each(
+            {name: turned(value) if isinstance(value, Tensor) else value for name, value in usual.items()},
+            name="not contiguous",
+        ),
         script("texts without padding", f'{_CALL}["last"]', **full),
         script("no rows at all", f'{_CALL}["sums"]', **few),
         script("200,000 rows", f'{_CALL}["sums"]', **many),

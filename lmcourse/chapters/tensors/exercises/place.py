@@ -11,10 +11,8 @@ import torch
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
-Index = list[int] | None
 
-
-def _looked_up(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+def _looked_up(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
     """Write into every element of the memory its own place, lay the view over it, and search for the number."""
     end = offset + sum(max(n - 1, 0) * stride for n, stride in zip(shape, strides, strict=True))
     found = (torch.arange(end + 1).as_strided(shape, strides, offset) == place).nonzero()
