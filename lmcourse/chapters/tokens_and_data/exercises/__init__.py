@@ -25,17 +25,4 @@ EXERCISES = (
     own_numbers,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "batch_at",
-    "copy_seconds",
-    "count_pairs",
-    "decode",
-    "encode_word",
-    "merge",
-    "merge_counted",
-    "own_numbers",
-    "train_ahead",
-    "train_bpe",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -16,7 +16,6 @@ from lmcourse.exercises.exercise import Exercise
 
 Pair = tuple[int, int]
 Words = list[list[int]]
-Counts = dict[Pair, int]
 
 _SHOWN = "text.words\ntext.counts\ntext.where\ntext.work"
 
@@ -45,7 +44,7 @@ def _of_stories(count: int, merges: int) -> Case:
     return script("stories", lines, words=words)
 
 
-def _reference(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+def _reference(words: Words, times: list[int], counts: dict[Pair, int], where: Where, pair: Pair, new: int) -> None:
     """Take the words that hold the pair out of the counts, and put them back merged."""
     holders = sorted(where.get(pair, ()))
     old = [words[number] for number in holders]

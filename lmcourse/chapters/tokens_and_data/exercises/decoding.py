@@ -8,14 +8,12 @@ from lmcourse.chapters.tokens_and_data.exercises.calls import call
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
-Pair = tuple[int, int]
-
 TOY = [(101, 115), (256, 116), (108, 111), (258, 119), (101, 119)]
 _HALF = [(101, 240), (159, 152), (257, 128)]
 """Merges: e with the first byte of 😀, its two middle bytes, and its last three."""
 
 
-def _reference(tokens: list[int], merges: list[Pair]) -> str:
+def _reference(tokens: list[int], merges: list[tuple[int, int]]) -> str:
     """Take each token apart until only bytes are left."""
 
     def raw(token: int) -> bytes:

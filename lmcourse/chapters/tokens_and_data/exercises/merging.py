@@ -118,6 +118,6 @@ merge.slips(
     {
         '"".join(map(chr, tokens)) → ",".join(map(str, tokens)) ;; "".join(map(chr, pair)), chr(new) → '
         '",".join(map(str, pair)), str(new) ;; ord(token) for token in text → int(token) for token in text.split(",") '
-        "if token": "You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens.",
+        "if token": "You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens."
     },
 )

@@ -7,10 +7,8 @@ from random import Random
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
-Times = tuple[float, float]
 
-
-def _reference(size: float, host: float, link: float, pinned: bool) -> Times:
+def _reference(size: float, host: float, link: float, pinned: bool) -> tuple[float, float]:
     """Compute two time spans; the program waits for copies by the processor."""
     stretches = [(size / link, False)] if pinned else [(size / host, True), (size / link, False)]
     return sum(time for time, waits in stretches if waits), sum(time for time, _ in stretches)

@@ -23,13 +23,11 @@ def _reference(tokens: Tensor, starts: list[int], length: int) -> Rows:
         raise ValueError("a window does not fit into the text")
     inputs, targets = ([[text[start + s + by] for s in range(length)] for start in starts] for by in (0, 1))
     shape = len(starts), length
-    return torch.tensor(inputs, dtype=torch.int64).reshape(shape), torch.tensor(targets, dtype=torch.int64).reshape(
-        shape
-    )
+    return torch.tensor(inputs).long().reshape(shape), torch.tensor(targets).long().reshape(shape)
 
 
-def _text(random: Random, count: int, high: int, dtype: torch.dtype = torch.int64) -> Tensor:
-    return torch.tensor([random.randrange(high) for _ in range(count)]).to(dtype)
+def _text(random: Random, count: int, high: int) -> Tensor:
+    return torch.tensor([random.randrange(high) for _ in range(count)])
 
 
 def _dtypes(name: str, kind: str) -> Case:
