@@ -25,17 +25,4 @@ EXERCISES = (
     llama_405b,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "by_heart",
-    "causal_lm_loss",
-    "decoder",
-    "influence",
-    "initial_loss",
-    "llama_405b",
-    "logit_lens",
-    "pair_neighbours",
-    "rows_with_gradient",
-    "self_attention",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -14,8 +14,6 @@ from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
 
-Weights = dict[str, Any]
-
 MODEL = """\
 def decoder(tokens, weights, sizes, parts):
     x = weights["embedding"][tokens]
@@ -37,31 +35,21 @@ def _leaves(part: Any) -> list[Tensor]:
     return [leaf for each in (part.values() if isinstance(part, dict) else part) for leaf in _leaves(each)]
 
 
-def _copied(weights: Weights) -> Weights:
-    """Copies of the weights that require gradients."""
-    own = deepcopy(weights)
-    for leaf in _leaves(own):
-        leaf.requires_grad_()
-    return own
-
-
 def _by_formulas(
     decoder: Any,
     loss: Any,
-    weights: Weights,
+    weights: dict[str, Any],
     sizes: Any,
     parts: Any,
     tokens: Tensor,
     steps: int,
     rate: float,
     frozen: Any = (),
-    *,
-    decay: float = 0.01,
-    betas: tuple[float, float] = (0.9, 0.999),
-    remembers: bool = True,
 ) -> list[float]:
     """AdamW step by step, with gradients from `torch.autograd.grad`."""
-    own = _copied(weights)
+    own = deepcopy(weights)
+    for leaf in _leaves(own):
+        leaf.requires_grad_()
     trained = [leaf for name, part in own.items() if name not in frozen for leaf in _leaves(part)]
     first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
     losses = []
@@ -69,18 +57,13 @@ def _by_formulas(
         now = loss(decoder(tokens, own, sizes, parts), tokens)
         losses.append(now.item())
         found: tuple[Tensor | None, ...] = torch.autograd.grad(now, trained, allow_unused=True)
-        if not remembers:
-            first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
-        age = step if remembers else 1
         with torch.no_grad():
             for leaf, gradient, m, v in zip(trained, found, first, second, strict=True):
-                if gradient is None:
-                    continue
-                m.mul_(betas[0]).add_((1 - betas[0]) * gradient)
-                v.mul_(betas[1]).add_((1 - betas[1]) * gradient.square())
-                leaf.mul_(1 - rate * decay)
-                root = (v / (1 - betas[1] ** age)).sqrt() + 1e-8
-                leaf.sub_(rate * (m / (1 - betas[0] ** age)) / root)
+                if gradient is not None:
+                    m.mul_(0.9).add_(0.1 * gradient)
+                    v.mul_(0.999).add_(0.001 * gradient.square())
+                    leaf.mul_(1 - 0.01 * rate)
+                    leaf.sub_(rate * (m / (1 - 0.9**step)) / ((v / (1 - 0.999**step)).sqrt() + 1e-8))
     return losses
 
 

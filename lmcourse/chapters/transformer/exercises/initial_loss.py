@@ -12,14 +12,10 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _check(vocabulary: int, spread: float) -> None:
-    if vocabulary < 1 or spread < 0:
-        raise ValueError(f"{vocabulary} tokens with a spread of {spread}")
-
-
 def _by_integration(vocabulary: int, spread: float = 0.0) -> float:
     """ln V + ln of the mean of e^(σz) over the normal density, integrated numerically; the mean of a logit is 0."""
-    _check(vocabulary, spread)
+    if vocabulary < 1 or spread < 0:
+        raise ValueError(f"{vocabulary} tokens with a spread of {spread}")
     z, step = np.linspace(spread - 14, spread + 14, 4001, retstep=True)
     exponents = spread * z - z**2 / 2 - math.log(math.sqrt(2 * math.pi)) + math.log(step)
     top = exponents.max()

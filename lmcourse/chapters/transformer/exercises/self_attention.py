@@ -67,11 +67,7 @@ ROWS = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], dtype=torch.floa
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     stays = ROPE + ATTEND + "y = self_attention(x, qkv, out, 2, 1, 10.0, rope, attend)\nx\nqkv\nout"
-    tensors = {
-        "x": normal64(fixed, 2, 3, 4),
-        "qkv": normal64(fixed, 8, 4),
-        "out": normal64(fixed, 4, 4),
-    }
+    tensors = {"x": normal64(fixed, 2, 3, 4), "qkv": normal64(fixed, 8, 4), "out": normal64(fixed, 4, 4)}
     return [
         _drawn("other shapes", fixed, 2, 3, 8, 4, 4, 2),
         _drawn("other shapes", fixed, 1, 5, 6, 2, 2, 4),
