@@ -27,18 +27,4 @@ EXERCISES = (
     dropout,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "Snapshot",
-    "accumulate",
-    "decay_groups",
-    "dropout",
-    "fit",
-    "initial_bounds",
-    "sweep_steps",
-    "train_in_half",
-    "train_step",
-    "width_factors",
-    "wsd_factor",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

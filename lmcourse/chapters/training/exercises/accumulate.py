@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from lmcourse.chapters.training.exercises.right_accumulate import RIGHT_SUMS, sums_over_the_count, with_backward
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -53,9 +53,6 @@ SHORT = {"x2": _text([2, 0, 1], [1, 1, 0]), "y2": _text([1, -100, -100], [-100, 
 SILENT = {"x2": _text([2, 0]), "y2": _text([-100, -100])}
 TWO = "accumulate(model, [(x1, y1), (x2, y2)])"
 
-Batches = list[tuple[Tensor, Tensor]]
-Result = tuple[float, list[Tensor]]
-
 
 def _ask(name: str, lines: str, **inputs: Tensor) -> Case:
     return script(name, MODEL + lines, **{**GIVEN, **inputs})
@@ -87,7 +84,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-def _reference(model: Any, batches: Batches) -> Result:
+def _reference(model: Any, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
     """Use the softmax: compute each target's log-probability separately, and differentiate once per batch."""
     parameters = list(model.parameters())
     found, whole = [torch.zeros_like(p) for p in parameters], 0.0
@@ -146,8 +143,67 @@ accumulate.equivalent_mutant(
     "The larger of two numbers does not depend on their order.",
 )
 
-for right_answer in RIGHT_SUMS:
-    accumulate.variant(right_answer)
+
+@accumulate.variant
+def sums_over_the_count(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
+    parameters = list(model.parameters())
+    count = max(1, sum(int((targets != -100).sum()) for _, targets in batches))
+    whole, total = 0.0, [torch.zeros_like(p) for p in parameters]
+    for inputs, targets in batches:
+        logits = model(inputs).flatten(0, 1)
+        loss = F.cross_entropy(logits, targets.flatten(), reduction="sum") / count
+        whole += loss.item()
+        for i, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
+            if gradient is not None:
+                total[i] = total[i] + gradient
+    return whole, total
+
+
+@accumulate.variant
+def with_backward(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
+    count = sum((targets != -100).sum().item() for _, targets in batches)
+    model.zero_grad()
+    whole = 0.0
+    for inputs, targets in batches:
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), reduction="sum")
+        (loss / max(count, 1)).backward()  # type: ignore[no-untyped-call]
+        whole += loss.item() / max(count, 1)
+    return whole, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+@accumulate.variant
+def weighted_means(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
+    parameters = list(model.parameters())
+    counts = [int((targets != -100).sum()) for _, targets in batches]
+    whole, result = torch.zeros((), dtype=torch.float64), [torch.zeros_like(p) for p in parameters]
+    for (inputs, targets), count in zip(batches, counts, strict=True):
+        if count == 0:
+            continue
+        loss = F.cross_entropy(model(inputs).transpose(1, 2), targets, ignore_index=-100) * count / sum(counts)
+        whole += loss.detach()
+        for at, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
+            if gradient is not None:
+                result[at] = result[at] + gradient
+    return whole, result
+
+
+@accumulate.variant
+def divided_last(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
+    kept, seen, surprise = {p: torch.zeros_like(p) for p in model.parameters()}, 0, 0.0
+    for inputs, targets in batches:
+        counts = targets >= 0
+        log_p = torch.log_softmax(model(inputs), -1)
+        loss = -log_p.gather(-1, targets.clamp(min=0)[..., None])[..., 0]
+        for p in kept:
+            p.grad = None
+        of_batch = loss.masked_fill(~counts, 0).sum()
+        of_batch.backward()  # type: ignore[no-untyped-call]
+        seen, surprise = seen + int(counts.sum()), surprise + of_batch.item()
+        for p, total in kept.items():
+            if p.grad is not None:
+                total += p.grad
+    return surprise / max(seen, 1), [total / max(seen, 1) for total in kept.values()]
 
 
 accumulate.slips(
@@ -204,6 +260,6 @@ accumulate.slips(
     with_backward,
     {
         "    model.zero_grad()\n →  ;; p.grad.clone() → p.grad": "Your result includes the gradients that were in "
-        "`.grad` before.",
+        "`.grad` before."
     },
 )

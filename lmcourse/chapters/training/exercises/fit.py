@@ -8,14 +8,19 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from lmcourse.chapters.training.exercises.right_fit import RIGHT_RUNS, in_a_for_loop, with_backward
-from lmcourse.chapters.training.exercises.snapshot import Kept
+from lmcourse.chapters.training.exercises.accumulate import accumulate as _accumulate
+from lmcourse.chapters.training.exercises.groups import decay_groups as _decay_groups
+from lmcourse.chapters.training.exercises.schedule import wsd_factor as _wsd_factor
+from lmcourse.chapters.training.exercises.snapshot import Kept as Snapshot
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.training.schedules import WarmupStableDecay
+
+# In a notebook, these and `Snapshot` are the learner's own functions.
+accumulate, decay_groups, wsd_factor = _accumulate.reference, _decay_groups.reference, _wsd_factor.reference
 
 BEGIN = """\
 from dataclasses import replace
@@ -80,86 +85,34 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-class Fitted:
-    """A right answer with a method for each part: wrong answers replace one part. The micro-batches of an update are
-    read as one batch."""
-
-    optimizer: type[torch.optim.Optimizer] = torch.optim.AdamW
-
-    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-        optimizer = self.optimizer(self.groups(model, settings), lr=settings.rate)  # type: ignore[call-arg]
-        run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
-        if start is not None:
-            self.resume(start, run)
-        losses: list[float] = []
-        for _ in range(self.updates(run, settings)):
-            for group in optimizer.param_groups:
-                group["lr"] = self.rate(run, settings, group["lr"], len(losses))
-            loss = self.gradient(run, self.batches(loader, settings))
-            self.clip(model, settings)
-            optimizer.step()
-            losses.append(loss)
-            settings.report(run.step + 1, loss)
-            self.finish(run, settings)
-        self.end(run, settings)
-        return losses
-
-    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        """Return the parameters with weight decay, and the others."""
-        named = dict(model.named_parameters())
-        decay = [p for name, p in named.items() if p.ndim > 1 and name not in settings.norms]
-        rest = [p for p in named.values() if all(p is not other for other in decay)]
-        return [{"params": decay, "weight_decay": settings.weight_decay}, {"params": rest, "weight_decay": 0.0}]
-
-    def resume(self, start: Any, run: Any) -> None:
-        """Restore the snapshot into a new run."""
-        start.restore(run)
-
-    def updates(self, run: Any, settings: Any) -> int:
-        """Return the number of updates that are left."""
-        return int(settings.steps - run.step)
-
-    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
-        """Return the learning rate of this update."""
-        return self.factor(run.step, settings) * settings.rate
-
-    def factor(self, step: int, settings: Any) -> float:
-        """Return the factor of the peak rate at a step."""
-        return WarmupStableDecay(settings.steps, settings.warmup, settings.decay, min_lr_ratio=0.0)(step)
-
-    def batches(self, loader: Any, settings: Any) -> list[Any]:
-        """Return the micro-batches of an update."""
-        return [next(loader) for _ in range(settings.micro_batches)]
-
-    def gradient(self, run: Any, batches: list[Any]) -> float:
-        """Put the gradient into `.grad`; return the loss."""
-        run.optimizer.zero_grad()
-        loss = _loss(run.model, batches)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
-
-    def clip(self, model: Any, settings: Any) -> None:
-        """Limit the norm of the gradient."""
-        nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
-
-    def finish(self, run: Any, settings: Any) -> None:
-        """Count the update, and make a snapshot if one is due."""
-        run.step += 1
-        if run.step % settings.every == 0:
-            settings.snapshots.append(Kept(run))
-
-    def end(self, run: Any, settings: Any) -> None:
-        """Run after the last update; here nothing is left to do."""
-
-
-def _loss(model: Any, batches: list[Any]) -> Tensor:
-    """Return the mean loss of batches of equal size, computed as one."""
-    inputs, targets = (torch.cat([getattr(each, part) for each in batches]) for part in ("inputs", "targets"))
-    return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-
-
 def _reference(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
-    return Fitted()(model, loader, settings, start)
+    """Read the micro-batches of an update as one batch."""
+    named = dict(model.named_parameters())
+    decay = [p for name, p in named.items() if p.ndim > 1 and name not in settings.norms]
+    rest = [p for p in named.values() if all(p is not other for other in decay)]
+    groups = [{"params": decay, "weight_decay": settings.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=settings.rate)
+    run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
+    if start is not None:
+        start.restore(run)
+    factor = WarmupStableDecay(settings.steps, settings.warmup, settings.decay, min_lr_ratio=0.0)
+    losses: list[float] = []
+    for step in range(run.step, settings.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = factor(step) * settings.rate
+        batches = [next(loader) for _ in range(settings.micro_batches)]
+        inputs, targets = (torch.cat([getattr(each, part) for each in batches]) for part in ("inputs", "targets"))
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
+        optimizer.step()
+        losses.append(loss.item())
+        settings.report(step + 1, losses[-1])
+        run.step = step + 1
+        if run.step % settings.every == 0:
+            settings.snapshots.append(Snapshot(run))
+    return losses
 
 
 fit = Exercise(
@@ -203,8 +156,68 @@ for _strict in ("", ", strict=False"):
         f"{LOOP.format(', strict=True')} → {LOOP.format(_strict)}", "There is a gradient for each parameter."
     )
 
-for right_answer in RIGHT_RUNS:
-    fit.variant(right_answer)
+
+@fit.variant
+def in_a_for_loop(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+    named = dict(model.named_parameters())
+    decaying, others = decay_groups({name: [*p.shape] for name, p in named.items()}, settings.norms)
+    groups = [
+        {"params": [named[name] for name in decaying], "weight_decay": settings.weight_decay},
+        {"params": [named[name] for name in others], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, settings.rate)
+    run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
+    if start:
+        start.restore(run)
+    losses = []
+    for step in range(run.step, settings.steps):
+        batches = [next(loader) for _ in range(settings.micro_batches)]
+        pairs = [(batch.inputs, batch.targets) for batch in batches]
+        loss, gradients = accumulate(model, pairs)
+        for p, gradient in zip(model.parameters(), gradients, strict=True):
+            p.grad = gradient
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
+        rate = settings.rate * wsd_factor(step, settings.steps, settings.warmup, settings.decay)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        losses.append(float(loss))
+        settings.report(step + 1, losses[-1])
+        run.step = step + 1
+        if run.step % settings.every == 0:
+            settings.snapshots.append(Snapshot(run))
+    return losses
+
+
+@fit.variant
+def with_backward(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+    matrices = [p for name, p in model.named_parameters() if p.dim() >= 2 and name not in settings.norms]
+    small = [p for name, p in model.named_parameters() if p.dim() < 2 or name in settings.norms]
+    optimizer = torch.optim.AdamW([{"params": small}], lr=settings.rate, weight_decay=0.0)
+    optimizer.add_param_group({"params": matrices, "weight_decay": settings.weight_decay})
+    run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
+    if start is not None:
+        start.restore(run)
+    losses: list[float] = []
+    while run.step < settings.steps:
+        factor = wsd_factor(run.step, settings.steps, settings.warmup, settings.decay)
+        optimizer.zero_grad()
+        mean = 0.0
+        for _ in range(settings.micro_batches):
+            batch = next(loader)
+            logits = model(batch.inputs)
+            loss = F.cross_entropy(logits.transpose(1, 2), batch.targets) / settings.micro_batches
+            loss.backward()
+            mean += loss.item()
+        torch.nn.utils.clip_grad_norm_([*matrices, *small], settings.limit)
+        optimizer.param_groups[0]["lr"] = optimizer.param_groups[1]["lr"] = factor * settings.rate
+        optimizer.step()
+        run.step += 1
+        settings.report(run.step, mean)
+        losses.append(mean)
+        if not run.step % settings.every:
+            settings.snapshots += [Snapshot(run)]
+    return losses
 
 
 fit.slips(

@@ -29,7 +29,7 @@ def _reference(shapes: Shapes, norms: list[str]) -> Groups:
 
 
 def _hidden(random: Random) -> list[Case]:
-    fixed = [
+    cases = [
         case("many axes", {"stem.weight": [64, 3, 16], "norm.scale": [3, 1, 1]}, ["norm.scale"]),
         case("many axes", {"video.weight": [8, 3, 2, 4, 4], "patches.weight": [8, 3, 4, 4]}, []),
         case("a bias of two axes less", {"z.bias": [7], "a.weight": [7, 5], "temperature": []}, []),
@@ -45,13 +45,12 @@ def _hidden(random: Random) -> list[Case]:
         case("all norms", {"n.1": [4, 4], "n.0": [4]}, ["n.0", "n.1"]),
         case("an embedding", {"embedding.positions": [128, 64], "embedding.norm": [64]}, ["embedding.norm"]),
     ]
-    drawn = []
     for _ in range(2):
         # the names are never in alphabetical order
         letters = sorted(random.sample("abcdefghijklmnopqrstuvwxyz", 6), reverse=True)
         shapes = {letter: [8] * axes for letter, axes in zip(letters, (1, 2, 2, 3, 2, 1), strict=True)}
-        drawn.append(case("other models", shapes, [letters[0], letters[4]]))
-    return [*fixed, *drawn]
+        cases.append(case("other models", shapes, [letters[0], letters[4]]))
+    return cases
 
 
 decay_groups = Exercise(

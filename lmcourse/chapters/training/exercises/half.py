@@ -28,7 +28,7 @@ def _reference(weight: float, updates: list[float], master: bool) -> float:
 
 
 def _hidden(random: Random) -> list[Case]:
-    fixed = [
+    cases = [
         case("negative updates", 1.0, [-0.001953125] * 64, False),
         case("negative updates", 1.0, [-0.001953125] * 64, True),
         case("negative weights", -3.0, [0.0078125] * 9, False),
@@ -52,7 +52,6 @@ def _hidden(random: Random) -> list[Case]:
         case("just above a tie", 1.0, [0.00390625 + 2.0**-18], False),
         case("just below a tie", 1.0078125, [0.00390625 - 2.0**-18], False),
     ]
-    drawn = []
     for master in (False, False, True):
         weight = random.randint(72, 96) / 32
         # large enough that leaving one out changes the result
@@ -60,8 +59,8 @@ def _hidden(random: Random) -> list[Case]:
         # small enough that no sum is halfway between two bf16 numbers
         between = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 30))]
         updates = [ends[0], *between, ends[1]]
-        drawn.append(case("other weights", weight, updates, master))
-    return [*fixed, *drawn]
+        cases.append(case("other weights", weight, updates, master))
+    return cases
 
 
 train_in_half = Exercise(
@@ -145,10 +144,7 @@ def by_bits(weight: float, updates: list[float], master: bool) -> float:
 
 
 train_in_half.slips(
-    by_bits,
-    {
-        "(bits + 0x7FFF + (bits >> 16 & 1)) → bits": "You cut bits off. Round to the nearest bf16 number.",
-    },
+    by_bits, {"(bits + 0x7FFF + (bits >> 16 & 1)) → bits": "You cut bits off. Round to the nearest bf16 number."}
 )
 
 

@@ -16,7 +16,7 @@ def _factor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) 
 
 
 def _hidden(random: Random) -> list[Case]:
-    fixed = [
+    cases = [
         case("no warm-up", 0, 50, 0, 10),
         case("a warm-up of one step", 0, 50, 1, 10),
         case("no decay", 49, 50, 5, 0, floor=0.2),
@@ -33,15 +33,14 @@ def _hidden(random: Random) -> list[Case]:
         case("phases that do not fit", 3, 100, 60, 41),
         case("phases that do not fit", 120, 100, 101, 0),
     ]
-    drawn = []
     for _ in range(3):
         steps = random.randint(100, 2000)
         warmup, decay = random.randint(5, steps // 3), random.randint(7, steps // 3)
         floor = random.uniform(0.1, 0.5)
-        drawn.append(case("other runs", random.randrange(warmup - 1), steps, warmup, decay, floor=floor))
+        cases.append(case("other runs", random.randrange(warmup - 1), steps, warmup, decay, floor=floor))
         late = steps - random.randint(1, decay - 1)
-        drawn.append(case("other runs", late, steps, warmup, decay, floor=floor))
-    return [*fixed, *drawn]
+        cases.append(case("other runs", late, steps, warmup, decay, floor=floor))
+    return cases
 
 
 wsd_factor = Exercise(

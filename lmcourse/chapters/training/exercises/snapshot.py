@@ -105,8 +105,6 @@ def _hidden(random: Random) -> list[Case]:
 class Kept:
     """The reference: all state that changes, stored as bytes, so that nothing is shared with the run."""
 
-    parts: tuple[str, ...] = ("model", "optimizer", "loader", "step", "chance")
-
     def __init__(self, run: Any) -> None:
         self.file = io.BytesIO()
         state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
@@ -116,13 +114,10 @@ class Kept:
         """Restore the stored state into a run."""
         self.file.seek(0)
         state = torch.load(self.file, weights_only=False)
-        for name in self.parts:
-            if name == "step":
-                run.step = state["step"]
-            elif name == "chance":
-                torch.set_rng_state(state["chance"])
-            else:
-                getattr(run, name).load_state_dict(state[name])
+        for name in ("model", "optimizer", "loader"):
+            getattr(run, name).load_state_dict(state[name])
+        run.step = state["step"]
+        torch.set_rng_state(state["chance"])
 
 
 Snapshot = Exercise(

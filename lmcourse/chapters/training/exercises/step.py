@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.chapters.training.exercises.right_step import RIGHT_STEPS, line_by_line
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -90,55 +91,19 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-class Step:
-    """The right step with a method for each part, so that wrong steps can replace one part."""
-
-    def __call__(
-        self, model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
-    ) -> Any:
-        self.zero(optimizer)
-        loss = self.loss(self.forward(model, inputs, dtype), targets)
-        self.backward(loss, scaler, optimizer)
-        self.bound(model, optimizer, scaler, limit)
-        self.finish(optimizer, scaler)
-        return self.result(loss, scaler)
-
-    def zero(self, optimizer: Any) -> None:
-        """Set the gradients to zero before the forward pass."""
-        optimizer.zero_grad()
-
-    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
-        """Return the logits, in the dtype that autocast gives them."""
-        with torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
-            return model(inputs)
-
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean over all targets, in fp32."""
-        return -logits.float().log_softmax(-1).gather(-1, targets[..., None]).mean()
-
-    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
-        """Backpropagate the scaled loss."""
-        scaler.scale(loss).backward()
-
-    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        """Unscale the gradients, then clip them."""
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), limit)
-
-    def finish(self, optimizer: Any, scaler: Any) -> None:
-        """Step the optimizer, then update the scale."""
-        scaler.step(optimizer)
-        scaler.update()
-
-    def result(self, loss: Tensor, scaler: Any) -> Any:
-        """Return the result of the step."""
-        return loss.item()
-
-
 def _reference(
     model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
 ) -> float:
-    return Step()(model, inputs, targets, optimizer, scaler, limit, dtype)
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
+        logits = model(inputs)
+    loss = -logits.float().log_softmax(-1).gather(-1, targets[..., None]).mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), limit)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
 
 
 train_step = Exercise(
@@ -169,8 +134,76 @@ train_step = Exercise(
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
 )
 
-for right_answer in RIGHT_STEPS:
-    train_step.variant(right_answer)
+
+@train_step.variant
+def line_by_line(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
+        logits = model(inputs)
+    loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), limit)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+
+@train_step.variant
+def by_log_softmax(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    model.zero_grad()
+    with nullcontext() if dtype is None else torch.autocast("cpu", dtype=dtype):
+        logits = model(inputs).float()
+    loss = -torch.log_softmax(logits, dim=-1).gather(2, targets.unsqueeze(2)).mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(list(model.parameters()), limit)
+    scaler.step(optimizer)
+    scaler.update()
+    return float(loss.detach())
+
+
+@train_step.variant
+def clips_by_hand(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    for p in model.parameters():
+        p.grad = None
+    with torch.amp.autocast(inputs.device.type, enabled=bool(dtype), dtype=dtype or torch.bfloat16):
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
+    if norm > limit:
+        for g in gradients:
+            g.mul_(limit / norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+
+@train_step.variant
+def parameters_of_groups(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    if dtype is not None:
+        with torch.autocast(device_type="cpu", dtype=dtype):
+            loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
+    else:
+        loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
+    optimizer.zero_grad(set_to_none=False)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], limit)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.detach().item()
 
 
 train_step.slips(

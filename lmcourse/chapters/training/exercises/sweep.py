@@ -14,7 +14,7 @@ def _steps(lengths: list[int], decays: list[int]) -> tuple[int, int]:
 
 
 def _hidden_sweeps(random: Random) -> list[Case]:
-    fixed = [
+    cases = [
         case("a single length", [1000], [200]),
         case("decays as long as the runs", [300, 200, 100], [300, 200, 100]),
         case("no decay at all", [100, 400, 200], [0, 0, 0]),
@@ -24,13 +24,12 @@ def _hidden_sweeps(random: Random) -> list[Case]:
         case("equal lengths", [200, 200, 300], [20, 50, 50]),
         case("equal parting points", [150, 200, 300], [50, 100, 200]),
     ]
-    drawn = []
     for _ in range(3):
         # the second longest run leaves the trunk last
         long, last, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)
         decays = [long - last // 2, last // 9, *(length // random.randint(4, 8) for length in others)]
-        drawn.append(case("other sweeps", [long, last, *others], decays))
-    return [*fixed, *drawn]
+        cases.append(case("other sweeps", [long, last, *others], decays))
+    return cases
 
 
 sweep_steps = Exercise(

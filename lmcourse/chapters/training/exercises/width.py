@@ -29,7 +29,7 @@ def _reference(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
 
 def _hidden(random: Random) -> list[Case]:
     narrow = {"e": [9, 8], "w": [8, 8], "b": [8], "h": [9, 8]}
-    fixed = [
+    cases = [
         case("the base itself", SMALL, SMALL, ["embedding"]),
         case("a narrower model", SMALL, WIDE, ["embedding"]),
         case("a narrower model", narrow, {"e": [9, 24], "w": [24, 24], "b": [24], "h": [9, 24]}, ["e"]),
@@ -40,13 +40,12 @@ def _hidden(random: Random) -> list[Case]:
         case("no parameters", {}, {}, []),
         case("an output of one", {"w": [1, 40]}, {"w": [1, 8]}, []),
     ]
-    drawn = []
     for _ in range(2):
         d, m, f, g = (random.randrange(3, 40) for _ in range(4))
         wide = {"e": [7, d], "up": [f, d], "down": [d, f], "s": [d], "head": [7, d]}
         base = {"e": [7, m], "up": [g, m], "down": [m, g], "s": [m], "head": [7, m]}
-        drawn.append(case("other widths", wide, base, ["e"]))
-    return [*fixed, *drawn]
+        cases.append(case("other widths", wide, base, ["e"]))
+    return cases
 
 
 width_factors = Exercise(
