@@ -17,12 +17,9 @@ from lmcourse.exercises.inputs import normal64
 Clipped = tuple[list[Tensor], float]
 
 
-def _norm(gradients: list[Tensor]) -> float:
-    return math.sqrt(math.fsum(entry**2 for gradient in gradients for entry in gradient.double().flatten().tolist()))
-
-
 def _clipped(gradients: list[Tensor], largest: float) -> Clipped:
-    norm = _norm(gradients)
+    entries = (entry for gradient in gradients for entry in gradient.double().flatten().tolist())
+    norm = math.sqrt(math.fsum(entry**2 for entry in entries))
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
     factor = largest / max(norm, largest)

@@ -13,10 +13,8 @@ from lmcourse.exercises.values import Plain, Special
 
 # diagnose --------------------------------------------------------------------------------------------------------
 
-Signs = dict[str, Any]
 
-
-def _diagnosis(signs: Signs) -> str:
+def _diagnosis(signs: dict[str, Any]) -> str:
     """Apply the written rule in its order: signs at the end, then signs at any step, then the progress of the run."""
     if fmean(signs["loss"][-3:]) > signs["guessing"]:
         return "steps"

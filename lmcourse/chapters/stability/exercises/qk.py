@@ -15,15 +15,11 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
 
-def _scores(q: Tensor, k: Tensor) -> Tensor:
-    return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-
-
 def _by_torch(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     width = q.shape[-1:]
     q_hat = F.rms_norm(q.double(), width, gamma_q.double(), eps)
     k_hat = F.rms_norm(k.double(), width, gamma_k.double(), eps)
-    return _scores(q_hat, k_hat).to(q.dtype)
+    return (q_hat @ k_hat.mT / math.sqrt(q.shape[-1])).to(q.dtype)
 
 
 def _ask(name: str, random: Random, b: int, h: int, s: int, t: int, d: int, size: float = 1.0) -> Case:

@@ -15,38 +15,20 @@ WAYS = "s = LossScaler(1024.0, interval=2)\n"
 
 
 class _Reference:
-    """A dynamic loss scaler, with common mistakes as switches for subclasses."""
-
-    grows_after_overflow = False
-    in_half = False
-    sees_infinity = True
-    sees_nan = True
-    skips = True
-    halves = True
-    grows = 2.0
-    counter_stays = False
+    """A dynamic loss scaler."""
 
     def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
         self.scale, self.interval, self._good = scale, interval, 0
 
     def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        finite = all(bool(self._is_finite(gradient).all()) for gradient in gradients)
-        wide = [gradient if self.in_half else gradient.float() for gradient in gradients]
-        result = [(gradient / self.scale).float() for gradient in wide]
-        self._update(finite)
-        return result if finite or not self.skips else None
-
-    def _is_finite(self, gradient: Tensor) -> Tensor:
-        bad = gradient.isinf() if self.sees_infinity else torch.zeros_like(gradient, dtype=torch.bool)
-        return ~(bad | gradient.isnan()) if self.sees_nan else ~bad
-
-    def _update(self, finite: bool) -> None:
-        self._good = self._good + 1 if finite else (self._good if self.grows_after_overflow else 0)
-        if not finite and self.halves:
-            self.scale /= 2
-        elif finite and self._good >= self.interval:
-            self.scale *= self.grows
-            self._good = self._good if self.counter_stays else 0
+        if not all(bool(gradient.isfinite().all()) for gradient in gradients):
+            self.scale, self._good = self.scale / 2, 0
+            return None
+        result = [gradient.float() / self.scale for gradient in gradients]
+        self._good += 1
+        if self._good == self.interval:
+            self.scale, self._good = 2 * self.scale, 0
+        return result
 
 
 def _half(*numbers: float) -> Tensor:
@@ -121,11 +103,7 @@ LossScaler = Exercise(
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
         edge(
-            script(
-                "a step without gradients",
-                WAYS + "s.unscale([])\ns.scale\ns.unscale([g])\ns.scale",
-                g=_half(4.0),
-            )
+            script("a step without gradients", WAYS + "s.unscale([])\ns.scale\ns.unscale([g])\ns.scale", g=_half(4.0))
         ),
         script(
             "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(torch.inf)
