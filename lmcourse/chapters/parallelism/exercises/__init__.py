@@ -32,18 +32,4 @@ EXERCISES = (
     ring_attention,
 )
 
-__all__ = [
-    "EXERCISES",
-    "PREDICTIONS",
-    "average_gradients",
-    "best_layout",
-    "gather_and_scatter",
-    "ring_all_reduce",
-    "ring_attention",
-    "sequence_parallel_ffn",
-    "sharded_step",
-    "stage_order",
-    "tensor_parallel_attention",
-    "tensor_parallel_ffn",
-    "vocabulary_parallel_loss",
-]
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
 
 import einops
 import torch
@@ -18,28 +17,14 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
 
-def _heads(x: Tensor, qkv: Tensor, heads: int) -> Tensor:
-    """Return queries, keys and values: (3, heads, t, d_head)."""
-    return einops.rearrange(x @ qkv.T, "t (kind h e) -> kind h t e", kind=3, h=heads)
-
-
-def _attended(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool = True) -> Tensor:
-    """Compute attention token by token, each with the tokens before it; (t, heads · d_head)."""
-    rows = []
-    for i in range(q.shape[1]):
-        end = i + 1 if causal else q.shape[1]
-        scores = torch.einsum("he,hte->ht", q[:, i], k[:, :end]) * scale
-        rows.append(torch.einsum("ht,hte->he", scores.softmax(-1), v[:, :end]).flatten())
-    return torch.stack(rows)
-
-
-def _part(x: Tensor, qkv: Tensor, out: Tensor, heads: int, **options: Any) -> Tensor:
-    q, k, v = _heads(x, qkv, heads)
-    return _attended(q, k, v, **{"scale": 1 / math.sqrt(q.shape[-1]), **options}) @ out.T
-
-
 def _layer(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    return worker.all_reduce(_part(x, qkv, out, heads))
+    """Compute attention token by token, each with the tokens before it."""
+    q, k, v = einops.rearrange(x @ qkv.T, "t (kind h e) -> kind h t e", kind=3, h=heads)
+    rows = []
+    for i in range(len(x)):
+        scores = torch.einsum("he,hte->ht", q[:, i], k[:, : i + 1]) / math.sqrt(q.shape[-1])
+        rows.append(torch.einsum("ht,hte->he", scores.softmax(-1), v[:, : i + 1]).flatten())
+    return worker.all_reduce(torch.stack(rows) @ out.T)
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, heads: int, d_head: int) -> Case:

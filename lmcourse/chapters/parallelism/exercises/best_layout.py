@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.accounting.step_time import (
-    Machines,
-    TrainingStep,
-    candidates,
-    step_parts,
-    step_time,
-)
+from lmcourse.accounting.step_time import Machines, TrainingStep, candidates, step_parts, step_time
 from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
-Best = tuple[list[int], float]
 
-
-def _by_sorting(step: TrainingStep, machines: Machines) -> Best:
+def _by_sorting(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
     """Sort all layouts by their seconds, which the package computes."""
     priced = [(step_time(step, machines, *layout), layout) for layout in candidates(step, machines)]
     fitting = [(time.seconds, index) for index, (time, _) in enumerate(priced) if time.memory <= machines.memory]
@@ -27,14 +19,11 @@ def _by_sorting(step: TrainingStep, machines: Machines) -> Best:
     return list(priced[index][1]), seconds
 
 
-IMPORT = "from lmcourse.accounting.step_time import Machines, TrainingStep\n"
-
-
 def ask(name: str, step: tuple[int, ...], devices: int, **machines: float) -> Case:
     """A case from numbers: parameters, layers, d_model, kv_heads, texts, seq_len; and the devices."""
     options = "".join(f", {key}={value!r}" for key, value in machines.items())
     call = f"best_layout(TrainingStep({', '.join(map(str, step))}), Machines({devices}{options}))"
-    return script(name, IMPORT + call)
+    return script(name, "from lmcourse.accounting.step_time import Machines, TrainingStep\n" + call)
 
 
 LLAMA_8B = (8_030_261_248, 32, 4096, 8)

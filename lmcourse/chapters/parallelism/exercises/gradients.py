@@ -16,21 +16,14 @@ from lmcourse.exercises.exercise import Exercise
 NAN = float("nan")
 
 
-def _weighted(
-    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: float | None = None
-) -> list[Tensor]:
+def _weighted(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     """The sum over workers of gradient × targets / all targets, tensor by tensor, in float64."""
-    sums = []
     counted = torch.tensor([float(targets)], dtype=torch.float64)
     flat = torch.cat([gradient.flatten().double() for gradient in gradients])
     flat = torch.zeros_like(flat) if targets == 0 else flat * targets
     flat = worker.all_reduce(torch.cat([flat, counted]))
-    divisor = total if total is not None else max(flat[-1].item(), 1.0)
-    start = 0
-    for gradient in gradients:
-        sums.append((flat[start : start + gradient.numel()] / divisor).view(gradient.shape).to(gradient.dtype))
-        start += gradient.numel()
-    return sums
+    means = (flat[:-1] / max(flat[-1].item(), 1.0)).split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
+    return [mean.view(gradient.shape).to(gradient.dtype) for mean, gradient in zip(means, gradients, strict=True)]
 
 
 def _ask(name: str, gradients: list[list[Tensor]], targets: list[int]) -> Case:
@@ -194,6 +187,6 @@ average_gradients.slips(
     two_collectives,
     {
         "]).double() → ])": "You weight and add the gradients in their own dtype. In 16 bits each part is rounded "
-        "before the sum: convert first.",
+        "before the sum: convert first."
     },
 )

@@ -16,40 +16,17 @@ from lmcourse.exercises.inputs import normal64
 from lmcourse.nn.attend import block_update
 
 
-def _passed(worker: Worker, k: Tensor, v: Tensor) -> list[tuple[int, Tensor, Tensor]]:
-    """Return every worker's keys and values as they arrive, each with the rank of their worker."""
-    found = [(worker.rank, k, v)]
-    for _ in range(worker.size - 1):
-        rank, k, v = found[-1]
-        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
-        k, v = worker.receive((worker.rank - 1) % worker.size)
-        found.append(((rank - 1) % worker.size, k, v))
-    return found
-
-
-def _softmax_of_all(
-    worker: Worker,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    *,
-    shift: int = 0,
-    scale: float | None = None,
-    causal: bool = True,
-) -> Tensor:
-    """Collect all blocks, then compute one softmax over all scores; `shift` is added to the rank of each received
-    block."""
-    n, t = worker.size, len(q)
-    blocks = _passed(worker, k, v)
-    blocks = [blocks[0], *(((rank + shift) % n, k, v) for rank, k, v in blocks[1:])]
-    keys = torch.cat([k for _, k, _ in blocks])
-    values = torch.cat([v for _, _, v in blocks])
-    places = torch.cat([torch.arange(rank * t, (rank + 1) * t) for rank, _, _ in blocks])
-    own = torch.arange(worker.rank * t, (worker.rank + 1) * t)
-    scores = q @ keys.T * (q.shape[1] ** -0.5 if scale is None else scale)
-    if causal:
-        scores = scores.masked_fill(places > own[:, None], -torch.inf)
-    return scores.softmax(1) @ values
+def _softmax_of_all(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Collect all blocks, then compute one softmax over all scores."""
+    n, rank, t = worker.size, worker.rank, len(q)
+    blocks = [torch.stack([k, v])]
+    for _ in range(n - 1):
+        worker.send((rank + 1) % n, blocks[-1])
+        blocks.append(worker.receive((rank - 1) % n))
+    keys, values = torch.cat(blocks, dim=1)
+    places = torch.cat([torch.arange(t) + (rank - step) % n * t for step in range(n)])
+    later = places > places[:t, None]
+    return (q @ keys.T * q.shape[1] ** -0.5).masked_fill(later, -torch.inf).softmax(1) @ values
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, scale: float = 1.0) -> Case:

@@ -139,6 +139,6 @@ stage_order.slips(
     one_forward_one_backward,
     {
         'f"B{i}"]\n → f"B{warm + i}"]\n ;; range(micro - warm, micro) → range(warm)': "In 1F1B each backward pass "
-        "takes the micro-batch of the forward pass just before it. The oldest one is due.",
+        "takes the micro-batch of the forward pass just before it. The oldest one is due."
     },
 )

@@ -14,20 +14,10 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
-EPS = 1e-6
-
-
-def _norm(x: Tensor) -> Tensor:
-    return x / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
-
-
-def _part(worker: CollectiveWorker, read: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    """The partial result from this worker's features, for the tokens of all workers: (T · t, d)."""
-    return F.gelu(worker.all_gather(read) @ up.T) @ down.T
-
 
 def _block(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    return x + worker.reduce_scatter(_part(worker, _norm(x), up, down))
+    normed = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    return x + worker.reduce_scatter(F.gelu(worker.all_gather(normed) @ up.T) @ down.T)
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> Case:
