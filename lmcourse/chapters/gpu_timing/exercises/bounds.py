@@ -63,11 +63,7 @@ speedup_bounds = Exercise(
     reference=_speedups,
     cases=[
         case("half of it twice as fast", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 2.0]}),
-        case(
-            "two offers",
-            {"mm": 0.5, "add": 0.3, "idle": 0.2},
-            {"bf16": [["mm"], 4.0], "graph": [["idle"], 2.0]},
-        ),
+        case("two offers", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 4.0], "graph": [["idle"], 2.0]}),
         case(
             "an offer that frees three names",
             {"mm": 0.6, "mul": 0.1, "add": 0.2, "idle": 0.1},

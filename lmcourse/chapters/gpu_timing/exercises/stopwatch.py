@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 import torch
 
 from lmcourse.accounting.timing import make_stopwatch
-from lmcourse.chapters.gpu_timing.exercises.simulated_runs import BUSY, other_runs, timed
-from lmcourse.exercises.cases import script
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -35,6 +35,68 @@ def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, 
     return statistics.median([watch(run_to_the_end) for _ in range(repeats)])
 
 
+SCRIPT = """\
+from lmcourse.accounting.timing import SimulatedDevice
+device = SimulatedDevice({seconds}, launch={launch}{room})
+time_it(device.run, device.synchronise, device.clock{runs})
+device.runs
+"""
+
+BUSY = """\
+from lmcourse.accounting.timing import SimulatedDevice
+device = SimulatedDevice([30.0, 2.0, 1.0, 3.0], launch=0.1)
+device.run()
+time_it(device.run, device.synchronise, device.clock, warmup=0, repeats=3)
+device.runs
+"""
+
+
+def _timed(
+    name: str,
+    seconds: list[float],
+    launch: float = 0.0,
+    *,
+    warmup: int | None = None,
+    repeats: int | None = None,
+    room: int | None = None,
+) -> Case:
+    queue = "" if room is None else f", room={room}"
+    asked = {"warmup": warmup, "repeats": repeats}
+    runs = "".join(f", {word}={number}" for word, number in asked.items() if number is not None)
+    return script(name, SCRIPT.format(seconds=seconds, launch=launch, room=queue, runs=runs))
+
+
+_RANKS = (0, 3, 1, 4, 2, 6, 5)
+"""Ranks of the timed runs. The first one is the fastest, so that any time added to it moves the median."""
+
+
+def _other_runs(random: Random) -> list[Case]:
+    def some(warmup: int, repeats: int) -> list[float]:
+        """Times of the warm-up runs, all long, and of the counted runs, whose ranks are always the same."""
+        low = 1.0 + random.random()
+        steps = sorted(random.sample(range(1, 600), repeats))
+        ranks = [rank for rank in _RANKS if rank < repeats]
+        return [*[20.0, 30.0, 25.0, 22.0][:warmup], *(round(low + steps[rank] / 100, 3) for rank in ranks)]
+
+    launch = round(random.uniform(0.01, 0.2), 3)
+    falling = [9.0, 8.5, 7.0, 6.0, 4.5, 3.0, 2.5, 1.0, 0.5]
+    return [
+        _timed("the numbers by default", falling, 0.1),
+        _timed("the numbers by default", falling, 0.1, warmup=1),
+        _timed("the numbers by default", falling, 0.1, repeats=2),
+        _timed("a single run", falling, 0.1, warmup=2, repeats=1),
+        _timed("no warm-up", [2.0, 5.0, 3.0], 0.1, warmup=0, repeats=3),
+        _timed("an even number of runs", [9.0, 1.0, 6.0, 2.0, 4.0], 0.1, warmup=1, repeats=4),
+        _timed("bad input", [2.0], warmup=-1, repeats=3),
+        _timed("bad input", [2.0], warmup=0, repeats=-2),
+        *(_timed("other times", some(warmup, 5), launch, warmup=warmup, repeats=5) for warmup in (1, 2, 4)),
+        _timed("an even number of runs", some(2, 4), launch, warmup=2, repeats=4),
+        _timed("no warm-up", some(0, 7), launch, warmup=0, repeats=7),
+        _timed("slow to launch", some(2, 5), launch=round(random.uniform(10.0, 20.0), 2), warmup=2, repeats=5),
+        _timed("a short queue", some(2, 6), launch, warmup=2, repeats=6, room=2),
+    ]
+
+
 time_it = Exercise(
     "time_it",
     points=4,
@@ -42,17 +104,17 @@ time_it = Exercise(
     difficulty=3,
     reference=_by_the_course,
     cases=[
-        timed("every run takes 2 s", [2.0], warmup=1, repeats=3),
-        timed("the first takes 9 s", [9.0, 2.0, 2.0, 2.0], warmup=1, repeats=3),
-        timed("a neighbour disturbs one run", [2.0, 2.0, 8.0, 2.0, 3.0, 2.5], 0.1, warmup=1, repeats=5),
-        timed("only one run counts", [9.0, 5.0, 2.0], 0.1, warmup=2, repeats=1),
-        timed("four runs count", [3.0, 1.0, 2.0, 4.0, 8.0], 0.1, warmup=1, repeats=4),
-        timed("a queue with room for two", [2.0], 0.1, warmup=1, repeats=5, room=2),
+        _timed("every run takes 2 s", [2.0], warmup=1, repeats=3),
+        _timed("the first takes 9 s", [9.0, 2.0, 2.0, 2.0], warmup=1, repeats=3),
+        _timed("a neighbour disturbs one run", [2.0, 2.0, 8.0, 2.0, 3.0, 2.5], 0.1, warmup=1, repeats=5),
+        _timed("only one run counts", [9.0, 5.0, 2.0], 0.1, warmup=2, repeats=1),
+        _timed("four runs count", [3.0, 1.0, 2.0, 4.0, 8.0], 0.1, warmup=1, repeats=4),
+        _timed("a queue with room for two", [2.0], 0.1, warmup=1, repeats=5, room=2),
         script("a device that has work already", BUSY),
-        timed("nothing counts", [2.0], warmup=1, repeats=0),
-        timed("a negative warm-up", [2.0], warmup=-1, repeats=3),
+        _timed("nothing counts", [2.0], warmup=1, repeats=0),
+        _timed("a negative warm-up", [2.0], warmup=-1, repeats=3),
     ],
-    hidden_cases=other_runs,
+    hidden_cases=_other_runs,
     hints=[
         "First call run() `warmup` times without timing. Then, `repeats` times: read the clock, run, read the clock.",
         "The device may still be busy when you start the clock, and is surely busy when run() returns. Synchronise "

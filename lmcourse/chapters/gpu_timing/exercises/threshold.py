@@ -12,10 +12,10 @@ WIDTH, RIDGE = 8192, 156
 """Width of the matrix, and FLOPs per byte of an A100 80 GB with 2 TB/s."""
 
 
-def _equal(ridge: float = RIDGE, width: int = WIDTH) -> float:
+def _equal(ridge: float = RIDGE) -> float:
     """The number of tokens at which arithmetic and memory take equally long."""
     chip = Accelerator("chip", "a chip", {"bf16": ridge}, 1.0, 1, None, None, ())
-    return compute_bound_tokens(width, chip)
+    return compute_bound_tokens(WIDTH, chip)
 
 
 enough_tokens = value_exercise(
