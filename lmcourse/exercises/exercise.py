@@ -7,6 +7,7 @@ same `Exercise`.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -28,6 +29,9 @@ from lmcourse.exercises.values import Plain
 Answer = Callable[..., Any]
 HiddenCases = Callable[[random.Random], Sequence[Case]]
 
+PRAISE = re.compile(r"\b(is|are) right\b")
+"""Matches a sentence that says that a part of an answer is right."""
+
 DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 
@@ -39,7 +43,7 @@ class Misconception:
         made: returns the answer; it is called when the answer runs for the first time.
         base: for a slip, the right answer that its edits change.
         edits: for a slip, its edits.
-        is_pair: whether it consists of two slips at once; then `sentence` has a line for each.
+        parts: for two slips at once, both of them; `sentence` has a line for each.
     """
 
     name: str
@@ -47,7 +51,7 @@ class Misconception:
     made: Callable[[], Answer]
     base: Answer | None = None
     edits: str = ""
-    is_pair: bool = False
+    parts: tuple[Misconception, ...] = ()
 
     @cached_property
     def answer(self) -> Answer:
@@ -180,19 +184,22 @@ class Exercise:
 
     @cached_property
     def pairs(self) -> list[Misconception]:
-        """All pairs of slips of one base that change different places, in the order of the places."""
+        """All pairs of slips of one base that change different places, in the order of the places.
+
+        A sentence such as "The peak is right, but …" may be false beside another mistake, and so is in no pair.
+        """
         found = []
         for base in dict.fromkeys(wrong.base for wrong in self.misconceptions if wrong.base):
-            slips = [wrong for wrong in self.misconceptions if wrong.base is base]
+            slips = [wrong for wrong in self.misconceptions if wrong.base is base and not PRAISE.search(wrong.sentence)]
             places = {slip: spans(source_of(base), slip.edits) for slip in slips}
             for one, other in combinations(sorted(slips, key=lambda slip: places[slip][0]), 2):
                 if one.sentence != other.sentence and not overlap([*places[one], *places[other]]):
                     both = f"{one.sentence}\n{other.sentence}"
-                    found.append(self._slip(base, one.edits + ALSO + other.edits, both, is_pair=True))
+                    found.append(self._slip(base, one.edits + ALSO + other.edits, both, (one, other)))
         return found
 
-    def _slip(self, base: Answer, edits: str, sentence: str, *, is_pair: bool = False) -> Misconception:
-        return Misconception(shown(edits), sentence, partial(slipped, self.name, base, edits), base, edits, is_pair)
+    def _slip(self, base: Answer, edits: str, sentence: str, parts: tuple[Misconception, ...] = ()) -> Misconception:
+        return Misconception(shown(edits), sentence, partial(slipped, self.name, base, edits), base, edits, parts)
 
     def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
         """Return outcomes of the reference and of known mistakes that need not run; a released exercise has all."""

@@ -106,8 +106,8 @@ def _recognised(trials: Sequence[Trial], best: Sequence[tuple[Misconception, lis
 def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes) -> Recognised | None:
     """Return the only two slips that, made at once, give an answer's results in the ordinary ones among some trials.
 
-    There are many pairs, so the evidence must be stronger than for one mistake: two different wrong results, and no
-    single mistake may fit.
+    There are many pairs, so the evidence must be stronger than for one mistake: two different wrong results, no single
+    mistake fits, and each of the two is needed.
     """
     ordinary = [trial for trial in deciding if not trial.edge]
     failing = [trial for trial in ordinary if trial.wrong is not None]
@@ -122,7 +122,19 @@ def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial]
         fitting = [pair for pair in fitting if process_time() < end and _agrees(pair, trial, table)]
     if process_time() >= end or len({pair.sentence for pair in fitting}) != 1:
         return None
-    return _recognised(trials, [(fitting[0], [trial for trial in trials if not _agrees(fitting[0], trial, table)])])
+    pair = fitting[0]
+    if not _each_is_needed(pair, failing, table):
+        return None
+    return _recognised(trials, [(pair, [trial for trial in trials if not _agrees(pair, trial, table)])])
+
+
+def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcomes) -> bool:
+    """Return True if some failing trial shows both parts of a pair at once, or if each part has enough evidence of its
+    own: otherwise one case may fit the one by chance, and another case the other."""
+    one, other = pair.parts
+    needs = [[trial for trial in failing if not _agrees(part, trial, table)] for part in (other, one)]
+    together = any(trial is each for trial in needs[0] for each in needs[1])
+    return together or all(of_one and telling(of_one) for of_one in needs)
 
 
 def enough_for_two(failing: Sequence[Trial]) -> bool:
@@ -139,11 +151,11 @@ def _agrees(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     dtypes and containers.
     """
     if wrong not in trial.agreements:
-        seconds = PAIR_SECONDS if wrong.is_pair else None
+        seconds = PAIR_SECONDS if wrong.parts else None
         try:
             trial.agreements[wrong] = _agree_on(trial, table.given(wrong, trial.case, seconds))
         except EditError:
-            if not wrong.is_pair:
+            if not wrong.parts:
                 raise
             trial.agreements[wrong] = False  # two slips together may make a text that is no Python
     return trial.agreements[wrong]

@@ -49,6 +49,7 @@ def test_a_prediction_is_answered_with_a_reason() -> None:
         predict("nothing")
 
 
+@pytest.mark.prove
 def test_the_first_check_of_a_kernel_imports_one_chapter(course: Path) -> None:
     program = """
 import sys

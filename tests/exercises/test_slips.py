@@ -142,3 +142,20 @@ def test_two_slips_are_not_named_if_something_else_fits() -> None:
     assert report(squares_missing_and_one_too_many, slips=SLIPS | other).mistake == ""
     both = {"value * value → value ;; / len(x) → / (len(x) + 1)": "You do both."}
     assert report(squares_missing_and_one_too_many, slips=SLIPS | both).mistake == "You do both."
+
+
+def test_two_slips_that_fit_one_case_each_by_chance_are_not_named() -> None:
+    """Each case fails by another mistake, and no case shows both: this answer is odd, not wrong twice."""
+    slips = {
+        "sum(squares) → sum(squares[:2])": "You stop at two.",
+        "/ len(x) → / max(len(x), 3)": "You divide by 3 at least.",
+    }
+    odd = {3: 5 / 3, 2: 25 / 3}
+    assert report(lambda x: odd.get(len(x), 36.0), slips=slips).mistake == ""
+
+
+def test_a_sentence_that_praises_a_part_is_in_no_pair() -> None:
+    slips = {"value * value → value": "The mean is right, but you never square."} | {
+        "/ len(x) → / (len(x) + 1)": "You add 1."
+    }
+    assert exercise(slips).pairs == []
