@@ -71,7 +71,7 @@ mfu_of_step = Exercise(
     cases=[
         case("half the bf16 peak", 49.47e12, [0.1, 0.1, 0.1], H100, "bf16", PEAKS),
         case("one disturbed step", 15.6e12, [0.1, 0.09, 0.4, 0.1, 0.11], A100, "bf16", PEAKS),
-        case("another variant, two steps", 18.9e12, [0.0625, 0.03125], H100_PCIE, "bf16", PEAKS),
+        case("another variant, two steps", 18.9e12, [0.03125, 0.0625], H100_PCIE, "bf16", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
         case("in small letters", 15.6e12, [0.1], A100.lower(), "bf16", PEAKS),
         case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),

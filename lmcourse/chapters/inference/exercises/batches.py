@@ -66,7 +66,7 @@ batch_use = Exercise(
         case("short, long, short, long", [1, 5, 1, 5], 2, False),
         case("one request, four slots", [5], 4, False),
         case("one request, four slots, continuous", [5], 4, True),
-        case("the next goes where a slot gets free first", [5, 2, 2, 6], 2, True),
+        case("the next goes where a slot gets free first", [4, 2, 2, 3, 5], 2, True),
         case("nothing to do", [], 3, True),
         case("no slot", [1, 2], 0, False),
     ],
@@ -130,6 +130,10 @@ batch_use.slips(
         "are served in the order in which they come.",
         "if continuous: → lengths = sorted(lengths)\n    if continuous:": "You sort the requests, the shortest first. "
         "They are served in the order in which they come.",
+        "for n in lengths → for n in sorted(lengths, reverse=True)": "You sort the requests. They are served in the order "
+        "in which they come.",
+        "for n in lengths → for n in sorted(lengths)": "You sort the requests, the shortest first. They are served in "
+        "the order in which they come.",
         "if continuous: → if False:": "You ignore `continuous`: your batches are always static.",
         "if continuous: → if True:": "You ignore `continuous`: your batches are always continuous.",
         "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by "

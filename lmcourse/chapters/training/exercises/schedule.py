@@ -57,7 +57,7 @@ wsd_factor = Exercise(
         case("the first of the decay", 80, 100, 10, 20),
         case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
         case("a quarter of the way down to 0.2", 85, 100, 10, 20, floor=0.2),
-        case("the last step", 99, 100, 10, 20),
+        case("the last step", 99, 100, 10, 20, floor=0.1),
         case("after the end", 150, 100, 10, 20, floor=0.1),
         case("phases that fill the run", 50, 100, 60, 40),
         case("phases that do not fit", 5, 100, 60, 50),
