@@ -130,8 +130,8 @@ batch_use.slips(
         "are served in the order in which they come.",
         "if continuous: → lengths = sorted(lengths)\n    if continuous:": "You sort the requests, the shortest first. "
         "They are served in the order in which they come.",
-        "for n in lengths → for n in sorted(lengths, reverse=True)": "You sort the requests. They are served in the order "
-        "in which they come.",
+        "for n in lengths → for n in sorted(lengths, reverse=True)": "You sort the requests. They are served in the "
+        "order in which they come.",
         "for n in lengths → for n in sorted(lengths)": "You sort the requests, the shortest first. They are served in "
         "the order in which they come.",
         "if continuous: → if False:": "You ignore `continuous`: your batches are always static.",
