@@ -107,7 +107,7 @@ def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial]
     """Return the only two slips that, made at once, give an answer's results in the ordinary ones among some trials.
 
     There are many pairs, so the evidence must be stronger than for one mistake: two different wrong results, no single
-    mistake fits, and each of the two is needed.
+    mistake fits, each of the two is needed, and no value in an edge case contradicts them.
     """
     ordinary = [trial for trial in deciding if not trial.edge]
     failing = [trial for trial in ordinary if trial.wrong is not None]
@@ -123,7 +123,7 @@ def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial]
     if process_time() >= end or len({pair.sentence for pair in fitting}) != 1:
         return None
     pair = fitting[0]
-    if not _each_is_needed(pair, failing, table):
+    if not _each_is_needed(pair, failing, table) or any(_contradicts(pair, trial, table) for trial in deciding):
         return None
     return _recognised(trials, [(pair, [trial for trial in trials if not _agrees(pair, trial, table)])])
 
@@ -135,6 +135,12 @@ def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcom
     needs = [[trial for trial in failing if not _agrees(part, trial, table)] for part in (other, one)]
     together = any(trial is each for trial in needs[0] for each in needs[1])
     return together or all(of_one and telling(of_one) for of_one in needs)
+
+
+def _contradicts(pair: Misconception, trial: Trial, table: Outcomes) -> bool:
+    """Return True if an answer and a pair both return a value in an edge case, and not the same one."""
+    returned = not trial.outcome.failure and not table.given(pair, trial.case, PAIR_SECONDS).failure
+    return trial.edge and returned and not _agrees(pair, trial, table)
 
 
 def enough_for_two(failing: Sequence[Trial]) -> bool:
