@@ -79,8 +79,8 @@ types: $(TOOLS)
 	$(PY) -m mypy
 
 format: $(TOOLS)
-	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
 
 build: $(READY)
 	.venv/bin/lmcourse build $(NOTEBOOKS)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.progress import NotebookProgress, Progress, State
-from lmcourse.text import escape_unprintable
+from lmcourse.text import escape_unprintable, one_line
 from lmcourse.units import MIB
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[
 MAX_NAME_CHARS = 60
 
 MAX_STUDENT_WIDTH = 24
+
+MAX_EDIT_CHARS = 36
+"""Number of characters of a slip in a table, so that a terminal of 80 columns shows the marks beside it."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -128,8 +131,13 @@ def matrix(proof: Matrix) -> RenderableType:
         first = "" if row.exercise == exercise else row.exercise
         exercise = row.exercise
         points = (_points(row.public_points, row.max_points), _points(row.graded_points, row.max_points))
-        table.add_row(first, escape(row.misconception), *points, _caught(row))
+        wrong = escape(one_line(row.misconception, MAX_EDIT_CHARS))
+        table.add_row(first, wrong, *points, "[green]✓[/]" if _fine(row) else "[red]✗[/]")
     return table
+
+
+def _fine(row: MisconceptionResult) -> bool:
+    return row.killed and row.named and not row.unnamed
 
 
 def _caught(row: MisconceptionResult) -> str:
@@ -137,11 +145,13 @@ def _caught(row: MisconceptionResult) -> str:
         return "[red]✗ keeps its points[/]"
     if not row.named:
         return "[red]✗ not named[/]"
-    return f"[red]✗ not named: {escape(', '.join(row.unnamed))}[/]" if row.unnamed else "[green]✓[/]"
+    return f"[red]✗ not named: {escape(', '.join(row.unnamed))}[/]"
 
 
 def unexpected(proof: Matrix) -> RenderableType:
-    """Make a table of mutants that keep all points, constants that earn points, and right answers that lose points."""
+    """List known mistakes and mutants that keep points or have no name, constants that earn points, and right answers
+    that lose points."""
+    rows = [f"{_caught(row)} {escape(f'{row.exercise}: {row.misconception}')}" for row in proof.rows if not _fine(row)]
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
     guessable = [f"[red]✗ constant[/] {escape(line)}" for line in proof.guessable]
     lost = [
@@ -149,7 +159,7 @@ def unexpected(proof: Matrix) -> RenderableType:
         for one in proof.variants
         if one.lost
     ]
-    return "\n".join(["", *kept, *guessable, *lost])
+    return "\n".join(["", *rows, *kept, *guessable, *lost])
 
 
 def verdict(proof: Matrix) -> str:

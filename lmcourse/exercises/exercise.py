@@ -145,6 +145,8 @@ class Exercise:
 
         An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ".
         """
+        if not callable(base):
+            raise ValueError(f"{self.name}: slips are edits of a function or class, not of {base!r}")
         self.misconceptions += [self._slip(base, edits, sentence) for edits, sentence in sentences.items()]
 
     def wrong_value(self, value: Any, sentence: str) -> None:

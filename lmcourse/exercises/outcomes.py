@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
-"""Failures that may depend on the machine and not on the answer, and so may not occur again."""
+"""Failures of the reference that may depend on the machine, and so may not occur again."""
 
 Run = Callable[[Answer, Case, float], Outcome]
 """A function that runs an answer on a case within a time limit."""
@@ -26,14 +26,12 @@ class Outcomes:
 
     Args:
         run: how an answer runs; by default with `run_case`.
-        keep_all: whether to keep outcomes that may depend on the machine, too.
     """
 
-    def __init__(self, exercise: Exercise, run: Run | None = None, *, keep_all: bool = False) -> None:
+    def __init__(self, exercise: Exercise, run: Run | None = None) -> None:
         self.exercise = exercise
         self.cases = [(case, False) for case in exercise.public] + [(case, True) for case in exercise.hidden]
         self._run = run or self._run_case
-        self._keep_all = keep_all
         self._table: dict[tuple[Answer | Misconception, Case], Outcome] = dict(exercise.recorded())
 
     def expected(self, case: Case) -> Outcome:
@@ -41,6 +39,7 @@ class Outcomes:
         reference = self.exercise.reference
         outcome = self._once(reference, case, lambda: self._run(reference, case, REFERENCE_SECONDS))
         if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
+            self._table.pop((reference, case), None)
             raise CourseError(
                 f"The course's own answer to `{self.exercise.name}` ended with {outcome.failure}: this machine is too "
                 "busy or too small to grade answers."
@@ -54,10 +53,7 @@ class Outcomes:
     def _once(self, answer: Answer | Misconception, case: Case, run: Callable[[], Outcome]) -> Outcome:
         key = (answer, case)
         if key not in self._table:
-            outcome = run()
-            if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES and not self._keep_all:
-                return outcome
-            self._table[key] = outcome
+            self._table[key] = run()
         return self._table[key]
 
     def _run_case(self, answer: Answer, case: Case, seconds: float) -> Outcome:

@@ -70,7 +70,8 @@ def unfit_slips(exercise: Exercise) -> list[str]:
         try:
             wrong.answer  # noqa: B018 - made for the first time
             if wrong.base not in bases:
-                raise EditError(f"{place_of(exercise.name, wrong.base, wrong.edits)}: its base is not a variant")
+                place = place_of(exercise.name, wrong.base, wrong.edits)
+                raise EditError(f"{place}: its base is no variant: put @{exercise.name}.variant above it")
         except EditError as error:
             found.append(str(error))
     return found

@@ -138,7 +138,7 @@ class _Proof:
     def __init__(self, cell: AnswerCell) -> None:
         self.cell = cell
         self.exercise = cell.exercise
-        self.table = Outcomes(self.exercise, self._run, keep_all=True)
+        self.table = Outcomes(self.exercise, self._run)
         self.cases, self._expected, self._given = self.table.cases, self.table.expected, self.table.given
 
     def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
@@ -154,12 +154,21 @@ class _Proof:
         for wrong in self.exercise.misconceptions:
             if wrong.base is None:
                 continue
-            place = place_of(self.exercise.name, wrong.base, wrong.edits)
-            if all(trial.wrong is None for trial in self._trials(partial(self._given, wrong))):
-                yield f"{place}: it is right in every case"
-            elif other := next((one for one in seen if self._same_in_public(one, wrong)), None):
-                yield f"{place}: it has the same results in every public case as {other.name}"
+            if reason := self._slip_mistake(wrong, seen):
+                yield f"{place_of(self.exercise.name, wrong.base, wrong.edits)}: {reason}"
             seen.append(wrong)
+
+    def _slip_mistake(self, wrong: Misconception, others: Sequence[Misconception]) -> str:
+        trials = self._trials(partial(self._given, wrong))
+        if all(trial.wrong is None for trial in trials):
+            return "it is right in every case"
+        failures = {trial.outcome.failure.kind: trial.outcome.failure for trial in trials if trial.outcome.failure}
+        if 2 * sum(trial.outcome.timed_out for trial in trials if not trial.hidden) > len(self.exercise.public):
+            return "it does not come to an end, and every wrong answer of a learner would wait for it"
+        if "NameError" in failures:
+            return f"it raises {failures['NameError']}"
+        same = next((one.name for one in others if self._same_in_public(one, wrong)), "")
+        return same and f"add a public case: in all of them it has the same results as {same}"
 
     def _same_in_public(self, one: Misconception, other: Misconception) -> bool:
         return all(

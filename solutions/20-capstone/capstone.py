@@ -472,7 +472,7 @@ for seed in (0, 1):
 # Two runs that read the same texts cost the same FLOPs, whatever their batches are. Larger batches make fewer steps. Do they learn as much?
 
 # %%
-predict("four_times_the_batch")
+predict("small_batch_first")
 
 # %%
 print("2 × 24: steps to a loss of 0.5, at the better of two constant rates, after 30 steps of warm-up; mean of two seeds")

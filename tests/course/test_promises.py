@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import subprocess
 import sys
@@ -117,3 +118,9 @@ def test_hidden_cases_are_the_same_in_every_process() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300, check=True
     )
     assert run.stdout.strip() == hidden_inputs()
+
+
+def test_no_two_predictions_have_the_same_name() -> None:
+    modules = (importlib.import_module(chapter.module) for chapter in WRITTEN)
+    names = [prediction.name for module in modules for prediction in module.PREDICTIONS]
+    assert sorted(names) == sorted({*names})

@@ -102,11 +102,11 @@ MISTAKES = {
 def test_all_mistakes_of_an_author_are_printed_together() -> None:
     right, again = (
         {"sum(squares) → math.fsum(squares)": "It is right."},
-        {"sum(squares) / → sum(x) /": "Like another one."},
+        {"sum(squares) / → sum(x) /": "Like another one.", "len(x) → length(x)": "A name that nothing defines."},
     )
     for slips, said in (
         (MISTAKES, ["does not occur", "occurs 3 times", "SyntaxError", "SyntaxError"]),
-        (SLIPS | right | again, ["right in every case", "every public case as value * value → value"]),
+        (SLIPS | right | again, ["right in every case", "add a public case", "NameError"]),
     ):
         cell = AnswerCell(exercise(slips), "def mean_square(x): ...", "def mean_square(x): ...", {})
         with pytest.raises(CourseError) as raised:
@@ -159,3 +159,11 @@ def test_a_sentence_that_praises_a_part_is_in_no_pair() -> None:
         "/ len(x) → / (len(x) + 1)": "You add 1."
     }
     assert exercise(slips).pairs == []
+
+
+def test_a_slip_that_never_ends_is_refused() -> None:
+    slips = {"squares = [ → while x:\n        pass\n    squares = [": "Your loop never ends."}
+    endless = exercise(slips, seconds=0.1)
+    cell = AnswerCell(endless, "def mean_square(x): ...", "def mean_square(x): ...", {})
+    with pytest.raises(CourseError, match="it does not come to an end"):
+        prove({Chapter("99-toy", "Toy", 1, "0"): [cell]}, quick=True)

@@ -38,7 +38,7 @@ PREDICTIONS = (
         because="Both share the formula, the recipe and the designs. An error of those is the same in each.",
     ),
     Prediction(
-        "four_times_the_batch",
+        "small_batch_first",
         "A run with batches of 4 texts needs about 1,000 steps to a loss of 0.5. You take batches of 16, with the rate "
         "that is best for them. How many steps does it need?",
         options=("about 250", "about 310", "about 600", "about 1,000"),
