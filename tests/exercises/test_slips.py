@@ -151,7 +151,15 @@ def test_two_slips_that_fit_one_case_each_by_chance_are_not_named() -> None:
         "/ len(x) → / max(len(x), 3)": "You divide by 3 at least.",
     }
     odd = {3: 5 / 3, 2: 25 / 3}
-    assert report(lambda x: odd.get(len(x), 36.0), slips=slips).mistake == ""
+    assert report(lambda x: odd.get(len(x), 12.0), slips=slips).mistake == ""
+
+
+def test_another_value_in_an_edge_case_contradicts_two_slips() -> None:
+    def answer(x: list[float], other: Any) -> Any:
+        return squares_missing_and_one_too_many(x) if len(x) > 1 else other()
+
+    assert report(lambda x: answer(x, lambda: 99.0)).mistake == ""
+    assert report(lambda x: answer(x, lambda: x[1])).mistakes == ["You never square.", "You divide by one too many."]
 
 
 def test_a_sentence_that_praises_a_part_is_in_no_pair() -> None:
