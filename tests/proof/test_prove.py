@@ -235,3 +235,16 @@ def test_a_value_has_no_constants() -> None:
     cell = AnswerCell(answering(), "answer = 6 * 7", "answer = None", {})
     proof = proof_module.prove({CHAPTER: [cell]})
     assert (proof.constants, proof.guessable) == (0, ())
+
+
+def again(x: Tensor) -> Tensor:
+    return torch.tensor([number + number for number in x.tolist()])
+
+
+def test_a_variant_that_repeats_another_is_named() -> None:
+    exercise = doubling()
+    exercise.variant(again)
+    proof = prove(exercise, torch=torch)
+    assert (proof.repeated, proof.proved) == (("double: again repeats from numbers",), False)
+    exercise.slips(again, {"number + number → number": "You do not double."})
+    assert prove(exercise, torch=torch).repeated == ("double: from numbers repeats again",)
