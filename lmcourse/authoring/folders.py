@@ -15,7 +15,9 @@ from lmcourse.exercises.registry import BESIDE, exercises_of
 from lmcourse.exercises.released import RELEASED
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
-TOTALS = re.compile(r"^\*\*(\d+) min · \d+ exercises? · \d+ points?\*\*$", re.MULTILINE)
+_COUNTS = r"(\d+) min · \d+ exercises? · \d+ points?\*\*"
+TOTALS = re.compile(rf"^\*\*(?:Core · )?{_COUNTS}(?: · \*\*Further · {_COUNTS})?$", re.MULTILINE)
+"""The line of the first cell with a notebook's totals, or with those of its two parts."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _has_cells(file: Path) -> bool:
 def written_minutes(source: Source) -> int:
     """Return the minutes from a notebook's first cell; 0 if it does not have them."""
     written = TOTALS.search(source.cells[0].text) if source.cells else None
-    return int(written[1]) if written else 0
+    return sum(int(minutes or 0) for minutes in written.groups()) if written else 0
 
 
 def title_of(source: Source) -> str:

@@ -117,6 +117,7 @@ def add_build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
     )
+    parser.add_argument("--core", action="store_true", help="leave out what is below the heading Further")
 
 
 def build(options: Namespace) -> int:
@@ -129,14 +130,14 @@ def build(options: Namespace) -> int:
     chapters = chapters_in(root, options.chapters)
     if options.check:
         with quiet(options):
-            stale = check_built(chapters, root)
+            stale = check_built(chapters, root, core=options.core)
         if options.json:
             print_json({"stale": stale})
         else:
             print("\n".join(stale) or "Every notebook is up to date.")
         return 1 if stale else 0
     with quiet(options):
-        built = build_notebooks(chapters, root, force=options.force)
+        built = build_notebooks(chapters, root, force=options.force, core=options.core)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:
