@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lmcourse.authoring.folders import TOTALS
 from lmcourse.authoring.reading_time import Part, parts_of
 from lmcourse.authoring.source import Mistake, Source, parse_source
 from lmcourse.course import Chapter, FolderChapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE, exercises_of
+from lmcourse.parts import TOTALS, joined
 from lmcourse.text import shorten
 
 HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<facts> *\(\d+ points?\b[^()]*\))? *")
@@ -149,7 +149,7 @@ def with_row(readme: str, source: Source, chapter: Chapter) -> str:
     minutes = [part.minutes for part in parts] if len(parts) > 1 else [chapter.minutes]
     columns = (minutes, [len(part.exercises) for part in parts], [part.points for part in parts])
     part, name = chapter.part.split(" · ")[0], f"{chapter.number} {chapter.title}"
-    counts = " | ".join(" + ".join(map(str, column)) for column in columns)
+    counts = " | ".join(map(joined, columns))
     return row.sub(lambda old: f"{part} | [{name}]{place} | {old[1]} | {counts}", readme)
 
 

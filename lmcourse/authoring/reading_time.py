@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.authoring.document import HIDE_INPUT_TAG
-from lmcourse.authoring.folders import TOTALS
 from lmcourse.authoring.source import Source, SourceCell
 from lmcourse.exercises.exercise import Exercise, plural
+from lmcourse.parts import TOTALS
 
 WORDS_PER_MINUTE = 180
 LINES_PER_MINUTE = 8
