@@ -63,7 +63,8 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     teacher.run("lmcourse", "--course", ".", "build", "--force")
     teacher.run("nbgrader", "db", "assignment", "remove", NAME, "--force")
     hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
-    teacher.grade("--record", "--force")
+    teacher.grade("--record", "--force", "--report", "report")
+    assert ">Further</b>" in (teacher.root / "report" / "report.html").read_text()
     assert teacher.marks(NAME) == {
         "unsolved": {"double": 0.0, "half": 0.0},
         "solved": {"double": 2.0, "half": 0.0},
