@@ -15,19 +15,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.parts import core_length, minutes_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
 
 State = Literal["not started", "in progress", "done"]
 
+CORE_DONE = "You have done the core of every notebook."
+
 
 @dataclass(frozen=True)
 class ExerciseProgress:
-    """Progress in one exercise: earned and possible points, and whether an answer was ever checked."""
+    """Progress in one exercise: earned and possible points, whether an answer was ever checked, and whether it belongs
+    to the core of its notebook.
+    """
 
     name: str
     points: float
     max_points: float
     started: bool
+    core: bool = True
 
     @property
     def state(self) -> State:
@@ -39,12 +45,31 @@ class ExerciseProgress:
 
 @dataclass(frozen=True)
 class NotebookProgress:
-    """Progress in one of the learner's notebooks, in the order of its cells; `problem` says why it cannot be read."""
+    """Progress in one of the learner's notebooks, in the order of its cells; `problem` says why it cannot be read.
+
+    `minutes` are those in its first cell, of the core and of Further if it has both.
+    """
 
     chapter: Chapter
     path: Path
     exercises: tuple[ExerciseProgress, ...] = ()
     problem: str = ""
+    minutes: tuple[int, ...] = ()
+
+    @property
+    def parts(self) -> list[list[ExerciseProgress]]:
+        """The exercises of the core, then those of Further if there are any."""
+        core, further = ([item for item in self.exercises if item.core is core] for core in (True, False))
+        return [core, further] if further else [core]
+
+    @property
+    def earned(self) -> str:
+        """The points as a text: "3 / 7", or "core 3 / 5, Further 0 / 2"."""
+        names = ("core ", "Further ") if len(self.parts) > 1 else ("",)
+        return ", ".join(
+            f"{name}{sum(item.points for item in part):g} / {sum(item.max_points for item in part):g}"
+            for name, part in zip(names, self.parts, strict=True)
+        )
 
     @property
     def points(self) -> float:
@@ -67,6 +92,7 @@ class NotebookProgress:
                 item.name: {"points": item.points, "max_points": item.max_points, "state": item.state}
                 for item in self.exercises
             },
+            "further": [item.name for item in self.exercises if not item.core],
             "problem": self.problem,
         }
 
@@ -87,6 +113,13 @@ class Progress:
         """The possible points of all notebooks in the folder."""
         return sum(notebook.max_points for notebook in self.notebooks)
 
+    @property
+    def core_done(self) -> bool:
+        """True if there is a Further, and every exercise of every core is done."""
+        exercises = [item for notebook in self.notebooks for item in notebook.exercises]
+        states = {item.state for item in exercises if item.core}
+        return states == {"done"} and len(exercises) > sum(item.core for item in exercises)
+
     def to_json(self) -> dict[str, Any]:
         """Return the progress as plain data."""
         notebooks = [notebook.to_json() for notebook in self.notebooks]
@@ -103,9 +136,11 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
     """Return the progress in one notebook. If it cannot be read, `problem` says why; no exception is raised."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts = [(str(cell["cell_type"]), "".join(cell.get("source", ""))) for cell in cells]
+        core = core_length(texts)
         exercises: dict[str, ExerciseProgress] = {}
-        for cell in cells:
-            for found in _graded(cell):
+        for place, cell in enumerate(cells):
+            for found in _graded(cell, core=place < core):
                 # A copied check cell has the same id: the better report counts.
                 known = exercises.get(found.name)
                 if known is None or (found.started, found.points) > (known.started, known.points):
@@ -113,7 +148,8 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a notebook"
         return NotebookProgress(chapter, path, problem=f"{path} cannot be read: {reason}.")
-    return NotebookProgress(chapter, path, tuple(exercises.values()))
+    minutes = minutes_in(texts[0][1]) if texts else ()
+    return NotebookProgress(chapter, path, tuple(exercises.values()), minutes=minutes)
 
 
 def saved_report(path: Path, exercise: str) -> dict[str, Any]:
@@ -131,7 +167,7 @@ def _report(cell: dict[str, Any]) -> dict[str, Any]:
     return next((report for report in reversed(reports) if report), {})
 
 
-def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
+def _graded(cell: dict[str, Any], *, core: bool) -> Iterator[ExerciseProgress]:
     """Return the exercise that a cell checks, or None if it is not a check cell."""
     said = cell["metadata"].get("nbgrader") or {}
     name = str(said.get("grade_id", ""))
@@ -141,4 +177,4 @@ def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
     report = _report(cell)
     points = float(report.get("points", 0.0))
     fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0
-    yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)))
+    yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)), core=core)

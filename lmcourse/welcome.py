@@ -15,7 +15,8 @@ from typing import Any
 
 from lmcourse.atomic import write_all
 from lmcourse.course import BUILDS_ON, CHAPTERS, Chapter, routes_text
-from lmcourse.progress import ExerciseProgress, NotebookProgress, Progress, read_progress
+from lmcourse.parts import joined
+from lmcourse.progress import CORE_DONE, ExerciseProgress, NotebookProgress, Progress, read_progress
 
 NAME = "welcome.ipynb"
 
@@ -153,6 +154,8 @@ def course_map(progress: Progress) -> str:
         notebook = here.get(chapter.id)
         return f"[{chapter.title}]({chapter.id}/{notebook.path.name})" if notebook else chapter.title
 
+    minutes: dict[Chapter, tuple[int, ...]] = {chapter: (chapter.minutes,) for chapter in CHAPTERS}
+    minutes |= {notebook.chapter: notebook.minutes for notebook in progress.notebooks if notebook.minutes}
     lines = ["| | Notebook | Minutes | Builds on |", "| --- | :--- | ---: | :--- |"]
     part = ""
     for chapter in CHAPTERS:
@@ -160,8 +163,8 @@ def course_map(progress: Progress) -> str:
             part = chapter.part
             lines.append(f"| | **{part}** | | |")
         before = BUILDS_ON[chapter.number].replace(" ", ", ")
-        lines.append(f"| {chapter.number} | {link(chapter)} | {chapter.minutes} | {before} |")
-    hours = round(sum(chapter.minutes for chapter in CHAPTERS) / 60)
+        lines.append(f"| {chapter.number} | {link(chapter)} | {joined(minutes[chapter])} | {before} |")
+    hours = round(sum(map(sum, minutes.values())) / 60)
     return "\n".join([*lines, "", f"### Ways through its {hours} hours", "", routes_text(link)])
 
 
@@ -176,13 +179,16 @@ class ProgressTable:
 
     def _lines(self) -> Iterator[str]:
         for notebook in self.progress.notebooks:
-            yield notebook.problem or f"{notebook.chapter.id}   {_points(notebook)} points"
-            yield from (f"  {item.name}   {_short(item)}" for item in notebook.exercises)
+            yield notebook.problem or f"{notebook.chapter.id}   {notebook.earned} points"
+            yield from (f"  {item.name}   {_short(item)}" for part in notebook.parts for item in part)
         yield f"{_points(self.progress)} points in all"
+        if self.progress.core_done:
+            yield CORE_DONE
 
     def _repr_html_(self) -> str:
         blocks = "".join(_block(notebook) for notebook in self.progress.notebooks)
-        return f"<div>{blocks}<p><b>{_points(self.progress)}</b> points in all</p></div>"
+        done = f"<p>{CORE_DONE}</p>" * self.progress.core_done
+        return f"<div>{blocks}<p><b>{_points(self.progress)}</b> points in all</p>{done}</div>"
 
 
 def progress_table(notebooks: Path | None = None) -> ProgressTable:
@@ -200,9 +206,9 @@ COLOURS = {
 def _block(notebook: NotebookProgress) -> str:
     if notebook.problem:
         return f'<p role="alert">{escape(notebook.problem)}</p>'
-    items = "".join(_item(item) for item in notebook.exercises)
+    items = "<b>Further</b>".join("".join(map(_item, part)) for part in notebook.parts)
     link = f'<a href="{escape(notebook.chapter.id)}/{escape(notebook.path.name)}">{escape(notebook.chapter.title)}</a>'
-    title = f"<b>{link}</b> &nbsp; {_points(notebook)} points"
+    title = f"<b>{link}</b> &nbsp; {notebook.earned} points"
     return (
         f"<p style='margin: 0.8em 0 0.2em 0;'>{title}</p>"
         f"<div style='display: flex; flex-wrap: wrap; gap: 6px; max-width: 56em;'>{items}</div>"
@@ -223,5 +229,5 @@ def _short(item: ExerciseProgress) -> str:
     return f"{mark}{points}/{item.max_points:g}"
 
 
-def _points(part: NotebookProgress | Progress) -> str:
+def _points(part: Progress) -> str:
     return f"{part.points:g} / {part.max_points:g}"

@@ -13,7 +13,7 @@ from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.numbering import changed_lines, exercises_in, mentions, moved, numbered, with_row
+from lmcourse.authoring.numbering import changed_lines, core_alone, exercises_in, mentions, moved, numbered, with_row
 from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source, read_source
@@ -107,16 +107,21 @@ class Draft:
 
 
 def build(
-    chapters: Sequence[Chapter], root: Path, *, force: bool = False, say: Callable[[str], object] = print
+    chapters: Sequence[Chapter],
+    root: Path,
+    *,
+    force: bool = False,
+    core: bool = False,
+    say: Callable[[str], object] = print,
 ) -> list[Built]:
-    """Build the notebooks of these chapters whose source has changed, or all if `force`.
+    """Build the notebooks of these chapters whose source has changed, or all if `force`; if `core`, without Further.
 
     First, the numbers and totals in their sources and in the README are corrected; `say` is called with each change.
 
     Raises CourseError if sources have mistakes or student copies contain work (all are listed, and nothing is built),
     if a cell fails, or if a file cannot be written.
     """
-    drafts = _drafts(chapters, root)
+    drafts = _drafts(chapters, root, core=core)
     to_make = [draft for draft in drafts if force or draft.stale()]
     worked_in = [draft.files.release for draft in to_make if has_student_work(draft.files.release)]
     if worked_in and not force:
@@ -133,20 +138,30 @@ def build(
     return [Built(draft.chapter, draft in to_make) for draft in drafts]
 
 
-def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
-    """Return a line for each notebook that differs from its source, and for each source or README whose numbers or
-    totals are wrong; outputs are not compared.
+def check_built(chapters: Sequence[Chapter], root: Path, *, core: bool = False) -> list[str]:
+    """Return a line for each notebook that differs from its source, or if `core` from the source without Further, and
+    for each source or README whose numbers or totals are wrong; outputs are not compared.
     """
     wrong = "has numbers or totals that are not right"
     return [
-        f"{path.relative_to(root)} {what}: run `lmcourse build {draft.chapter.number}`"
-        for draft in _drafts(chapters, root)
-        for path, what in {**dict.fromkeys(draft.rewritten(root), wrong), **draft.stale()}.items()
+        f"{path.relative_to(root)} {what}: run `lmcourse build {draft.chapter.number}{' --core' * core}`"
+        for draft in _drafts(chapters, root, core=core)
+        for path, what in {**dict.fromkeys(draft.rewritten(root), wrong), **_differences(draft, root)}.items()
     ]
 
 
-def _drafts(chapters: Sequence[Chapter], root: Path) -> list[Draft]:
-    return [Draft.of(chapter, source, root) for chapter, source in read_sources(chapters, root).items()]
+def _differences(draft: Draft, root: Path) -> dict[Path, str]:
+    """Return the files that differ from a draft, each with the difference; a release of the core is one difference."""
+    found = draft.stale()
+    core = core_alone(draft.source, draft.chapter)
+    if found and core is not draft.source and not Draft.of(draft.chapter, core, root).stale():
+        return {draft.files.release: "is a release of the core alone; for all of it"}
+    return found
+
+
+def _drafts(chapters: Sequence[Chapter], root: Path, *, core: bool) -> list[Draft]:
+    sources = read_sources(chapters, root).items()
+    return [Draft.of(chapter, core_alone(source, chapter) if core else source, root) for chapter, source in sources]
 
 
 def _without_outputs(notebook: NotebookNode) -> object:

@@ -13,9 +13,9 @@ from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapte
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE, exercises_of
 from lmcourse.exercises.released import RELEASED
+from lmcourse.parts import minutes_in
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
-TOTALS = re.compile(r"^\*\*(\d+) min · \d+ exercises? · \d+ points?\*\*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,7 @@ def _has_cells(file: Path) -> bool:
 
 def written_minutes(source: Source) -> int:
     """Return the minutes from a notebook's first cell; 0 if it does not have them."""
-    written = TOTALS.search(source.cells[0].text) if source.cells else None
-    return int(written[1]) if written else 0
+    return sum(minutes_in(source.cells[0].text)) if source.cells else 0
 
 
 def title_of(source: Source) -> str:

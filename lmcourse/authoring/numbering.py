@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lmcourse.authoring.folders import TOTALS
+from lmcourse.authoring.reading_time import Part, parts_of
 from lmcourse.authoring.source import Mistake, Source, parse_source
 from lmcourse.course import Chapter, FolderChapter
-from lmcourse.exercises.exercise import Exercise, plural
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE, exercises_of
+from lmcourse.parts import TOTALS, joined
 from lmcourse.text import shorten
 
 HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<facts> *\(\d+ points?\b[^()]*\))? *")
@@ -114,13 +115,28 @@ def numbered(source: Source, chapter: Chapter) -> Source:
         number = f" {place}" if whole else f" {heading.number}" * bool(heading.number)
         text = f"### Exercise{number} · {old['title']}{facts.get(str(heading.name), heading.facts)}"
         lines[heading.line - 1] = f"# {text}"
-    count, points = _counted(exercises)
-    counted = f"{count} {plural('exercise', count)} · {points} {plural('point', points)}"
-    minutes = str(chapter.minutes) if whole else r"\1"
+    totals = _totals(parts_of(parse_source(source.path, "\n".join(lines)), exercises), chapter, whole=whole)
     for first in source.cells[:1]:
         part = slice(first.line, first.line_of(first.text.count("\n")))
-        lines[part] = [f"{line[:2]}{TOTALS.sub(f'**{minutes} min · {counted}**', line[2:])}" for line in lines[part]]
+        lines[part] = [f"{line[:2]}{TOTALS.sub(totals, line[2:])}" for line in lines[part]]
     return parse_source(source.path, "\n".join(lines))
+
+
+def _totals(parts: Sequence[Part], chapter: Chapter, *, whole: bool) -> str:
+    """Return the replacement of `TOTALS` in the first cell. A notebook without Further has its stated minutes."""
+    if len(parts) > 1:
+        return f"**Core · {parts[0].totals}** · **Further · {parts[1].totals}**"
+    minutes = str(chapter.minutes) if whole else r"\1"
+    return "".join(f"**{minutes} min · {part.counts}**" for part in parts)
+
+
+def core_alone(source: Source, chapter: Chapter) -> Source:
+    """Return a source without its cells from the heading `## Further` on, and with the totals of the core."""
+    if source.core == len(source.cells):
+        return source
+    core, _ = parts_of(source, exercises_of(chapter))
+    first, *others = source.cells[: source.core]
+    return replace(source, cells=(replace(first, text=TOTALS.sub(f"**{core.totals}**", first.text)), *others))
 
 
 def with_row(readme: str, source: Source, chapter: Chapter) -> str:
@@ -128,10 +144,12 @@ def with_row(readme: str, source: Source, chapter: Chapter) -> str:
     if not complete(source, chapter):
         return readme
     place = f"(notebooks/{chapter.id}/{chapter.topic}.ipynb)"
-    row = re.compile(rf"^[IV]+ \| \[.*\]{re.escape(place)} \| (.*) \| \d+ \| \d+ \| \d+$", re.MULTILINE)
-    exercises, points = _counted(exercises_in(source, chapter))
+    row = re.compile(rf"^[IV]+ \| \[.*\]{re.escape(place)} \| (.*)(?: \| \d+(?: \+ \d+)?){{3}}$", re.MULTILINE)
+    parts = parts_of(numbered(source, chapter), exercises_of(chapter))
+    minutes = [part.minutes for part in parts] if len(parts) > 1 else [chapter.minutes]
+    columns = (minutes, [len(part.exercises) for part in parts], [part.points for part in parts])
     part, name = chapter.part.split(" · ")[0], f"{chapter.number} {chapter.title}"
-    counts = f"{chapter.minutes} | {exercises} | {points}"
+    counts = " | ".join(map(joined, columns))
     return row.sub(lambda old: f"{part} | [{name}]{place} | {old[1]} | {counts}", readme)
 
 
@@ -159,10 +177,6 @@ def _package(chapter: Chapter) -> list[Path]:
         return [path for path in (chapter.source.with_name(BESIDE),) if path.is_file()]
     file = Path(str(importlib.import_module(chapter.module).__file__))
     return sorted((file.parents[1] if file.name == "__init__.py" else file.parent).rglob("*.py"))
-
-
-def _counted(exercises: list[Exercise]) -> tuple[int, int]:
-    return len(exercises), sum(exercise.points for exercise in exercises)
 
 
 def _around_change(old: str, new: str) -> str:

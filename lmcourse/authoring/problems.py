@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmcourse.authoring.core_mistakes import core_mistakes
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.numbering import heading_mistakes, numbered
@@ -68,6 +69,7 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
         *_unpaired(source),
         *_left_out(source, exercises),
         *heading_mistakes(source, chapter),
+        *core_mistakes(source, exercises_of(chapter)),
     ]
     return sorted({Problem(source.path, line, message) for line, message in found})
 

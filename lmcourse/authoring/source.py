@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lmcourse.grading.stubs import STUB, drop_at_top_level
+from lmcourse.parts import core_length
 
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"
@@ -144,6 +145,11 @@ class Source:
     text: str
     cells: tuple[SourceCell, ...]
     unreadable: tuple[Mistake, ...] = ()
+
+    @property
+    def core(self) -> int:
+        """The number of cells above the heading `## Further`; all cells if there is none."""
+        return core_length([(cell.kind, cell.text) for cell in self.cells])
 
 
 def read_source(path: Path) -> Source:

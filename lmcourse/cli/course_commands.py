@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmcourse.cli.output import print_json, quiet, show
 from lmcourse.root import find_root
@@ -14,6 +14,7 @@ from lmcourse.typed_path import typed_path
 
 if TYPE_CHECKING:
     from lmcourse.course import Chapter
+    from lmcourse.progress import NotebookProgress
 
 CHAPTERS_HELP = "a notebook's number or name, such as 01 or floating_point (default: all notebooks)"
 
@@ -39,19 +40,24 @@ def list_chapters(options: Namespace) -> int:
 
     # The exercises are counted in the notebooks, because importing them would load torch, which takes seconds.
     notebooks = {item.chapter: item for item in read_progress(find_root(options.course) / "notebooks").notebooks}
-    rows = [
-        {
-            "id": chapter.id,
-            "part": chapter.part,
-            "title": chapter.title,
-            "minutes": chapter.minutes,
-            "exercises": len(notebooks[chapter].exercises) if chapter in notebooks else None,
-            "points": notebooks[chapter].max_points if chapter in notebooks else None,
-        }
-        for chapter in CHAPTERS
-    ]
+    rows = [_row(chapter, notebooks.get(chapter)) for chapter in CHAPTERS]
     show(options, rows, lambda tables: [tables.course(rows)])
     return 0
+
+
+def _row(chapter: Chapter, notebook: NotebookProgress | None) -> dict[str, Any]:
+    """Return the counts of a notebook; `core` has those of its core, if it has another part."""
+    row: dict[str, Any] = {"id": chapter.id, "part": chapter.part, "title": chapter.title, "minutes": chapter.minutes}
+    if notebook is None:
+        return row | {"exercises": None, "points": None}
+    core, *further = notebook.parts
+    counts: dict[str, Any] = {"exercises": len(notebook.exercises), "points": notebook.max_points}
+    if notebook.minutes:
+        row["minutes"] = sum(notebook.minutes)
+    if further:
+        own = {"exercises": len(core), "points": sum(item.max_points for item in core)}
+        counts["core"] = {"minutes": notebook.minutes[0] if notebook.minutes else None} | own
+    return row | counts
 
 
 def status(options: Namespace) -> int:
@@ -117,6 +123,7 @@ def add_build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
     )
+    parser.add_argument("--core", action="store_true", help="leave out what is below the heading Further")
 
 
 def build(options: Namespace) -> int:
@@ -129,14 +136,14 @@ def build(options: Namespace) -> int:
     chapters = chapters_in(root, options.chapters)
     if options.check:
         with quiet(options):
-            stale = check_built(chapters, root)
+            stale = check_built(chapters, root, core=options.core)
         if options.json:
             print_json({"stale": stale})
         else:
             print("\n".join(stale) or "Every notebook is up to date.")
         return 1 if stale else 0
     with quiet(options):
-        built = build_notebooks(chapters, root, force=options.force)
+        built = build_notebooks(chapters, root, force=options.force, core=options.core)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:

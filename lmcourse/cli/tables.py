@@ -11,7 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.progress import NotebookProgress, Progress, State
+from lmcourse.parts import joined
+from lmcourse.progress import CORE_DONE, NotebookProgress, Progress, State
 from lmcourse.text import escape_unprintable, one_line
 from lmcourse.units import MIB
 
@@ -44,10 +45,15 @@ def course(chapters: Sequence[dict[str, Any]]) -> RenderableType:
         table.add_section()
         table.add_row(f"[bold]{part}[/]")
         for row in rows:
-            counts = (row["minutes"], row["exercises"], row["points"])
-            numbers = ("–" if count is None else f"{count:g}" for count in counts)
+            numbers = (_in_parts(row, name) for name in ("minutes", "exercises", "points"))
             table.add_row(f"{row['id'][:2]}  {row['title']}", *numbers)
     return table
+
+
+def _in_parts(row: dict[str, Any], name: str) -> str:
+    """Return a count of a notebook; with Further, of the core and of Further: "88 + 70"."""
+    most, core = row[name], row.get("core", {}).get(name)
+    return "–" if most is None else f"{most:g}" if core is None else joined([core, most - core])
 
 
 def progress(found: Progress) -> RenderableType:
@@ -56,16 +62,21 @@ def progress(found: Progress) -> RenderableType:
         return "There are no notebooks here yet: `lmcourse build` makes them."
     parts: list[RenderableType] = [_notebook(notebook) for notebook in found.notebooks]
     parts.append(f"[bold]{_points(found.points, found.max_points)} points in all[/]")
+    if found.core_done:
+        parts.append(CORE_DONE)
     return Group(*parts)
 
 
 def _notebook(notebook: NotebookProgress) -> RenderableType:
     if notebook.problem:
         return f"[red]{escape(notebook.problem)}[/]"
-    table = new_table("", notebook.chapter.id, right=(_points(notebook.points, notebook.max_points),))
-    for exercise in notebook.exercises:
-        earned = f"{exercise.points:g}" if exercise.started else "–"
-        table.add_row(MARKS[exercise.state], exercise.name, f"{earned} / {exercise.max_points:g}")
+    table = new_table("", notebook.chapter.id, right=(notebook.earned,))
+    for place, part in enumerate(notebook.parts):
+        if place:
+            table.add_row("", "[bold]Further[/]", "")
+        for exercise in part:
+            earned = f"{exercise.points:g}" if exercise.started else "–"
+            table.add_row(MARKS[exercise.state], exercise.name, f"{earned} / {exercise.max_points:g}")
     return Group(table, "")
 
 

@@ -27,11 +27,14 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """The results of a class in one exercise: learners by status, and the mean fraction of its points."""
+    """The results of a class in one exercise: learners by status, the mean fraction of its points, and whether it does
+    not belong to the core.
+    """
 
     name: str
     counts: dict[str, int]
     share: float
+    further: bool
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,18 @@ class Section:
     exercises: list[ExerciseRow]
     mistakes: list[Mistake]
     unknown: int
+
+    @property
+    def parts(self) -> list[list[ExerciseRow]]:
+        """The exercises of the core, then those of Further if there are any."""
+        core, further = ([row for row in self.exercises if row.further is kind] for kind in (False, True))
+        return [core, further] if further else [core]
+
+    @property
+    def core_solved(self) -> int:
+        """The number of learners who solved every exercise of the core."""
+        core = [row.name for row in self.parts[0]]
+        return sum(all(_status(each, name) == "solved" for name in core) for each in self.graded)
 
     @property
     def late(self) -> list[tuple[str, str]]:
@@ -133,7 +148,8 @@ def _row(name: str, graded: Sequence[SubmissionResult]) -> ExerciseRow:
     statuses = [_status(each, name) for each in graded]
     reports = [each.reports[name] for each in graded if name in each.reports]
     share = sum(report.points / report.max_points for report in reports if report.max_points) / len(graded)
-    return ExerciseRow(name, {status: statuses.count(status) for status in STATUSES}, share)
+    further = any(name in each.further for each in graded)
+    return ExerciseRow(name, {status: statuses.count(status) for status in STATUSES}, share, further)
 
 
 def _status(result: SubmissionResult, exercise: str) -> str:

@@ -159,7 +159,8 @@ class _Recorder:
                 float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.came.note
             )
         points, most = self._points(submission), self._most(assignment)
-        return submission_result(submission.student, assignment.id, graded, points, most, late)
+        result = submission_result(submission.student, assignment.id, graded, points, most, late)
+        return replace(result, further=assignment.further)
 
     def _with_known(self, submission: Submission, came: Examination | None, only: str) -> Examination | None:
         """Return the examination of one exercise, completed with the recorded reports on the other exercises."""
@@ -287,7 +288,8 @@ def _result(submission: Submission, notebook: NotebookNode, came: Examination | 
         return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
     late = Lateness(note=submission.came.note)
-    return submission_result(submission.student, submission.known.id, notebook, *points_in(notebook), late)
+    result = submission_result(submission.student, submission.known.id, notebook, *points_in(notebook), late)
+    return replace(result, further=submission.known.further)
 
 
 def _grader_failed(error: Exception) -> str:

@@ -18,6 +18,8 @@ from lmcourse.errors import CourseError
 from lmcourse.grading import files
 from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
 from lmcourse.grading.notebooks import read_submission
+from lmcourse.parts import core_length
+from lmcourse.report import CHECK_PREFIX
 
 SUBMITTED = "submitted"  # nbgrader's folder with the submissions of a class
 ME = "me"  # the student id of a notebook that a learner grades for themselves
@@ -43,6 +45,14 @@ class Assignment:
     def cell_ids(self) -> frozenset[str]:
         """The nbgrader ids of the cells in its notebook."""
         return frozenset(_grade_ids(read_submission(self.source)))
+
+    @cached_property
+    def further(self) -> frozenset[str]:
+        """The exercises below the heading `## Further` of its notebook."""
+        cells = read_submission(self.source).cells
+        core = core_length([(cell.cell_type, cell.source) for cell in cells])
+        checks = (cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in cells[core:])
+        return frozenset(name.removeprefix(CHECK_PREFIX) for name in checks if name.startswith(CHECK_PREFIX))
 
 
 @dataclass(frozen=True)

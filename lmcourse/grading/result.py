@@ -49,6 +49,7 @@ class SubmissionResult:
         unread: whether there was no notebook, or it could not be read.
         broke_off: why there is no notebook, or which cells were stopped; otherwise empty.
         edited: the exercises whose checks the learner edited; the original checks were put back.
+        further: the exercises that do not belong to the core of the assignment.
     """
 
     student: str
@@ -64,6 +65,7 @@ class SubmissionResult:
     broke_off: str = ""
     edited: tuple[str, ...] = ()
     late: Lateness = field(default_factory=Lateness)
+    further: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""

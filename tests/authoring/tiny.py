@@ -97,6 +97,33 @@ print("three lines end here")
 '''
 
 
+USE = """# %%
+try:
+    print("twice 21 is", double(21))
+except NotImplementedError:
+    print("not written yet")
+
+"""
+"""A cell that runs before and after the exercise is solved."""
+
+FURTHER = """# %% tags=["hide-input"]
+assert math.pi > 3
+
+# %% [markdown]
+# ## Further
+
+# %% [markdown]
+# ### A · Halves
+
+"""
+SECOND = "# %% [markdown]\n# ### Exercise 2"
+IN_PARTS = SOURCE.replace(SECOND, f"{USE}{FURTHER}{SECOND}").replace(
+    "**3 min · 2 exercises · 3 points**",
+    "**Core · 2 min · 1 exercise · 2 points** · **Further · 2 min · 1 exercise · 1 point**",
+)
+"""The source with its second exercise in Further."""
+
+
 def write_source(root: Path, text: str = SOURCE, chapter: Chapter = TINY) -> Path:
     """Write the source to its place in a course folder."""
     path = ChapterFiles.of(chapter, root).source

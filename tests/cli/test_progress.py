@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lmcourse.cli import main, tables
 from lmcourse.course import CHAPTERS
-from lmcourse.progress import read_notebook_progress, read_progress
+from lmcourse.progress import CORE_DONE, read_notebook_progress, read_progress
 from lmcourse.report import REPORT_MIME, Report, check_id
+from lmcourse.welcome import ProgressTable, course_map
 
 CHAPTER = CHAPTERS[0]
 
@@ -58,6 +61,55 @@ def test_points_come_from_the_report_under_each_check(tmp_path: Path) -> None:
         "max_finite": (0, "not started"),
     }
     assert (progress.points, progress.max_points, progress.notebooks[0].problem) == (4.5, 10, "")
+
+
+FIRST = "# 01\n\n**Core · 88 min · 1 exercise · 3 points** · **Further · 70 min · 2 exercises · 5 points**"
+HERE = {"cell_type": "markdown", "metadata": {}, "source": ["## Further\n", "\n", "More."]}
+
+
+def in_parts(folder: Path, *points: float) -> Path:
+    """Save a notebook with one exercise in its core and two in Further, and these points for the first."""
+    first = {"cell_type": "markdown", "metadata": {}, "source": FIRST.splitlines(keepends=True)}
+    checks = check_cell("ulp", 3, *map(report, points)), check_cell("round_to", 3, report(1.5))
+    path = save(folder, checks[0], HERE, checks[1], check_cell("tensor_bytes", 2))
+    path.write_text(json.dumps({"cells": [first, *json.loads(path.read_text())["cells"][1:]]}))
+    return folder
+
+
+def test_both_parts_of_a_notebook_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = read_progress(in_parts(tmp_path / "notebooks", 3))
+    (notebook,) = progress.notebooks
+    assert notebook.earned == "core 3 / 3, Further 1.5 / 5"
+    assert notebook.to_json()["further"] == ["round_to", "tensor_bytes"]
+    shown = ProgressTable(progress)
+    assert all("core 3 / 3, Further 1.5 / 5 points" in text for text in (repr(shown), shown._repr_html_()))
+    assert "| 88 + 70 |" in course_map(progress)
+    monkeypatch.setattr("lmcourse.cli.course_commands.find_root", lambda folder: tmp_path)
+    assert main(["list", "--json"]) == 0
+    row, *_ = json.loads(capsys.readouterr().out)
+    assert (row["minutes"], row["exercises"], row["points"]) == (158, 3, 8)
+    assert row["core"] == {"minutes": 88, "exercises": 1, "points": 3}
+    assert main(["list"]) == 0
+    assert re.search(r"01  Floating point +88 \+ 70 +1 \+ 2 +3 \+ 5\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("points", "told"), [((3,), True), ((2,), False), ((), False)])
+def test_learner_is_told_that_the_core_is_done(
+    points: tuple[float, ...], told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = read_progress(in_parts(tmp_path, *points))
+    tables.show(tables.progress(progress))
+    table = ProgressTable(progress)
+    for text in (capsys.readouterr().out, repr(table), table._repr_html_()):
+        assert (CORE_DONE in text) is told
+
+
+def test_notebook_without_further_has_no_parts(tmp_path: Path) -> None:
+    save(tmp_path, check_cell("ulp", 3, report(3)))
+    progress = read_progress(tmp_path)
+    assert (progress.notebooks[0].earned, progress.core_done) == ("3 / 3", False)
 
 
 def test_the_last_report_of_a_cell_counts_and_the_better_of_two_copies(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.authoring.folders import TOTALS
 from lmcourse.authoring.numbering import exercises_in, headings, numbers_of, references
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.parts import TOTALS
 from tests.course.chapters import WRITTEN, source
 
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)

@@ -25,7 +25,7 @@ LAYERS = (
     ("bench", "parity", "pretrained"),
     ("plots",),
     ("widgets",),
-    ("course", "report", "root"),
+    ("course", "parts", "report", "root"),
     ("exercises", "progress"),
     ("chapters",),
     ("notebook",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,15 @@ def test_page_counts_each_exercise(tmp_path: Path) -> None:
 def test_page_shows_numbers_of_the_whole_class(tmp_path: Path) -> None:
     tiles = {tile.dt.text: tile.dd.text for tile in page_of(small_class(), tmp_path).select(".tiles div")}  # type: ignore[union-attr]
     assert tiles == {"submissions": "6", "graded": "5", "median of 7 points": "3", "quartiles": "2 – 5"}
+
+
+def test_page_shows_core_and_further(tmp_path: Path) -> None:
+    last = frozenset(NAMES[2:])
+    page = page_of([replace(each, further=last) for each in small_class()], tmp_path)
+    rows = [row.th.text for row in page.select("tbody tr")]  # type: ignore[union-attr]
+    assert rows == ["attention_weights", "causal_mask", "Further", "causal_attention"]
+    tiles = {tile.dt.text: tile.dd.text for tile in page.select(".tiles div")}  # type: ignore[union-attr]
+    assert tiles["solved the core"] == "1", "only Ada solved both"
 
 
 def test_known_mistakes_count_with_any_text_after_the_sentence(tmp_path: Path) -> None:

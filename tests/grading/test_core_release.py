@@ -1,0 +1,72 @@
+"""A release of the core alone is graded without Further, and a later build brings Further back."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+
+from tests.authoring.tiny import IN_PARTS
+from tests.grading.conftest import Course, needs_bubblewrap
+
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(1200)]
+
+CONFIG = """
+from pathlib import Path
+from lmcourse.grading.config import configure
+configure(get_config(), Path(__file__).parent)
+"""
+NAME = "w1-tiny"
+DOUBLE = "def double(x):\n    return 2 * x"
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A teacher's course: the core of one notebook."""
+    course = Course(tmp_path_factory.mktemp("teacher"))
+    (course.root / "nbgrader_config.py").write_text(CONFIG)
+    folder = course.root / "solutions" / NAME
+    folder.mkdir(parents=True)
+    (folder / "exercises.py").write_text("from tests.authoring.tiny import EXERCISES\n")
+    (folder / "tiny.py").write_text(IN_PARTS)
+    course.run("lmcourse", "--course", ".", "build", "--core")
+    return course
+
+
+def hand_in(course: Course, student: str, **answers: str) -> None:
+    """Submit the release with these answers."""
+    notebook = nbformat.read(course.root / "notebooks" / NAME / "tiny.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.source = answers.get(cell["id"], cell.source)
+    place = course.submitted / student / NAME / "tiny.ipynb"
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps(notebook))
+
+
+def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Course) -> None:
+    teacher.run("lmcourse", "--course", ".", "build", "--check", "--core")
+    assert "core alone" in teacher.run("lmcourse", "--course", ".", "build", "--check", rc=1)
+    released = json.loads((teacher.root / "notebooks" / NAME / "exercises.json").read_text())
+    assert [one["name"] for one in released["exercises"]] == ["double"]
+    hand_in(teacher, "unsolved")
+    hand_in(teacher, "solved", double=DOUBLE)
+    results = teacher.grade("--record")
+    scores = {name: (one["score"], one["max_score"]) for name, one in results.items()}
+    assert scores == {"unsolved": (0.0, 2.0), "solved": (2.0, 2.0)}
+    expected = {"unsolved": {"double": 0.0}, "solved": {"double": 2.0}}
+    assert teacher.marks(NAME) == expected
+    teacher.run("nbgrader", "generate_assignment", NAME, "--force")
+    teacher.run("nbgrader", "autograde", NAME, "--force")
+    assert teacher.marks(NAME) == expected
+
+    teacher.run("lmcourse", "--course", ".", "build", "--force")
+    teacher.run("nbgrader", "db", "assignment", "remove", NAME, "--force")
+    hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
+    teacher.grade("--record", "--force", "--report", "report")
+    assert ">Further</b>" in (teacher.root / "report" / "report.html").read_text()
+    assert teacher.marks(NAME) == {
+        "unsolved": {"double": 0.0, "half": 0.0},
+        "solved": {"double": 2.0, "half": 0.0},
+        "late": {"double": 2.0, "half": 1.0},
+    }
