@@ -177,6 +177,12 @@ class Exercise:
         return tuple(dict.fromkeys((*self.forbid, *package, *ANSWER_LIBRARIES)))
 
     @property
+    def course_answer(self) -> Any:
+        """A right answer that can replace a learner's: a variant, that of the slips if there is one, or the value."""
+        slips = [wrong.base for wrong in self.misconceptions if wrong.base]
+        return self.reference() if self.value else [*slips, *(variant.answer for variant in self.variants)][0]
+
+    @property
     def summary(self) -> str:
         """The text in brackets in its heading: "2 points · 10 min · ●●", and " · differentiable" if that applies."""
         line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"

@@ -36,7 +36,7 @@ from torch.nn.functional import cross_entropy
 from lmcourse import numerics
 from lmcourse.chapters.floating_point import figures
 from lmcourse.data.grammar import story_grammar
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets import Log
 
@@ -509,8 +509,7 @@ check(loss_scales, hidden=True)
 # them. At your `smallest`, the left dashed line is exactly on the lower edge of fp16; at your `largest`, the right one is on the upper edge.
 
 # %%
-yours = None
-with once_solved("Exercise 6"):
+with your("loss_scales"):
     yours = loss_scales(gradients, 5, 10)
     print(f"fp16: from 2^{math.log2(yours[0]):.0f} to 2^{math.log2(yours[1]):.0f}")
 explore(partial(figures.gradient_histogram, gradients, yours), scale=Log(2.0**-4, 2.0**36), format=["fp16", "bf16", "e5m2"])
