@@ -178,9 +178,13 @@ class Exercise:
 
     @property
     def course_answer(self) -> Any:
-        """A right answer that can replace a learner's: a variant, that of the slips if there is one, or the value."""
-        slips = [wrong.base for wrong in self.misconceptions if wrong.base]
-        return self.reference() if self.value else [*slips, *(variant.answer for variant in self.variants)][0]
+        """A right answer that can replace a learner's: the variant of the slips, else the first one; or the value.
+
+        A variant has the signature of the learner's answer, which the reference need not have.
+        """
+        bases = [wrong.base for wrong in self.misconceptions if wrong.base]
+        right = [*bases, *(variant.answer for variant in self.variants), self.reference]
+        return self.reference() if self.value else right[0]
 
     @property
     def summary(self) -> str:

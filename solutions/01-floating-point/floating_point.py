@@ -507,6 +507,7 @@ check(loss_scales, hidden=True)
 # Here are the gradients of the *fp32* run's first step that are not 0. (The fp16 run lost more: inside the backward pass, gradients that are
 # not yet summed over the batch are smaller still.) Move the scale: it multiplies the gradients, and the two dashed lines with
 # them. At your `smallest`, the left dashed line is exactly on the lower edge of fp16; at your `largest`, the right one is on the upper edge.
+# (`with your("loss_scales"):` runs its lines with your function if it passes its check, and with the course's if not. It says which.)
 
 # %%
 with your("loss_scales"):
