@@ -517,12 +517,14 @@ explore(
 predict("layers_to_copy")
 
 # %%
-copying = {"one layer": learn_to_copy(attend, layers=1)}
-print(f"{whose}, one layer: {copying['one layer'].end:.2f} nats per copied token; guessing costs {math.log(32):.2f}")
+with your("multi_head"):
+    copying = {"one layer": learn_to_copy(multi_head, layers=1)}
+print(f"one layer: {copying['one layer'].end:.2f} nats per copied token; guessing costs {math.log(32):.2f}")
 
 # %%
-copying["two layers"] = learn_to_copy(attend, layers=2)
-print(f"{whose}, two layers: {copying['two layers'].end:.2f} nats per copied token")
+with your("multi_head"):
+    copying["two layers"] = learn_to_copy(multi_head, layers=2)
+print(f"two layers: {copying['two layers'].end:.2f} nats per copied token")
 figures.copying_runs(copying)
 
 # %% [markdown]
