@@ -1,10 +1,10 @@
-"""The functions that notebooks import in their first cell: check, hint, predict, explore, once_solved, start."""
+"""The functions that notebooks import in their first cell: check, hint, predict, explore, your, start."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from IPython.core.getipython import get_ipython
 from lmcourse.course import CHAPTERS, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises import check, hint
+from lmcourse.exercises.later_cells import your
 from lmcourse.exercises.notebook_state import failed_version
 from lmcourse.exercises.prediction import predict
 from lmcourse.exercises.registry import exercises_here, find_exercise, look_first_in
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from lmcourse.widgets import Control, Explorer
 
-__all__ = ["check", "explore", "hint", "once_solved", "predict", "start"]
+__all__ = ["check", "explore", "hint", "predict", "start", "your"]
 
 
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
@@ -39,21 +40,7 @@ def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     return explorer.explore(draw, **controls)
 
 
-@contextmanager
-def once_solved(exercises: str) -> Iterator[None]:
-    """Run a `with` block that calls the learner's answers; if one is not written yet, print which exercises to solve.
-
-    Args:
-        exercises: as a reader sees them: "Exercise 6", "Exercises 4 and 5".
-    """
-    try:
-        yield
-    except NotImplementedError:
-        answers = "answer" if exercises.startswith("Exercise ") else "answers"
-        print(f"This cell calls your {answers}: solve {exercises} first.")
-
-
-NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict": predict}
+NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict": predict, "your": your}
 
 
 def start(chapter: str) -> None:

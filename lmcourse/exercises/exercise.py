@@ -179,6 +179,16 @@ class Exercise:
         return tuple(dict.fromkeys((*self.forbid, *package, *ANSWER_LIBRARIES)))
 
     @property
+    def course_answer(self) -> Any:
+        """A right answer that can replace a learner's: the variant of the slips, else the first one; or the value.
+
+        A variant has the signature of the learner's answer, which the reference need not have.
+        """
+        bases = [wrong.base for wrong in self.misconceptions if wrong.base]
+        right = [*bases, *(variant.answer for variant in self.variants), self.reference]
+        return self.reference() if self.value else right[0]
+
+    @property
     def summary(self) -> str:
         """The text in brackets in its heading: "2 points · 10 min · ●●", and " · differentiable" if that applies."""
         line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"

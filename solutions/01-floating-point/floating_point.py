@@ -36,7 +36,7 @@ from torch.nn.functional import cross_entropy
 from lmcourse import numerics
 from lmcourse.chapters.floating_point import figures
 from lmcourse.data.grammar import story_grammar
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets import Log
 
@@ -507,10 +507,10 @@ check(loss_scales, hidden=True)
 # Here are the gradients of the *fp32* run's first step that are not 0. (The fp16 run lost more: inside the backward pass, gradients that are
 # not yet summed over the batch are smaller still.) Move the scale: it multiplies the gradients, and the two dashed lines with
 # them. At your `smallest`, the left dashed line is exactly on the lower edge of fp16; at your `largest`, the right one is on the upper edge.
+# (`with your("loss_scales"):` runs its lines with your function if it passes its check, and with the course's if not. It says which.)
 
 # %%
-yours = None
-with once_solved("Exercise 6"):
+with your("loss_scales"):
     yours = loss_scales(gradients, 5, 10)
     print(f"fp16: from 2^{math.log2(yours[0]):.0f} to 2^{math.log2(yours[1]):.0f}")
 explore(partial(figures.gradient_histogram, gradients, yours), scale=Log(2.0**-4, 2.0**36), format=["fp16", "bf16", "e5m2"])

@@ -41,7 +41,7 @@ from lmcourse.chapters.tensors.figures.allocator import measured_buffers
 from lmcourse.chapters.tensors.figures.memory import EXPRESSIONS
 from lmcourse.chapters.tensors.figures.strides import PLAIN_VIEWS, RESHAPED, VIEWS, shares_with_x
 from lmcourse.chapters.tensors.operators import operators
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.plots import alt_text
 
 start("02-tensors")
@@ -643,7 +643,7 @@ check(came_from, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-with once_solved("Exercise 8"):
+with your("came_from"):
     for heads, tokens in ((2, 6), (4, 6), (8, 64)):
         token, head = came_from(heads, tokens, 3)
         own = (token == torch.arange(tokens)[:, None]).float().mean()
@@ -862,10 +862,12 @@ check(peak_bytes, hidden=True)
 
 # %% [markdown]
 # Is the model true? Every line of the figure above was run on real tensors, and each storage counted from its birth to
-# its release, by `lmcourse.accounting.live`. Your function is compared with it:
+# its release, by `lmcourse.accounting.live`. `peak_bytes` is compared with it:
 
 # %%
-figures.against_the_allocator(peak_bytes)
+with your("peak_bytes"):
+    compared = figures.against_the_allocator(peak_bytes)
+compared
 
 # %% [markdown]
 # **In real models.** GELU written out, as in GPT-2's published code, makes eight tensors and needs three at once; the

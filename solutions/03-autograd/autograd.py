@@ -35,7 +35,7 @@ from torch import Tensor
 from lmcourse import autograd
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.autograd import figures
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
 start("03-autograd")
@@ -346,8 +346,7 @@ check(Value, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`. (`yours_or_ours` takes the course's
-# class as long as yours has a gap, and says so.)
+# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`.
 
 
 # %%
@@ -361,7 +360,8 @@ def small_formula(number):
     return y, k
 
 
-y, k = small_formula(figures.yours_or_ours(Value))
+with your("Value"):
+    y, k = small_formula(Value)
 figures.computation_graph(autograd.graph_of(y, parameters=[k]), locals_only=True)
 
 # %% [markdown]
@@ -408,10 +408,10 @@ check(backpropagate, hidden=True)
 # Now hang the sweep on your class, and walk through your own graph. Was the number on your paper right?
 
 # %%
-Value.backward = backpropagate
-number = figures.yours_or_ours(Value)
-y, k = small_formula(number)
-y.backward()
+with your("Value", "backpropagate"):
+    Value.backward = backpropagate
+    y, k = small_formula(Value)
+    y.backward()
 figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
 
 # %% [markdown]
@@ -424,12 +424,14 @@ def formula(a, b):
     return c * c - c.relu() * a
 
 
-a, b = number(0.7), number(-1.3)
 s, t = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.7, -1.3))
-formula(a, b).backward()
+with your("Value", "backpropagate"):
+    Value.backward = backpropagate
+    a, b = Value(0.7), Value(-1.3)
+    formula(a, b).backward()
 formula(s, t).backward()
 for name, mine, torchs in (("a", a.grad, s.grad.item()), ("b", b.grad, t.grad.item())):
-    print(f"d/d{name}: yours {mine:.15f}, torch's {torchs:.15f}, difference {abs(mine - torchs):.0e}")
+    print(f"d/d{name}: here {mine:.15f}, torch's {torchs:.15f}, difference {abs(mine - torchs):.0e}")
 
 # %% [markdown]
 # ### It trains
@@ -469,7 +471,10 @@ def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float
 
 
 # %%
-figures.learning_curve(train, Value)
+with your("Value", "backpropagate"):
+    Value.backward = backpropagate
+    curve = figures.learning_curve(train, Value)
+curve
 
 # %% [markdown]
 # Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
@@ -1108,7 +1113,8 @@ check(ChunkedCrossEntropy, hidden=True)
 # The pair from section 2, for any number of words: $dz = (p - e_y)/n$, the probabilities minus a 1 at the right word. Measured on the example above, in chunks of 128 rows:
 
 # %%
-figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
+with your("ChunkedCrossEntropy"):
+    figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
 
 # %% [markdown]
 # The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024, *Cut your losses in large-vocabulary

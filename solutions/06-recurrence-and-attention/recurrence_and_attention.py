@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from lmcourse.chapters.recurrence_and_attention import figures
 from lmcourse.chapters.recurrence_and_attention.remembering import REMEMBERED
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
 start("06-recurrence-and-attention")
@@ -112,7 +112,7 @@ E = torch.tensor([[nouns.get(word, 0.0) for word in words]])
 U = torch.tensor([[{"was": -2.0, "were": 2.0}.get(word, 0.0)] for word in words])
 b2 = torch.tensor([0.0 if word in ("was", "were") else -20.0 for word in words])  # only these two can follow
 were = {}
-with once_solved("Exercise 1"):
+with your("rnn_probabilities"):
     for first in ("keys", "key"):
         read = torch.tensor([words.index(first if word == "keys" else word) for word in text.split()])
         for w in (0.5, 1.0, 2.0):
@@ -414,10 +414,6 @@ check(memory_span, hidden=True)
 predict("bias_three")
 
 # %%
-measure, whose = figures.span_or_ours(memory_span)
-print("How far it remembers is measured by:", whose)
-
-
 def lstm_span(bias: float, seed: int, steps: int = 200) -> int | None:
     """The span of an untrained LSTM whose forget gates have this bias."""
     torch.manual_seed(seed)
@@ -426,10 +422,11 @@ def lstm_span(bias: float, seed: int, steps: int = 200) -> int | None:
     b[32:64] = bias
     v = torch.cat([torch.zeros(32), torch.randn(32)]).double()  # none of it arrives at h
     inputs = torch.randn(steps, 8, dtype=torch.float64)
-    return measure(lambda s, x: torch.cat(lstm_step(x, *s.chunk(2), W, U, b)), torch.zeros(64).double(), inputs, v)
+    return memory_span(lambda s, x: torch.cat(lstm_step(x, *s.chunk(2), W, U, b)), torch.zeros(64).double(), inputs, v)
 
 
-spans = {bias: [lstm_span(bias, seed) for seed in range(3)] for bias in range(5)}
+with your("memory_span"):
+    spans = {bias: [lstm_span(bias, seed) for seed in range(3)] for bias in range(5)}
 for bias, measured in spans.items():
     gate = 1 / (1 + math.exp(-bias))
     print(f"bias {bias}: σ = {gate:.2f}, by the gate alone {math.log(0.5) / math.log(gate):4.1f}, measured {measured}")
@@ -623,8 +620,7 @@ check(teacher_inputs, hidden=True)
 # %% [markdown]
 # Our translators have a simple job: read a row of up to twelve symbols out of ten, and write it in reverse. Nothing
 # has to be understood, everything has to be remembered. Here are both models, the one of this section and the one of
-# section 8; `attend` is where they differ. Your `teacher_inputs` is what the decoder reads in training (the course's,
-# while yours is missing).
+# section 8; `attend` is where they differ. Your `teacher_inputs` is what the decoder reads in training.
 
 # %%
 class Translator(nn.Module):
@@ -654,10 +650,6 @@ class Translator(nn.Module):
             word = said[-1] if teacher is None else teacher[:, step : step + 1]
         return torch.cat(said, dim=1)
 
-
-read, whose = figures.teacher_or_ours(teacher_inputs)
-print("What the decoder reads:", whose)
-
 # %%
 def rows(count: int, length: int, generator: torch.Generator) -> Int[Tensor, "b n"]:
     """Rows of symbols from 1 to 10."""
@@ -674,7 +666,7 @@ def train(seed: int, attend=None, steps: int = 400) -> Translator:
     for _ in range(steps):
         source = rows(64, int(torch.randint(2, 13, (), generator=generator)), generator)
         target = source.flip(1)
-        loss = F.cross_entropy(model(source, read(target, 0)).flatten(0, 1), target.flatten())
+        loss = F.cross_entropy(model(source, teacher_inputs(target, 0)).flatten(0, 1), target.flatten())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -692,7 +684,8 @@ predict("one_vector")
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
 LENGTHS = (2, 3, 4, 6, 8, 9, 10, 12, 14, 16, 20)
-plain = [train(seed) for seed in range(3)]
+with your("teacher_inputs"):
+    plain = [train(seed) for seed in range(3)]
 shares = {"one state": {length: [perfect_rows(model, length) for model in plain] for length in LENGTHS}}
 for length in (3, 6, 9, 12):
     print(f"{length:2} symbols: " + "  ".join(f"{share:4.0%}" for share in shares["one state"][length]))
@@ -819,12 +812,9 @@ check(attend_source, hidden=True)
 # %%
 predict("where_it_looks")
 
-# %%
-attend, whose = figures.attention_or_ours(attend_source)
-print("Attention to the source:", whose)
-
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
-looking = [train(seed, attend) for seed in range(3)]
+with your("teacher_inputs", "attend_source"):
+    looking = [train(seed, figures.in_batches(attend_source)) for seed in range(3)]
 shares["attention"] = {length: [perfect_rows(model, length) for model in looking] for length in LENGTHS}
 for length in (3, 6, 9, 12):
     print(f"{length:2} symbols: " + "  ".join(f"{share:4.0%}" for share in shares["attention"][length]))
@@ -844,7 +834,7 @@ figures.right_rows(shares, trained=(2, 12))
 def looked_at(model: Translator, source: Int[Tensor, "b n"]) -> Float[Tensor, "b t n"]:
     """The attention weights of each step, with the true words to read."""
     h, state = model.encoder(model.source(source))
-    s, _ = model.decoder(model.target(read(source.flip(1), 0)), state)
+    s, _ = model.decoder(model.target(F.pad(source.flip(1), (1, -1))), state)
     return figures.looks(s, h)
 
 
@@ -1033,7 +1023,7 @@ for number, (forced_share, free_share) in enumerate(afterwards):
 # like.)
 
 # %% tags=["hide-input"]
-assert not were or (max(were["keys", 0.5], were["keys", 1.0], were["key", 2.0]) < 0.3 and were["keys", 2.0] > 0.95)
+assert max(were["keys", 0.5], were["keys", 1.0], were["key", 2.0]) < 0.3 and were["keys", 2.0] > 0.95
 assert round(math.tanh(2 * 0.96 - 0.3), 2) == 0.92
 assert [round(math.tanh(1), 3), round(math.tanh(0.5 * math.tanh(0.5 * math.tanh(1) - 0.5) + 1), 3)] == [0.762, 0.736]
 parameters = 10_000 * 128 + 512 * 512 + 512 * 128 + 512 + 10_000 * 512 + 10_000 + 512

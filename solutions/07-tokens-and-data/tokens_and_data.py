@@ -49,7 +49,7 @@ from lmcourse.data.token_file import TokenFile, write_tokens
 from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_tokenizer, save_tokenizer
 from lmcourse.data.tokenizers.bpe import learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 
 start("07-tokens-and-data")
 torch.set_num_threads(1)  # everything here is small, and fastest on one
@@ -201,18 +201,17 @@ check(merge_counted, hidden=True)
 
 
 # %% [markdown]
-# How much do you look at? 256 merges of this text, and then all that it has. (While the cell above is empty, the last column says so.)
+# How much do you look at? 256 merges of this text, and then all that it has.
 
 # %%
 word_counts = dict(Counter(split_words(text)))
 package_merges = learn_merges([text], 5000)
-for count in (256, len(package_merges)):
-    merges = package_merges[:count]
-    try:
-        yours = f"{CountedText.of_bytes(word_counts).train(merge_counted, merges).looks:6,}"
-    except NotImplementedError:
-        yours = "not written yet"
-    print(f"{count:5,} merges: all words {count * len(word_counts):9,}   that hold the pair {visits_needed(word_counts, merges):6,}   yours {yours}")
+with your("merge_counted"):
+    for count in (256, len(package_merges)):
+        merges = package_merges[:count]
+        looks = CountedText.of_bytes(word_counts).train(merge_counted, merges).looks
+        needed = visits_needed(word_counts, merges)
+        print(f"{count:5,} merges: all words {count * len(word_counts):9,}   that hold the pair {needed:6,}   merge_counted {looks:6,}")
 
 # %% [markdown]
 # The longer a merge waits for its turn, the rarer its pair. The first merges visit hundreds of words, the last ones two or fewer. A tokenizer for a real model makes 100,000 merges in millions of different words, and without this change nobody would wait for it.
@@ -248,13 +247,11 @@ check(train_bpe, hidden=True)
 
 
 # %% [markdown]
-# Is it the real thing? Train it on the whole text: 256 merges, so 512 tokens. (While the cell above is empty, the course's own merges are used.)
+# Is it the real thing? Train it on the whole text: 256 merges, so 512 tokens.
 
 # %%
-try:
+with your("train_bpe"):
     my_merges = [tuple(pair) for pair in train_bpe(word_counts, 256)]
-except NotImplementedError:
-    my_merges = package_merges[:256]
 my_tokenizer = BPETokenizer(my_merges)
 print("the first merges:", " | ".join(my_tokenizer.decode([256 + i]) for i in range(12)))
 print(f"{sum(mine == theirs for mine, theirs in zip(my_tokenizer.merges, package_merges, strict=False))} of the package's first 256 merges are yours, too")
@@ -797,13 +794,11 @@ check(copy_seconds, hidden=True)
 # The bandwidths of an ordinary machine are 10 GB/s inside main memory for one thread, and 25 GB/s over the bus:
 
 # %%
-for name, size in {"64 windows of 2,048 tokens": 64 * 2049 * 8, "256 pictures of 224 · 224 pixels": 256 * 224 * 224 * 3 * 4}.items():
-    for pinned in (True, False):
-        try:
+with your("copy_seconds"):
+    for name, size in {"64 windows of 2,048 tokens": 64 * 2049 * 8, "256 pictures of 224 · 224 pixels": 256 * 224 * 224 * 3 * 4}.items():
+        for pinned in (True, False):
             waits, arrives = copy_seconds(size, 10e9, 25e9, pinned)
-        except NotImplementedError:
-            continue
-        print(f"{name:32} {'pinned' if pinned else 'pageable':8} the program waits {1e3 * waits:5.2f} ms, there after {1e3 * arrives:5.2f} ms")
+            print(f"{name:32} {'pinned' if pinned else 'pageable':8} the program waits {1e3 * waits:5.2f} ms, there after {1e3 * arrives:5.2f} ms")
 
 # %% [markdown]
 # Tokens are small. For pictures, and for everything that a GPU reads step by step from main memory, it matters.

@@ -37,7 +37,6 @@ from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.figures.costs import layer_cost
 from lmcourse.chapters.attention.in_model import (
     loss_of,
-    multi_head_or_ours,
     print_slips,
     validation_texts,
     with_attention,
@@ -45,7 +44,7 @@ from lmcourse.chapters.attention.in_model import (
 from lmcourse.chapters.attention.induction import learn_to_copy
 from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo import find_model
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.plots import alt_text
 from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets import Log
@@ -432,13 +431,12 @@ check(multi_head, hidden=True)
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 trained = load_pretrained()
 tokens = validation_texts()
-attend, whose = multi_head_or_ours(multi_head)
-with torch.no_grad():
+with your("multi_head"), torch.no_grad():
     expected = trained.model(tokens)
-    with with_attention(trained.model, attend):
+    with with_attention(trained.model, multi_head):
         received = trained.model(tokens)
 print(f"the model as it is: loss {loss_of(expected, tokens):.2f} nats per token")
-print(f"with {whose}: loss {loss_of(received, tokens):.2f}")
+print(f"with multi_head in every layer: loss {loss_of(received, tokens):.2f}")
 print(f"largest difference of a logit: {(received - expected).abs().max():.0e}")
 
 # %% [markdown]
@@ -519,12 +517,14 @@ explore(
 predict("layers_to_copy")
 
 # %%
-copying = {"one layer": learn_to_copy(attend, layers=1)}
-print(f"{whose}, one layer: {copying['one layer'].end:.2f} nats per copied token; guessing costs {math.log(32):.2f}")
+with your("multi_head"):
+    copying = {"one layer": learn_to_copy(multi_head, layers=1)}
+print(f"one layer: {copying['one layer'].end:.2f} nats per copied token; guessing costs {math.log(32):.2f}")
 
 # %%
-copying["two layers"] = learn_to_copy(attend, layers=2)
-print(f"{whose}, two layers: {copying['two layers'].end:.2f} nats per copied token")
+with your("multi_head"):
+    copying["two layers"] = learn_to_copy(multi_head, layers=2)
+print(f"two layers: {copying['two layers'].end:.2f} nats per copied token")
 figures.copying_runs(copying)
 
 # %% [markdown]
@@ -1049,7 +1049,7 @@ check(block_update, hidden=True)
 # %% [markdown]
 # When a larger score comes, both sums shrink by $e^{m_\text{old} - m_\text{new}}$: $1.368\,e^{-2} + e^0 = 1.185$. Nothing
 # is approximated; 1,000 keys at once or one at a time give the same average. Here your update runs a causal layer
-# block by block (the course's version does, while yours is missing), with at most `block` scores of a query at a time:
+# block by block, with at most `block` scores of a query at a time:
 
 # %%
 def streamed_attention(
@@ -1065,7 +1065,8 @@ def streamed_attention(
     return numerator / total, top + total.log()
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-figures.compare_block_sizes(streamed_attention, block_update)
+with your("block_update"):
+    figures.compare_block_sizes(streamed_attention, block_update)
 
 # %% [markdown]
 # **FlashAttention** (Dao et al., 2022) does this inside one GPU kernel, with blocks small enough for the chip's own
@@ -1126,7 +1127,8 @@ check(flash_backward, hidden=True)
 # pass together, 300 tokens of 64 features, against autograd:
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-figures.compare_gradients(streamed_attention, block_update, flash_backward)
+with your("block_update", "flash_backward"):
+    figures.compare_gradients(streamed_attention, block_update, flash_backward)
 
 # %%
 explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])

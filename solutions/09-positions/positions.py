@@ -38,7 +38,7 @@ from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn import embedding, position_bias, rotary
 from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.rope_scaling import Yarn
-from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
 start("09-positions")
@@ -1031,10 +1031,6 @@ explore(
 predict("at_once")
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
-speeds_of, whose = figures.speeds_or_ours(rope_speeds)
-print("speeds by:", whose)
-
-
 def with_speeds(model: Transformer, speeds: Float[Tensor, " pairs"]) -> Transformer:
     """A copy of the model whose pairs turn at these speeds."""
     model = copy.deepcopy(model)
@@ -1045,12 +1041,13 @@ def with_speeds(model: Transformer, speeds: Float[Tensor, " pairs"]) -> Transfor
 
 
 slowed, at_once = {}, {}
-for kind in ("none", "interpolation", "ntk", "by parts"):
-    speeds = speeds_of(8, 10_000.0, kind, 4.0, 32)
-    slowed[kind] = with_speeds(models["RoPE"], speeds)
-    at_once[kind] = within_and_beyond(loss_at_each_position(slowed[kind]))
-    listed = " ".join(f"{speed:6.4f}" for speed in speeds.tolist())
-    print(f"{kind:14} speeds {listed}   positions 16 to 32: {at_once[kind][0]:.2f}   96 to 128: {at_once[kind][1]:.2f}")
+with your("rope_speeds"):
+    for kind in ("none", "interpolation", "ntk", "by parts"):
+        speeds = rope_speeds(8, 10_000.0, kind, 4.0, 32)
+        slowed[kind] = with_speeds(models["RoPE"], speeds)
+        at_once[kind] = within_and_beyond(loss_at_each_position(slowed[kind]))
+        listed = " ".join(f"{speed:6.4f}" for speed in speeds.tolist())
+        print(f"{kind:14} speeds {listed}   positions 16 to 32: {at_once[kind][0]:.2f}   96 to 128: {at_once[kind][1]:.2f}")
 
 # %% [markdown]
 # Interpolation makes the model fail even where it was good: its fastest pair now turns by a quarter of what it did, and
@@ -1213,5 +1210,4 @@ assert afterwards["by parts"][1] + 0.3 < min(loss for kind, (_, loss) in afterwa
 assert abs(afterwards["by parts"][1] - afterwards["by parts"][0]) < 0.15, afterwards
 yarn = Yarn(4.0, 32)(10_000.0 ** (-torch.arange(0, 8, 2) / 8))
 torch.testing.assert_close(yarn, torch.tensor([1, 0.025, 0.0025, 0.00025]))
-torch.testing.assert_close(yarn, speeds_of(8, 10_000.0, "by parts", 4.0, 32))
 assert round(2 * math.pi * 10_000 ** (2 / 8)) == 63

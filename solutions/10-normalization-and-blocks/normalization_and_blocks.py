@@ -25,7 +25,6 @@
 import math
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -46,7 +45,7 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.block import Residual
 from lmcourse.nn.embedding import HeadConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 
 start("10-normalization-and-blocks")
 torch.set_num_threads(1)  # everything here is small, and fastest on one
@@ -318,7 +317,7 @@ def difference_of_logits() -> float:
 
 
 print(f"RMSNorms put in, and nothing else: the logits differ by up to {difference_of_logits():.1f}")
-with once_solved("Exercise 3"):
+with your("centre_writers"):
     centred = centre_writers({ours: tensors[theirs] for theirs, ours in names.items()})
     with_rms_norm.load_state_dict(tensors | {theirs: centred[ours] for theirs, ours in names.items()})
     print(f"RMSNorms put in, writers centred:  the logits differ by up to {difference_of_logits():.12f}")
@@ -356,7 +355,7 @@ check(fold_norm, hidden=True)
 gamma, beta, x = torch.tensor([2.0, 0.5, -1.0]), torch.tensor([1.0, 0.0, 3.0]), torch.randn(4, 3)
 layer = nn.Linear(3, 2)
 normed = F.layer_norm(x, (3,))
-with once_solved("Exercise 4"):
+with your("fold_norm"):
     folded = fold_norm(gamma, beta, layer.weight.detach(), layer.bias.detach())
     apart = (F.linear(normed, *folded) - layer(gamma * normed + beta)).abs().max().item()
     print(f"the folded layer on x̂ and the old one after the norm differ by up to {apart:.5f}")
@@ -384,19 +383,16 @@ predict("faster_norm")
 
 # %% tags=["nbval-ignore-output", "because it is a clock"]
 x, ones, zeros = torch.randn(2048, 4096), torch.ones(4096), torch.zeros(4096)
-candidates: dict[str, Callable[[], object]] = {
-    "F.layer_norm": lambda: F.layer_norm(x, (4096,), ones, zeros),
-    "F.rms_norm": lambda: F.rms_norm(x, (4096,), ones),
-}
-yours: dict[str, Callable[[], object]] = {
-    "your layer_norm": lambda: layer_norm(x, ones, zeros),
-    "your rms_norm": lambda: rms_norm(x, ones),
-}
-for functions in (candidates, yours):
-    with once_solved("Exercises 1 and 2"):
-        timings = time_interleaved(functions | {"copy": x.clone}, repeats=5)
-        for name in functions:
-            print(f"{name:16} takes {timings[name].median / timings['copy'].median:4.1f} times as long as a copy of x")
+with your("layer_norm", "rms_norm"):
+    functions: dict[str, Callable[[], object]] = {
+        "F.layer_norm": lambda: F.layer_norm(x, (4096,), ones, zeros),
+        "F.rms_norm": lambda: F.rms_norm(x, (4096,), ones),
+        "layer_norm": lambda: layer_norm(x, ones, zeros),
+        "rms_norm": lambda: rms_norm(x, ones),
+    }
+    timings = time_interleaved(functions | {"copy": x.clone}, repeats=5)
+    for name in functions:
+        print(f"{name:16} takes {timings[name].median / timings['copy'].median:4.1f} times as long as a copy of x")
 
 # %% [markdown]
 # On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm takes more than twice as long. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps reads and writes less. So "RMSNorm is faster" is a statement about kernels, not about formulas.
@@ -520,17 +516,13 @@ check(contributions, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
 best = int(logits.argmax())
-try:
+with your("contributions"):
     added = contributions(torch.stack(list(parts.values())), writer.norm.weight.detach(), writer.head.linear.weight[best].detach(), eps=1e-5)
-    bars = figures.contribution_bars(dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”")
-except NotImplementedError:
-    added = bars = None
-    print("This cell calls your contributions: solve Exercise 6 first.")
+bars = figures.contribution_bars(dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”")
 bars
 
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
-if added is not None:
-    print(f"the contributions add up to {added.sum():.3f}, and the logit is {logits[best]:.3f}")
+print(f"the contributions add up to {added.sum():.3f}, and the logit is {logits[best]:.3f}")
 
 # %% [markdown]
 # Such sums are an everyday tool for looking into models. Elhage et al. (2021) call the stream a channel: every layer reads from some of its directions and writes into others, and layers that are far apart can talk, since nothing in between is overwritten.
@@ -773,7 +765,7 @@ def two_ways(placement: str, rule: str, seed: int = 0) -> tuple[Tensor, list[flo
 
 
 RUNS = [(p, "fan_in") for p in PLACEMENTS] + [("post", "gpt2"), ("output", "gpt2")]
-with once_solved("Exercise 7"):
+with your("ways_back"):
     split = {run: two_ways(*run) for run in RUNS}
     print("                     through attention       through SwiGLU         product of 94 branches     `down` of the")
     print("                  straight  branch  both   straight  branch  both    straight        both    first / last block")
@@ -953,9 +945,9 @@ check(norm_parameters, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms", "pre"), ("gemma-2-9b", "rms", "double")):
-    entry = find_model(name)
-    with once_solved("Exercise 10"):
+with your("norm_parameters"):
+    for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms", "pre"), ("gemma-2-9b", "rms", "double")):
+        entry = find_model(name)
         count = norm_parameters(len(entry.decoder.layers), entry.decoder.d_model, kind, placement)
         share = count / count_parameters(entry.config).total
         print(f"{name:15} {count:9,} numbers in norms: {share:.5%} of the model")
@@ -1034,15 +1026,14 @@ for placement, bounds in {"pre": (5, 30), "post": (60, 1000), "double": (5, 50),
     assert all(bounds[0] < quotient < bounds[1] for quotient in quotients[placement]), placement
 assert profiles["pre"][48][-1] < profiles["pre"][2][-1] / 4
 assert max(by_block[-1] for by_block in profiles["post"].values()) < 2 * min(by_block[-1] for by_block in profiles["post"].values())
-with suppress(NameError):  # until Exercise 7 is solved
-    both = {run: found[0][:, 2].double() for run, found in split.items()}
-    assert split["post", "fan_in"][0][:, 0].double().prod() < 1e-8 and both["post", "fan_in"].prod() > 50
-    assert 0.95 < both["post", "gpt2"].prod() < 1.02 and both["output", "gpt2"].prod() > 200
-    assert split["output", "gpt2"][1][0] < split["output", "gpt2"][1][-1] / 10
-    assert (split["pre", "fan_in"][0][:, 0] == 1).all()
-    rounded = {run: [f"{size:.2f}" for half in (0, 1) for size in found[0][half::2].log().mean(dim=0).exp()] for run, found in split.items()}
-    assert rounded["post", "fan_in"] == ["0.73", "0.70", "1.02", "0.87", "0.71", "1.12"]
-    assert rounded["pre", "fan_in"][2::3] == ["1.02", "1.03"] and rounded["output", "fan_in"][2] == "1.18"
+both = {run: found[0][:, 2].double() for run, found in split.items()}
+assert split["post", "fan_in"][0][:, 0].double().prod() < 1e-8 and both["post", "fan_in"].prod() > 50
+assert 0.95 < both["post", "gpt2"].prod() < 1.02 and both["output", "gpt2"].prod() > 200
+assert split["output", "gpt2"][1][0] < split["output", "gpt2"][1][-1] / 10
+assert (split["pre", "fan_in"][0][:, 0] == 1).all()
+rounded = {run: [f"{size:.2f}" for half in (0, 1) for size in found[0][half::2].log().mean(dim=0).exp()] for run, found in split.items()}
+assert rounded["post", "fan_in"] == ["0.73", "0.70", "1.02", "0.87", "0.71", "1.12"]
+assert rounded["pre", "fan_in"][2::3] == ["1.02", "1.03"] and rounded["output", "fan_in"][2] == "1.18"
 assert min(jitter, key=lambda placement: jitter[placement][2]) == "post"
 assert 1.5 < jitter["pre"][32] / jitter["pre"][2] < 2.5 and f"{jitter['pre'][32]:.0%}" in ("5%", "6%") and jitter["post"][32] > 0.5
 assert all(end(post) < end(pre) - 0.1 for pre, post in zip(shallow["pre"], shallow["post"], strict=True))

@@ -40,7 +40,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.schedules import Cosine
@@ -673,7 +673,7 @@ check(decoder_shape, hidden=True)
 # What does a larger vocabulary do to a model of GPT-2's size? And how near are your shapes to published ones?
 
 # %%
-with once_solved("Exercise 8"):
+with your("decoder_shape"):
     for vocab_size in (32_000, 50_257, 128_256, 262_144):
         shape = decoder_shape(124_000_000, vocab_size, 64)
         share = vocab_size * shape["d_model"] / 124e6
@@ -978,13 +978,13 @@ check(moe, hidden=True)
 shares: dict[str, list[Tensor]] = {}
 threads = torch.get_num_threads()
 torch.set_num_threads(1)
-with once_solved("Exercise 10"):
+with your("moe"):
     for name, weight in (("no balance loss", 0.0), ("balance loss 0.01", 0.01)):
         shares[name] = train_experts(moe, k=1, balance=weight, steps=80).shares
 torch.set_num_threads(threads)
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
-figures.expert_shares(shares) if shares else None
+figures.expert_shares(shares)
 
 # %% [markdown]
 # The router plays favourites at once, and a small loss is enough to stop it. Is it worth having? We ran this for 150 steps, with
@@ -1029,7 +1029,7 @@ check(moe_counts, hidden=True)
 # > of eight, 14 billion." Count the experts of its 32 layers ($d = 4096$, width 14,336). It has 46.7 billion parameters in all.
 
 # %%
-with once_solved("Exercise 11"):
+with your("moe_counts"):
     for name, layers, sizes in (("Mixtral 8×7B", 32, (4096, 14_336, 8, 2)), ("DeepSeek-V3", 58, (7168, 2048, 256, 8))):
         whole, used, flops = (layers * count for count in moe_counts(*sizes))
         print(f"{name:13} experts {whole / 1e9:6.1f} billion, {used / 1e9:5.1f} of them used by a token", end="")

@@ -47,7 +47,7 @@ from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.parity.first_difference import first_difference
 from lmcourse.parity.parts import COURSE_PARTS, decoder_weights
 from lmcourse.parity.reference import batch_for, build_reference, their_logits
@@ -248,9 +248,8 @@ for hook in hooks:
     hook.remove()
 print(len(states), "states:", ", ".join(states))
 
-# %% tags=["nbval-ignore-output", "because the figure is there only when Exercise 2 is solved"]
-lens_figure = None
-with once_solved("Exercise 2"):
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+with your("logit_lens"):
     scale, head = model.norm.weight.detach().double(), model.head.linear.weight.detach().double()
     lens_figure = figures.lens(list(states), logit_lens(list(states.values()), scale, head, text[:, 1:]), math.log(512))
 lens_figure
@@ -439,7 +438,7 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     return ((found - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
 
 
-with once_solved("Exercises 4 and 5"), torch.no_grad():
+with your("self_attention", "decoder"), torch.no_grad():
     print(f"LLaMA 3, random weights: relative difference {relative_error(own_logits(small, sample), small(sample)):.0e}")
 
 # %% [markdown]
@@ -458,7 +457,7 @@ def own_greedy(course_model: Transformer, tokens: list[int], count: int) -> list
     return written[len(tokens) :]
 
 
-with once_solved("Exercises 4 and 5"), torch.no_grad():
+with your("self_attention", "decoder"), torch.no_grad():
     print(f"trained model: relative difference {relative_error(own_logits(model, text), model(text)):.0e}")
     mine, theirs = own_greedy(model, prompt, 24), generate(model, [prompt], 24)[0]
     print("the same tokens:", sum(a == b for a, b in zip(mine, theirs, strict=True)), "of", len(theirs))
@@ -472,7 +471,7 @@ llama_sample = next(each for each in SAMPLES if each.name == "llama2")
 try:
     reference = build_reference(llama_sample)
     batch = batch_for(llama_sample)
-    with once_solved("Exercises 4 and 5"), torch.no_grad():
+    with your("self_attention", "decoder"), torch.no_grad():
         ours = own_logits(from_hugging_face(reference), batch.tokens)
         print(f"transformers' LLaMA: relative difference {relative_error(ours, their_logits(reference, batch)):.0e}")
 except CourseError as error:
@@ -505,7 +504,7 @@ check(pair_neighbours, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-with once_solved("Exercises 4, 5 and 6"):
+with your("self_attention", "decoder", "pair_neighbours"):
     attention = small.blocks[0].attention.layer
     rows = attention.qkv.weight.detach()[: (attention.heads + attention.kv_heads) * attention.d_head]
     loaded_rows = decoder_weights(small)["blocks"][0]["qkv"][: len(rows)]
@@ -561,7 +560,7 @@ print("and the course's own:", first_difference(COURSE_PARTS, small, sample))
 # The fourth model has the right logits, every one of them. It would train, and learn less. Now the same question about *your* model. (It compares with the small LLaMA above, because there heads share keys and the base is not the usual one.)
 
 # %% tags=["nbval-ignore-output", "because it is about the answers in the notebooks of this folder"]
-with once_solved("Exercises 3 to 5"):
+with your("causal_lm_loss", "self_attention", "decoder"):
     mine = parts | {"self_attention": self_attention, "decoder": decoder, "causal_lm_loss": causal_lm_loss}
     found = first_difference(mine, small, sample)
     print(found or "Every result and every gradient is the course's model's. It is a transformer, and it is yours.")
@@ -620,9 +619,8 @@ suspects: dict[str, Callable] = {
     "norm over tokens": lambda t: mixing @ F.layer_norm(look[t].mT, (6,)).mT,
 }
 
-# %% tags=["nbval-ignore-output", "because the figure is there only when Exercise 7 is solved"]
-reading = None
-with once_solved("Exercise 7"):
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+with your("influence"):
     tables = {name: influence(suspect, torch.tensor([3, 0, 2, 5, 1, 4]), 6) for name, suspect in suspects.items()}
     reading = figures.readers(tables)
 reading
@@ -676,9 +674,8 @@ for name, by_vocabulary in starts.items():
     repeated = min(copied for _, _, copied in by_vocabulary.values())
     print(f"{name:26} losses {', '.join(f'{loss:.0f}' for _, loss, _ in by_vocabulary.values()):11} repeats the token just read: {repeated:.0%}")
 
-# %% tags=["nbval-ignore-output", "because the figure is there only when Exercise 8 is solved"]
-start_figure = None
-with once_solved("Exercise 8"):
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+with your("initial_loss"):
     start_figure = figures.initial_losses(
         {name: [(initial_loss(v, spread), loss) for v, (spread, loss, _) in by_v.items()] for name, by_v in starts.items()}
     )
@@ -792,7 +789,7 @@ batch = torch.randint(64, (4, 17), generator=torch.Generator().manual_seed(2))
 start_weights, tiny_sizes = decoder_weights(tiny), package_config(tiny.config)
 
 # %%
-with once_solved("Exercises 3, 4, 5 and 9"):
+with your("causal_lm_loss", "self_attention", "decoder", "by_heart"):
     own = parts | {"self_attention": self_attention}
     right = gradients(decoder, start_weights, tiny_sizes, own)
     print("        all weights: loss 0, 15, 29   blocks only: loss 0, 15, 29   largest error of a gradient")
@@ -839,7 +836,8 @@ def write(count: int = 90) -> str:
     return "".join(alphabet[each] for each in text[1:]).replace("\n", "¶")
 
 
-with once_solved("Exercises 3, 4 and 5"):
+with your("causal_lm_loss", "self_attention", "decoder"):
+    own = parts | {"self_attention": self_attention}
     written = {0: write()}
     optimizer, chance = torch.optim.AdamW(leaves, 0.01), torch.Generator().manual_seed(0)
     with LivePlot(entropy=0.222) as plot:

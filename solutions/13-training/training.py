@@ -27,7 +27,6 @@ import math
 import os
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
@@ -52,7 +51,7 @@ from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.root import find_root
 from lmcourse.widgets import LivePlot, Log
 
@@ -278,7 +277,7 @@ with torch.no_grad():
     table[2].weight.mul_(0.1)
 tokens, following = torch.arange(16)[None], torch.randperm(16)[None]
 adam, off = torch.optim.AdamW(table.parameters(), lr=0.02), torch.amp.GradScaler("cpu", enabled=False)
-with once_solved("Exercise 3"):
+with your("train_step"):
     losses = [train_step(table, tokens, following, adam, off, 1.0) for _ in range(200)]
     print(f"ln 16 = {math.log(16):.2f}; first loss {losses[0]:.2f}; after 200 steps on one batch {losses[-1]:.3f}")
 
@@ -290,7 +289,7 @@ torch.manual_seed(0)
 fresh = nn.Sequential(nn.Embedding(16, 32), nn.ReLU(), nn.Linear(32, 16))
 adam = torch.optim.AdamW(fresh.parameters(), lr=0.02)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**22, growth_interval=4)
-with once_solved("Exercise 3"):
+with your("train_step"):
     for step in range(10):
         scale = scaler.get_scale()
         found = train_step(fresh, tokens, following, adam, scaler, 1.0, torch.float16)
@@ -430,7 +429,7 @@ torch.manual_seed(0)
 model = Transformer(llama_like(2, 32, 4, 64, vocab_size=128, context=160))
 tokens = story_bytes()
 long, short = ((part[None, :-1], part[None, 1:]) for part in (tokens[:65], tokens[1000:1005]))
-with once_solved("Exercise 6"):
+with your("accumulate"):
     right, *each = (
         torch.cat([part.flatten() for part in accumulate(model, texts)[1]])
         for texts in ([long, short], [long], [short])
@@ -587,7 +586,7 @@ def new_model(seed: int = 0) -> Transformer:
 
 norms = [name for name, _ in model.named_parameters() if "norm" in name]
 short_run = Settings(24, rate=0.015, norms=norms, warmup=6, decay=6, micro_batches=2, every=5)
-with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
+with your("initial_bounds", "fit"):
     calm = fit(new_model(), Loader(tokens, 4, 64, seed=0, prefetch=0), replace(short_run, snapshots=[]))
     dying = FailingLoader(tokens, 4, 64, seed=0, prefetch=0)
     dying.batches_left = 35  # two for an update: the power fails in the middle of the 18th
@@ -627,8 +626,8 @@ def report(step: int, loss: float) -> None:
         written[step] = write(writer)
 
 
-long_run = Settings(300, rate=0.02, norms=norms, warmup=15, decay=150, report=report)
-with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
+with your("initial_bounds", "fit"):
+    long_run = Settings(300, rate=0.02, norms=norms, warmup=15, decay=150, report=report)
     writer, written, began = new_model(), {}, time.perf_counter()
     with LivePlot(entropy=0.222) as plot:
         curve = fit(writer, Loader(tokens, 16, 64, seed=0, prefetch=0), long_run)
@@ -666,7 +665,7 @@ def noise_scale(model: Transformer) -> float:
     return (one - together) * n / (n * together - one)
 
 
-with once_solved("Exercises 1, 2, 4, 6, 7 and 8"):
+with your("initial_bounds", "accumulate"):
     at_first, in_the_end = noise_scale(new_model()), noise_scale(writer)
     print(f"noise scale of a new model: {at_first:.1f} windows, of the writer: {in_the_end:.0f}")
 
@@ -699,7 +698,7 @@ check(train_in_half)
 check(train_in_half, hidden=True)
 ### END HIDDEN TESTS
 # %%
-with once_solved("Exercise 9"):
+with your("train_in_half"):
     for update, count in ((0.001, 1000), (0.005, 100)):
         without, with_copy = (train_in_half(1.0, [update] * count, master) for master in (False, True))
         print(f"1 and {count:4} times {update}: {without} in bf16 alone, {with_copy} with a master copy")
@@ -780,7 +779,7 @@ check(width_factors, hidden=True)
 # %%
 widths = (16, 32, 64, 128)
 moved = {"one rate": {width: change_of_logits(width, updates=8) for width in widths}}
-with once_solved("Exercise 10"):
+with your("width_factors"):
     moved["your factors"] = {width: change_of_logits(width, width_factors, updates=8) for width in widths}
 for name, by_width in moved.items():
     print(f"{name:13} " + "  ".join(f"d = {width}: {change:.2f}" for width, change in by_width.items()))
@@ -803,7 +802,7 @@ for name, stored in (("one rate", STANDARD), ("rates by width", SCALED)):
 # The best rate no longer moves, and what is found at 32 holds at 128. Try one run yourself, with your factors:
 
 # %%
-with once_solved("Exercise 10"):
+with your("width_factors"):
     mine = end_of_run(64, 0.016, width_factors)
     print(f"width 64, rate 0.016, your factors: {mine:.2f}; the stored run of this seed: {SCALED[64][3][0]:.2f}")
 
@@ -862,7 +861,7 @@ torch.manual_seed(0)
 features = torch.full((100_000,), 2.0)
 dropped = F.dropout(features, 0.25)
 print(f"torch, 100,000 entries of 2, p = 0.25: mean {dropped.mean():.2f}, variance {dropped.var():.2f}")
-with once_solved("Exercise 11"):
+with your("dropout"):
     print(f"by your formula, variance {dropout(features, dropped != 0, 0.25)[1][0]:.2f}")
 
 # %% [markdown]
@@ -952,7 +951,8 @@ else:
             nn.init.normal_(p, std=0.02)
     own_norms = [name for name, p in own.named_parameters() if "norm" in name]
     own_run = Settings(30, rate=0.01, norms=own_norms, warmup=10)
-    last = fit(own, Loader(tokens, 16, 64, seed=0), own_run)[-1]
+    with your("fit"):
+        last = fit(own, Loader(tokens, 16, 64, seed=0), own_run)[-1]
     print(f"your transformer, after 30 updates: {last:.2f} nats a byte")
 
 # %% [markdown]
@@ -1049,6 +1049,5 @@ assert tiny == 1
 assert fmean(loss for _, loss in runs["Muon"][-10:]) < fmean(loss for _, loss in runs["AdamW"][-10:]) - 0.3
 spread_of_qk = max(LADDER["QK-norm"]) - min(LADDER["QK-norm"])
 assert round(spread_of_qk, 2) == 0.05 and round(0.4 / 1e-2) == 40
-with suppress(NameError):  # measured with your answers
-    assert equal == len(resumed) == 9 and len(short_run.snapshots) == 4 and abs(mine - SCALED[64][3][0]) < 0.2
-    assert 1.1 < fmean(curve[50:60]) < 1.9 and 0.35 < fmean(curve[-10:]) < 0.65 and in_the_end > 5 * at_first
+assert equal == len(resumed) == 9 and len(short_run.snapshots) == 4 and abs(mine - SCALED[64][3][0]) < 0.2
+assert 1.1 < fmean(curve[50:60]) < 1.9 and 0.35 < fmean(curve[-10:]) < 0.65 and in_the_end > 5 * at_first

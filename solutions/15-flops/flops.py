@@ -19,7 +19,6 @@
 # %%
 import math
 import time
-from contextlib import suppress
 from itertools import pairwise
 
 import torch
@@ -35,7 +34,7 @@ from lmcourse.chapters.flops import figures
 from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models, find_model
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
 start("15-flops")
@@ -763,10 +762,11 @@ check(four_shares, hidden=True)
 
 # %%
 print(f"{'':20}      6N  all pairs  causal  hardware   published")
-with once_solved("Exercise 12"):
-    for name, run in RUNS.items():
-        row = "  ".join(f"{100 * share:7.1f}" for share in four_shares(**run).values())
-        print(f"{name:20} {row}   {f'{100 * PUBLISHED[name]:9.1f}' if name in PUBLISHED else '        –'}")
+with your("four_shares"):
+    shares_of = {name: four_shares(**run) for name, run in RUNS.items()}
+for name, shares in shares_of.items():
+    row = "  ".join(f"{100 * share:7.1f}" for share in shares.values())
+    print(f"{name:20} {row}   {f'{100 * PUBLISHED[name]:9.1f}' if name in PUBLISHED else '        –'}")
 
 # %% [markdown]
 # ### Exercise 13 · Which one did they use?  (2 points · 5 min · ●●)
@@ -812,10 +812,9 @@ print(f"OPT-175B: 6NT = {6 * opt['parameters'] * tokens:.2e}   8NT + 16·L·d·S
 predict("recompute_less")
 
 # %%
-with once_solved("Exercise 12"):
-    for name in ("175B, blocks again", "175B, scores again"):
-        shares = four_shares(**RUNS[name])
-        print(f"{name}: MFU (all pairs) {100 * shares['all pairs']:.1f} %, HFU {100 * shares['hardware']:.1f} %")
+for name in ("175B, blocks again", "175B, scores again"):
+    shares = shares_of[name]
+    print(f"{name}: MFU (all pairs) {100 * shares['all pairs']:.1f} %, HFU {100 * shares['hardware']:.1f} %")
 
 # %% [markdown]
 # HFU asks how busy the machine is, MFU how fast you get where you want to go. A run that computes everything twice has a fine HFU.
@@ -923,14 +922,13 @@ T, d = 2048, 4096
 assert round(4 * d * T * (T + 1) / 2 / (24 * d**2 * T + 4 * d * T * (T + 1) / 2) * 100) == 4
 assert [round(0.7 * 67), round(0.35 * 989.4), round(0.35 * 989.4 / (0.7 * 67))] == [47, 346, 7]
 assert round(6 * 7e9 * 32 * 2048 * 1e5 / (32 * 312e12)) == 27_569
-with suppress(NotImplementedError):
-    shown = {name: {key: round(100 * share, 1) for key, share in four_shares(**run).items()} for name, run in RUNS.items()}
-    assert list(shown["GPT-2 124M"].values()) == [42.5, 49.0, 45.8, 49.0]
-    assert (shown["PaLM 540B"]["6N"], shown["PaLM 540B"]["all pairs"]) == (45.7, 46.2)
-    assert (shown["LLaMA 65B"]["6N"], shown["LLaMA 65B"]["all pairs"]) == (47.7, 49.7)
-    assert [shown[f"175B, {what} again"]["hardware"] for what in ("blocks", "scores")] == [51.9, 51.8]
-    assert [shown[f"175B, {what} again"]["all pairs"] for what in ("blocks", "scores")] == [39.0, 51.4]
-    assert shown["OPT-175B"]["hardware"] == round(100 * PUBLISHED["OPT-175B"], 1) == 47.2
+shown = {name: {key: round(100 * share, 1) for key, share in shares.items()} for name, shares in shares_of.items()}
+assert list(shown["GPT-2 124M"].values()) == [42.5, 49.0, 45.8, 49.0]
+assert (shown["PaLM 540B"]["6N"], shown["PaLM 540B"]["all pairs"]) == (45.7, 46.2)
+assert (shown["LLaMA 65B"]["6N"], shown["LLaMA 65B"]["all pairs"]) == (47.7, 49.7)
+assert [shown[f"175B, {what} again"]["hardware"] for what in ("blocks", "scores")] == [51.9, 51.8]
+assert [shown[f"175B, {what} again"]["all pairs"] for what in ("blocks", "scores")] == [39.0, 51.4]
+assert shown["OPT-175B"]["hardware"] == round(100 * PUBLISHED["OPT-175B"], 1) == 47.2
 assert round(6 * 124_475_904 * 524_288 / 2.95068 / 312e12, 3) == 0.425
 assert round(4.30e23 / (6 * RUNS["OPT-175B"]["parameters"] * 300e9) - 1, 2) == 0.37
 before, after = 4 * 2048 / (24 * 12_288), 4 * 8192 / (24 * 12_288)

@@ -34,7 +34,7 @@ from lmcourse.chapters.stability.stored import (
     table_lines,
     unknown_signs,
 )
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
 start("16-stability")
@@ -546,7 +546,7 @@ check(diagnose, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because it shows the result of your own answer"]
 tonight = unknown_signs()
-with once_solved("Exercise 8"):
+with your("diagnose"):
     print("your diagnosis of X:", diagnose(tonight))
 print(f"X: loss {median(tonight['loss'][-10:]):.2f}, largest score {tonight['score'][-1]:,.0f}")
 

@@ -58,7 +58,7 @@ from lmcourse.models.ngram import NGram
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.plots import alt_text
 from lmcourse.pretrained import load_pretrained, pretrained_folder
 from lmcourse.root import find_root
@@ -392,7 +392,7 @@ def states(tokens: Sequence[int]) -> list[Tensor]:
 
 
 sentence = tokenizer.encode("The value of an expression is the result of")
-with once_solved("Exercise 4"):
+with your("unchanged"):
     print("one token more, no shift:    ", unchanged(states(sentence[:-1]), states(sentence), 0))
     print("the colleague's claim:       ", unchanged(states(sentence[:-1]), states(sentence), -1))
     print("a window that moved by one:  ", unchanged(states(sentence[:-1]), states(sentence[1:]), 1))
@@ -529,7 +529,7 @@ def write(prompt: list[int], new: int, cached: bool = True, seed: int = 0, **rul
 
 
 flops, written = {}, {}
-with once_solved("Exercises 2, 3 and 5"):
+with your("temperature_probabilities", "filter_logits", "KVCache"):
     for cached in (False, True):
         with FlopCounterMode(display=False) as counter:
             written[cached], size = write(PROMPTS[1], 80, cached, temperature=0.8, min_p=0.05)
@@ -574,12 +574,13 @@ except ImportError:
     print("There is no my_transformer yet: `lmcourse collect` makes it from your answers.")
 else:
     folder = find_root() / "my_transformer" / "weights"
-    plain, own = load(folder, PARTS), KVCache(4, 64)
-    yours = load(folder, with_cache(PARTS, own, 4))
-    with torch.no_grad():
+    plain = load(folder, PARTS)
+    with your("KVCache"), torch.no_grad():
+        own = KVCache(4, 64)
+        yours = load(folder, with_cache(PARTS, own, 4))
         passes = [yours(torch.tensor([part])) for part in (sentence[:5], sentence[5:])]
         gap = (torch.cat(passes, dim=1) - plain(torch.tensor([sentence]))).abs().max().item()
-    print(f"your model with your cache: logits within {gap:.0e} of the full pass, {own.nbytes:,} bytes kept")
+    print(f"your model with a cache: logits within {gap:.0e} of the full pass, {own.nbytes:,} bytes kept")
 
 # %% [markdown]
 # ## 6 · Two phases
@@ -638,7 +639,7 @@ check(pass_seconds, hidden=True)
 h100, llama = find_accelerator("h100-sxm"), find_model("llama-3-8b").decoder
 weights = count_parameters(llama).total
 of_the_chip = {"peak": h100.peak("bf16"), "bandwidth": h100.bandwidth}
-with once_solved("Exercise 6"):
+with your("pass_seconds"):
     reading, limit_reading = pass_seconds(weights, 0, 1, 2048, **of_the_chip)
     writing, limit_writing = pass_seconds(weights, 2048 * bytes_per_token(llama), 1, 1, **of_the_chip)
     idle = 1 - 2 * weights / h100.peak("bf16") / writing
@@ -701,7 +702,7 @@ machine = {
     "bandwidth": large_table.nbytes / seconds["read"],
 }
 print(f"this machine, one thread: {machine['peak'] / 1e9:.0f} GFLOP/s, {machine['bandwidth'] / 1e9:.1f} GB/s")
-with once_solved("Exercise 6"):
+with your("pass_seconds"):
     for name, new in (("prefill", 256), ("decode", 1)):
         least, limit = pass_seconds(size, cache_bytes(larger.config, 1, 256, precision="fp32").total, 1, new, **machine, width=4)
         print(f"{name:8} {1e3 * seconds[name]:7.1f} ms, {1e3 * seconds[name] / new:6.2f} a token; at least {1e3 * least:7.1f} ms, by {limit}")
@@ -772,13 +773,12 @@ BATCHES, PAST = (1, 2, 4, 8, 16, 32, 64), 64
 WIDTHS = {"fp32": 4, "int8": 1}
 cache_of_a_text = cache_bytes(larger.config, 1, PAST, precision="fp32").total
 knees = {name: width * machine["peak"] / (2 * machine["bandwidth"]) for name, width in WIDTHS.items()}
-predicted: dict[str, dict[int, float]] = {}
-with once_solved("Exercise 6"):
+with your("pass_seconds"):
     predicted = {
         name: {batch: pass_seconds(size, cache_of_a_text, batch, 1, **machine, width=width)[0] for batch in BATCHES}
         for name, width in WIDTHS.items()
     }
-figures.tokens_per_second(predicted, knees) if predicted else None
+figures.tokens_per_second(predicted, knees)
 
 # %% [markdown]
 # ### Exercise 7 · Time a decoding step  (4 points · 15 min · ●●)
@@ -842,7 +842,7 @@ def step_seconds(model: Transformer, batch: int, repeats: int = 5) -> float:
     )
 
 
-with once_solved("Exercises 5, 6 and 7"):
+with your("KVCache", "decode_seconds"):
     print("batch   fp32: at least   measured   tokens/s     int8: at least   measured   tokens/s")
     for batch in BATCHES:
         row = f"{batch:5}"
@@ -853,7 +853,7 @@ with once_solved("Exercises 5, 6 and 7"):
     for name, times in by_batch.items():
         print(f"{name}: 64 texts give {64 * times[1] / times[64]:.0f} times the tokens a second of one text")
     print("int8 is faster by", ", ".join(f"{by_batch['fp32'][batch] / by_batch['int8'][batch]:.1f}" for batch in BATCHES))
-figures.tokens_per_second(predicted, knees, by_batch) if by_batch["int8"] else None
+figures.tokens_per_second(predicted, knees, by_batch)
 
 # %% [markdown]
 # Below the knee, eight times the texts take far less than eight times as long, because they share the reading of the
@@ -967,7 +967,7 @@ explore(
 # %%
 print("32 texts of 2,048      " + "".join(f"{chip:>20}" for chip in ("a100-sxm-80gb", "h100-sxm", "mi300x")))
 farthest = 0.0
-with once_solved("Exercise 6"):
+with your("pass_seconds"):
     for name in ("llama-2-7b", "llama-3-8b", "llama-3-70b", "falcon-40b"):
         config, row = find_model(name).decoder, []
         for chip in map(find_accelerator, ("a100-sxm-80gb", "h100-sxm", "mi300x")):
@@ -995,7 +995,7 @@ print(f"weights and caches: {needed / 2**30:.0f} GiB, that is {math.ceil(needed 
       f"four have place for {(4 * a100.memory - 2 * forty_billion) // four_gib} texts")
 falcon = find_model("falcon-40b").decoder
 real_weights, real_cache = 2 * count_parameters(falcon).total, cache_bytes(falcon, 1, 2048).total
-with once_solved("Exercise 6"):
+with your("pass_seconds"):
     for name, parameters, cache in (("own keys", forty_billion, four_gib), ("Falcon-40B, 8 key heads", real_weights // 2, real_cache)):
         step_time, limit = pass_seconds(parameters, cache, 200, 1, a100.peak("bf16"), a100.bandwidth, devices=4)
         arithmetic = 2 * parameters * 200 / (4 * a100.peak("bf16"))
@@ -1072,7 +1072,7 @@ explore(figures.batch_timeline, continuous=False, slots=(1, 8))
 # %%
 dice = random.Random(0)
 lengths = [1 + int(dice.expovariate(1 / 300)) for _ in range(3200)]
-with once_solved("Exercise 8"):
+with your("batch_use"):
     print("slots   static: counted, 1/(1 + 1/2 + … + 1/slots)   continuous")
     for slots in (4, 8, 32):
         harmonic = sum(1 / i for i in range(1, slots + 1))
@@ -1111,7 +1111,7 @@ check(pages, hidden=True)
 
 # %%
 shorter = [min(length, 2048) for length in lengths]
-with once_solved("Exercise 9"):
+with your("pages"):
     print(f"2,048 reserved for every text: {sum(shorter) / (2048 * len(shorter)):.0%} used; pages of 16: {pages(shorter, 16)[1]:.1%}")
 
 # %% [markdown]
@@ -1210,7 +1210,7 @@ def from_p(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> tuple[int, 
     return kept, p[kept]
 
 
-with once_solved("Exercise 10"):
+with your("speculate"):
     print("plain sampling, first token:    ", [round(x, 4) for x in P0.tolist()])
     print("speculated:                     ", [round(x, 4) for x in two_tokens(speculate).sum(dim=1).tolist()])
     print("drawn from p after a miss:      ", [round(x, 4) for x in two_tokens(from_p).sum(dim=1).tolist()])
@@ -1248,7 +1248,7 @@ def write_with_draft(prompt: list[int], new: int, ahead: int, seed: int = 0, tem
     return text[len(prompt) : len(prompt) + new], passes, common
 
 
-with once_solved("Exercises 2, 3, 5 and 10"):
+with your("temperature_probabilities", "filter_logits", "KVCache", "speculate"):
     plain, _ = write(PROMPTS[1], 60, temperature=0)
     guessed, passes, _ = write_with_draft(PROMPTS[1], 60, 4, temperature=0)
     same = sum(a == b for a, b in zip(plain, guessed, strict=True))
@@ -1385,7 +1385,7 @@ means = {key_heads: statistics.mean(found) for key_heads, found in LOSSES.items(
 assert f"{means[1] - means[8]:.3f} {max(max(found) - min(found) for found in LOSSES.values()):.3f}" == "0.013 0.024"
 costs = [loss - losses["fp64"] for loss in losses.values()]
 assert abs(costs[1]) < 0.001 and f"{costs[2]:.2f} {costs[-1]:.2f}" == "0.03 0.01" and 16 / 8 == 2
-with once_solved("Exercises 6 and 8"):
+with your("pass_seconds", "batch_use"):
     pass_seconds(weights, 0, 1, 1, **of_the_chip)
     assert round(h100.ridge("bf16")) == 295 and round(writing / (reading / 2048)) == 300 and round(1000 * idle) == 997
     gpt3 = find_model("gpt-3").decoder

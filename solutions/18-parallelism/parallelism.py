@@ -53,7 +53,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.nn.attend import block_update
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.training_config import TrainingConfig
 from lmcourse.widgets import Log
@@ -208,7 +208,7 @@ check(ring_all_reduce, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-with once_solved("Exercise 1"):
+with your("ring_all_reduce"):
     for n in (2, 4, 8):
         run = simulate(ring_all_reduce, [twelve] * n)
         print(f"{n} workers: each sends {run.sent} bytes, on average {sum(run.sent) / n:g}; {run.rounds} rounds")
@@ -268,7 +268,7 @@ whole = torch.cat(rows)  # what an all-gather gives to each worker
 factors = [torch.randn(6, 3, dtype=torch.float64) for _ in range(3)]
 loss = sum((whole * factor).sum() for factor in factors)  # worker w's loss has its own factors
 by_autograd = torch.autograd.grad(loss, rows)
-with once_solved("Exercise 2"):
+with your("gather_and_scatter"):
     run = simulate(gather_and_scatter, factors, ["reduce-scatter"] * 3)  # the factors are the gradients of `whole`
     gap = max((a - b).abs().max().item() for a, b in zip(run.results, by_autograd, strict=True))
     largest = max(g.abs().max().item() for g in by_autograd)
@@ -284,7 +284,7 @@ with once_solved("Exercise 2"):
 
 # %%
 numbers = [torch.arange(10.0) * 10**rank for rank in range(3)]
-with once_solved("Exercise 1"):
+with your("ring_all_reduce"):
     simulated = simulate(ring_all_reduce, numbers)
     print("starting three processes ...", flush=True)
     real = together(ring_all_reduce, numbers)
@@ -296,7 +296,7 @@ with once_solved("Exercise 1"):
 # Your function has run on three processes without a change. But on many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
 
 # %%
-with once_solved("Exercise 1"):
+with your("ring_all_reduce"):
     try:
         simulate(ring_all_reduce, numbers, patient=True)
         print("it comes to an end")
@@ -361,7 +361,7 @@ def train(worker: CollectiveWorker, tokens: Tensor, targets: Tensor) -> list[Ten
 
 tokens, targets = torch.arange(12) % 7, (3 * torch.arange(12) + 1) % 7
 targets[7:] = -100  # padding: the second half has one target
-with once_solved("Exercise 3"):
+with your("average_gradients"):
     (alone,) = simulate(train, [tokens], [targets], collectives=True).results
     print("starting two processes ...", flush=True)
     first, second = together(train, list(tokens.chunk(2)), list(targets.chunk(2))).results
@@ -714,7 +714,7 @@ torch.manual_seed(0)
 x, up, down = torch.randn(8, 32), torch.randn(64, 32), torch.randn(32, 64)
 ups, downs = list(up.chunk(2)), list(down.chunk(2, dim=1))
 tensor_only = simulate(lambda worker, u, d: worker.all_reduce(F.gelu(x @ u.T) @ d.T), ups, downs, collectives=True)
-with once_solved("Exercise 8"):
+with your("sequence_parallel_ffn"):
     sequence = simulate(sequence_parallel_ffn, list(x.chunk(2)), ups, downs, collectives=True)
     print("bytes sent, forward: tensor parallelism", tensor_only.sent, "  with sequence parallelism", sequence.sent)
 
@@ -788,7 +788,7 @@ predict("bubble_of_1f1b")
 # Your orders decide who waits for whom; a small event simulation does the rest. (A stage starts a pass as soon as it is next in its order, and its inputs have arrived.)
 
 # %%
-with once_solved("Exercise 9"):
+with your("stage_order"):
     for micro in (4, 32):
         for schedule in ("gpipe", "1f1b"):
             orders = [stage_order(rank, 4, micro, schedule) for rank in range(4)]
@@ -930,7 +930,7 @@ def show_best(name: str, texts: int, machines: Machines, remark: str = "") -> No
     print(f"{seconds:5.2f} s, MFU {mfu:.0%}, bubble {time.bubble:.2f} s  {remark}")
 
 
-with once_solved("Exercise 10"):
+with your("best_layout"):
     show_best("llama-3-8b", 512, Machines(64))
     show_best("llama-3-70b", 128, Machines(64))
     show_best("llama-3-70b", 512, Machines(256))
@@ -1041,7 +1041,7 @@ check(ring_attention, hidden=True)
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
 q, k, v = torch.randn(3, 32, 8, dtype=torch.float64)
-with once_solved("Exercise 11"):
+with your("ring_attention"):
     run = simulate(ring_attention, list(q.chunk(4)), list(k.chunk(4)), list(v.chunk(4)))
     whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
     gap = (torch.cat(run.results) - whole).abs().max().item()

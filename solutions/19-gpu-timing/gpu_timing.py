@@ -48,7 +48,7 @@ from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.plots import alt_text
 
 if not torch.cuda.is_available():
@@ -519,7 +519,7 @@ check(what_helps, hidden=True)
 # Your function, on the kernels of section 4. How many times as fast would each be?
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
-with once_solved("Exercise 7"):
+with your("what_helps"):
     print(f"{'':20}  2 × peak  2 × bandwidth  no rest")
     for name, (flops, moved, taken) in timed.items():
         allowed = max(taken, 1.001 * flops / peak, 1.001 * moved / bandwidth)  # a dot above the roof: as if on it
@@ -680,8 +680,7 @@ check(time_shares, hidden=True)
 # Now the three steps that were recorded, by your function: first the names that take most, then the same calls in groups, then the phases. (Phases hold no other phase. Given to your function alone, their time in themselves *is* their total time.)
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
-by_name: list[dict[str, float]] = []
-with once_solved("Exercise 9"):
+with your("time_shares"):
     by_name = [time_shares(calls) for calls, _, _ in recorded]
     for name in sorted(by_name[0], key=by_name[0].get, reverse=True)[:10]:
         shares_of_steps = " ".join(f"{shares.get(name, 0):6.1%}" for shares in by_name)
@@ -691,14 +690,12 @@ with once_solved("Exercise 9"):
     print(f"sum of the shares: {sum(by_name[0].values()):.0%}; sum of all total times: {total:.0%} of the step")
 
 # %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
-in_groups: list[dict[str, float]] = []
-in_phases: list[dict[str, float]] = []
-with once_solved("Exercise 9"):
+with your("time_shares"):
     in_groups = [time_shares(by_group(calls, phases)) for calls, phases, _ in recorded]
     in_phases = [time_shares(phases) for _, phases, _ in recorded]
     for name in (*PHASES, "idle"):
         print(f"{name:10}", " ".join(f"{shares[name]:6.1%}" for shares in in_phases))
-figures.time_by_group(in_groups, title=f"{title}: a training step, profiled") if in_groups else None
+figures.time_by_group(in_groups, title=f"{title}: a training step, profiled")
 
 # %% [markdown]
 # (Is a name large in only one of the three steps? Then another program interrupted the step just there.) On a CPU core half of the step or more is no product. So MFU cannot be much above a half here, however well the products run. On a GPU, look at *idle* in the CUDA row: these are the gaps of section 7, now seen. If they are large, launches limit your step.
@@ -756,7 +753,7 @@ check(speedup_bounds, hidden=True)
 # times as fast, and never more than $1/(1 - s)$. Speed-ups do not multiply: make both halves of a step twice as fast, and the step becomes twice as fast, not 1.33 · 1.33 = 1.78 times. What could be gained in your step?
 
 # %% tags=["nbval-ignore-output", "because it shows bounds of this machine"]
-try:
+with your("speedup_bounds"):
     mean = {group: statistics.mean(shares.get(group, 0.0) for shares in in_groups) for group in GROUPS}
     offers = {
         "products twice as fast": [["matrix products"], 2.0],
@@ -766,8 +763,6 @@ try:
     }
     for offer, gain in speedup_bounds(mean, offers).items():
         print(f"{offer:48} at most {gain:.2f} times as fast")
-except (NotImplementedError, statistics.StatisticsError):
-    print("This cell calls your time_shares and speedup_bounds: solve Exercises 9 and 10 first.")
 
 # %% [markdown]
 # ## 10 · One change, one measurement
@@ -790,11 +785,9 @@ predict("bf16_on_a_cpu")
 # One of these changes has a phase of its own, and so a bound: the fused optimizer cannot save more than the optimizer's share. (Its profile was taken with 8 texts, as in the first change.) The others change products and element-wise work everywhere.
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
-bounds: dict[str, float] = {}
-with once_solved("Exercises 9 and 10"):
-    if in_phases:
-        optimizer_share = statistics.mean(shares["optimizer"] for shares in in_phases)
-        bounds = speedup_bounds({"optimizer": optimizer_share}, {"fused optimizer": [["optimizer"], math.inf]})
+optimizer_share = statistics.mean(shares["optimizer"] for shares in in_phases)
+with your("speedup_bounds"):
+    bounds = speedup_bounds({"optimizer": optimizer_share}, {"fused optimizer": [["optimizer"], math.inf]})
 speedups = measure_speedups(config, length, batch=8, device=device, warmup=1, repeats=5)
 figures.speed_ladder(speedups, title=f"{title}: a training step", bounds=bounds)
 

@@ -70,7 +70,7 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, once_solved, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.root import find_root
 from lmcourse.widgets.training import LivePlot
 
@@ -150,7 +150,7 @@ check(account_of, hidden=True)
 # Check it against a real model and a real step, with torch's own counter:
 
 # %%
-with once_solved("Exercise 1"):
+with your("account_of"):
     yours = account_of(2, 48, 3, 128, 128, 16, 64)
     real = Transformer(llama_like(2, 48, 3, 128, vocab_size=128, context=64))
     counted = counted_flops(Design(2, 48).config, 16, 64, backward=True).total
@@ -304,7 +304,7 @@ check(fit_law, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-with once_solved("Exercise 4"):
+with your("fit_law"):
     for name, depths in (("all runs", (1, 2, 4)), ("two and four blocks", (2, 4)), ("one block", (1,))):
         chosen = [(run.parameters, run.text, run.loss) for run in runs if run.layers in depths]
         law = fit_law(chosen, ENTROPY, EXPONENTS)
@@ -370,7 +370,7 @@ predict("tokens_per_parameter")
 
 # %%
 fitted = fitted_law()
-with once_solved("Exercise 5"):
+with your("best_split"):
     print(f"a = {fitted.a}, b = {fitted.b}")
     for flops in (2e10, 6e10, 2e11):
         size, text = best_split(fitted.A, fitted.B, fitted.a, fitted.b, flops)
@@ -560,13 +560,14 @@ check(commitment, hidden=True)
 # %% tags=["nbval-ignore-output", "because it is a clock"]
 plan: dict[str, float | str] = {}
 try:
-    plan = commitment()
+    with your("account_of", "steps_within"):
+        plan = commitment()
     design, steps = Design(int(plan["layers"]), int(plan["d_model"])), int(plan["steps"])
     recipe = Recipe(int(plan["batch"]), float(plan["rate"]), plan["optimizer"], int(plan["warm_up"]))
 except NotImplementedError:
     print("This cell and those below, up to section 10, need your commitment: solve Exercise 8 first.")
-with once_solved("Exercise 3"):
-    if plan:
+if plan:
+    with your("predicted_seconds"):
         expected_seconds = predicted_seconds(probe(design, recipe), 3, steps)
         print(f"{design.layers} × {design.d_model}: {steps:,} steps, about {expected_seconds:.0f} s")
 
@@ -668,12 +669,9 @@ if done:
     print(f"memory     forecast {design.memory(recipe.batch) / 2**20:11.2f} MiB, measured {(done['states'] + kept) / 2**20:11.2f} MiB")
 
 # %% tags=["nbval-ignore-output", "because losses and seconds differ between processors"]
-try:
-    if done:
-        print(f"loss    forecast {plan['loss']:.3f}, measured {done['loss']:.3f} ({plan['loss'] - done['loss']:+.3f})")
-        print(f"seconds forecast {expected_seconds:.0f}, measured {done['seconds']:.0f}, with the plot and four texts")
-except NameError:
-    print("The seconds were not forecast: solve Exercise 3, then run the cell with `probe` again.")
+if done:
+    print(f"loss    forecast {plan['loss']:.3f}, measured {done['loss']:.3f} ({plan['loss'] - done['loss']:+.3f})")
+    print(f"seconds forecast {expected_seconds:.0f}, measured {done['seconds']:.0f}, with the plot and four texts")
 
 # %% [markdown]
 # The choices that you did not make: `after` returns our runs of the order's size. First the given recipe, about which the law and the baselines made forecasts.
@@ -693,8 +691,8 @@ if done:
     by_trend = dict.fromkeys(measured, trend(ORDER["flops"]))
 
 # %%
-with once_solved("Exercise 6"):
-    if done:
+if done:
+    with your("skill"):
         for depths, chosen in (("all", measured), ("two and four blocks", [name for name in measured if name[0] > "1"])):
             parts = [{name: losses[name] for name in chosen} for losses in (by_law, measured, by_trend, by_nearest)]
             print(

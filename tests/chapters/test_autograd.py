@@ -22,7 +22,6 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import equal
 from lmcourse.exercises.outcome import run_case
 from lmcourse.widgets.live import image_html
-from tests.plots.figures import said
 
 BY_NAME = {exercise.name: exercise for exercise in EXERCISES}
 
@@ -209,29 +208,6 @@ def test_a_graph_of_foreign_nodes_shows_local_derivatives() -> None:
     assert "v₁ = f(3, 3)" in written
     assert not any("grad" in text for text in written)
     assert plots.alt_text(figure).count("∂v₁/∂3 = 3") == 2
-
-
-def test_a_readers_engine_is_used_when_it_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
-    class Stub:
-        def __init__(self, data: float) -> None:
-            raise NotImplementedError
-
-    assert figures.yours_or_ours(Value) is Value
-    assert capsys.readouterr().out == ""
-    assert figures.yours_or_ours(Stub) is Value
-    assert "not everything is written yet" in capsys.readouterr().out.lower()
-
-
-def test_the_courses_engine_trains_until_the_reader_has_one() -> None:
-    class Stub:
-        def __init__(self, data: float) -> None:
-            raise NotImplementedError
-
-    def train(number: type) -> tuple[list[float], list[float]]:
-        return [2.0, number(0.5).data], [1.0]
-
-    assert "the course's Value, until yours is there" in plots.alt_text(figures.learning_curve(train, Stub))
-    assert "your Value" in said(figures.learning_curve(lambda number: ([2.0, 0.5, 1e-3], [-1.0, 1.0, 1.0, -1.0])))
 
 
 def test_player_starts_at_the_leaves_and_saves_the_last_picture() -> None:

@@ -166,16 +166,6 @@ def test_speeds_for_long_texts_are_those_of_transformers() -> None:
     assert "29 of 64 pairs meet new angles" in plots.alt_text(figures.rope_scaling())
 
 
-def test_a_wrong_answer_of_speeds_is_replaced_by_ours() -> None:
-    answer = REFERENCE["rope_speeds"]
-    assert figures.speeds_or_ours(answer) == (answer, "yours")
-    for wrong in (lambda *_: None, lambda *_: torch.ones(4), lambda width, base, *_: answer(width, base, "none", 1, 1)):
-        ours, whose = figures.speeds_or_ours(wrong)
-        assert ours is not wrong
-        assert whose.startswith("ours")
-        torch.testing.assert_close(ours(16, 1e4, "by parts", 8.0, 130), answer(16, 1e4, "by parts", 8.0, 130))
-
-
 def test_a_factor_is_reported_with_the_place_it_fails() -> None:
     def wave(m: int, speed: float) -> complex:
         return math.cos(m * speed)

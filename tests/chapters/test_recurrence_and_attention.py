@@ -12,8 +12,7 @@ from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.chapters.recurrence_and_attention import exercises, figures
-from lmcourse.chapters.recurrence_and_attention.exercises import attend_source, teacher_inputs
-from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import OURS
+from lmcourse.chapters.recurrence_and_attention.exercises import attend_source
 from lmcourse.chapters.recurrence_and_attention.remembering import REMEMBERED, remember
 from tests.plots.figures import check_figure, said
 
@@ -111,43 +110,17 @@ def test_fading_happens_with_another_seed() -> None:
     assert left("linear", 1.5) > 1e7
 
 
-def missing(*_: Any) -> Tensor:
-    raise NotImplementedError
+def stubborn(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    """Attention that `torch.vmap` cannot vectorize."""
+    return attend_source.reference(s, h, real) if s.sum().item() else s
 
 
-def doubled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    return 2 * torch.cat([s, s], dim=-1)
-
-
-def test_the_readers_answers_are_used_if_right() -> None:
+@pytest.mark.parametrize("answer", [attend_source.variants[0].answer, stubborn])
+def test_attention_in_batches_equals_attention_text_by_text(answer: Any) -> None:
     s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8)
-    theirs, whose = figures.attention_or_ours(lambda s, h, real: torch.cat([(s @ h.T).softmax(-1) @ h, s], -1))
-    ours, other = figures.attention_or_ours(missing)
-    torch.testing.assert_close(theirs(s, h), ours(s, h))
     expected = torch.stack([attend_source.reference(*pair, torch.ones(5).bool()) for pair in zip(s, h, strict=True)])
-    torch.testing.assert_close(ours(s, h), expected)
-    assert (whose, other, figures.attention_or_ours(doubled)[1]) == ("yours", OURS, OURS)
+    torch.testing.assert_close(figures.in_batches(answer)(s, h), expected)
     torch.testing.assert_close(figures.looks(s, h) @ h, expected[..., :8])
-
-
-def test_the_readers_teacher_inputs_are_used_if_right() -> None:
-    rows = torch.randint(1, 9, (3, 5))
-    theirs, whose = figures.teacher_or_ours(
-        lambda target, start: target.roll(1, 1).index_fill(1, torch.tensor(0), start)
-    )
-    ours, other = figures.teacher_or_ours(missing)
-    assert torch.equal(theirs(rows, 0), ours(rows, 0))
-    assert torch.equal(ours(rows, 0), teacher_inputs.reference(rows, 0))
-    assert (whose, other, figures.teacher_or_ours(lambda target, start: target)[1]) == ("yours", OURS, OURS)
-
-
-def test_the_readers_memory_span_is_used_if_right() -> None:
-    theirs, whose = figures.span_or_ours(exercises.memory_span.reference)
-    ours, other = figures.span_or_ours(missing)
-    cell = lambda s, x: torch.tanh(0.8 * s + x)  # noqa: E731
-    row = torch.zeros(2), torch.randn(30, 2) / 3, torch.ones(2)
-    assert theirs(cell, *row) == ours(cell, *row) is not None
-    assert (whose, other, figures.span_or_ours(lambda *_: 7)[1]) == ("yours", OURS, OURS)
 
 
 def test_spans_beyond_the_text_are_named_in_the_figure() -> None:

@@ -96,17 +96,6 @@ def in_the_model(attention: MultiHead) -> dict[str, Any]:
     return {"logits": same, "loss": round(loss_of(received, tokens), 2)}
 
 
-def multi_head_or_ours(attention: MultiHead) -> tuple[MultiHead, str]:
-    """The reader's function and "your multi_head"; while theirs is a stub, the course's function and a note that says
-    so."""
-    unit = torch.eye(2)
-    try:
-        attention(unit[None], unit[None], unit, unit, unit, unit, 1)
-    except NotImplementedError:
-        return _multi_head, "the course's multi_head, until yours is there"
-    return attention, "your multi_head"
-
-
 def print_slips(count: int = 8) -> None:
     """Print what famous slips in multi-head attention do to the trained model's logits, loss and best tokens."""
     tokens = validation_texts(count)

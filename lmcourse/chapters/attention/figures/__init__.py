@@ -8,13 +8,12 @@ from lmcourse.chapters.attention.figures.masks import mask_zoo, receptive_field
 from lmcourse.chapters.attention.figures.playground import AttentionPlayground
 from lmcourse.chapters.attention.figures.scale import softmax_saturation
 from lmcourse.chapters.attention.figures.sharing import cache_against_context, shared_keys
-from lmcourse.chapters.attention.figures.streaming import block_update_or_ours, compare_block_sizes, compare_gradients
+from lmcourse.chapters.attention.figures.streaming import compare_block_sizes, compare_gradients
 
 __all__ = [
     "AttentionPlayground",
     "attention_playground",
     "attention_roofline",
-    "block_update_or_ours",
     "cache_against_context",
     "compare_block_sizes",
     "compare_gradients",

@@ -9,7 +9,7 @@ from lmcourse.chapters.autograd.figures.tensors import (
     saved_for_backward,
     three_matmuls,
 )
-from lmcourse.chapters.autograd.figures.training import compare_losses, learning_curve, yours_or_ours
+from lmcourse.chapters.autograd.figures.training import compare_losses, learning_curve
 
 __all__ = [
     "GraphPlayer",
@@ -24,5 +24,4 @@ __all__ = [
     "saved_for_backward",
     "three_matmuls",
     "two_paths",
-    "yours_or_ours",
 ]

@@ -22,45 +22,24 @@ Train = Callable[[Any], tuple[list[float], list[float]]]
 """Trains with this type of number; returns the loss at each step and the answers after the last step."""
 
 
-def yours_or_ours(number: Any) -> Any:
-    """Return the reader's class of numbers, or the course's `Value` if one of its operations is missing.
-
-    Besides the six operations, `backward` is tried if the class has one.
-    """
-    try:
-        a = number(0.5)
-        end = (a * 2 + a).exp() ** 2 + a.tanh() * a.relu()
-        if hasattr(end, "backward"):
-            end.backward()
-    except NotImplementedError:
-        print("Not everything is written yet: the course's Value is used here.")
-        return autograd.Value
-    return number
-
-
 def learning_curve(train: Train, number: Any = autograd.Value) -> Figure:
-    """The loss at each step of training with this type of number; with the course's type while this one is a stub."""
-    try:
-        losses, answers = train(number)
-        whose = "your Value"
-    except NotImplementedError:
-        losses, answers = train(autograd.Value)
-        whose = "the course's Value, until yours is there"
+    """The loss at each step of training with this type of number."""
+    losses, answers = train(number)
     figure = new_figure(8.0, 3.2)
-    title = f"Trained with {whose}: loss {losses[0]:.2f} → {losses[-1]:.0e}"
+    title = f"Trained with Value: loss {losses[0]:.2f} → {losses[-1]:.0e}"
     axes = new_axes(figure, title, "step", "loss (mean squared error)")
     axes.semilogy(range(len(losses)), losses, color=PALETTE["blue"], linewidth=2)
     told = ", ".join(f"{answer:+.2f}" for answer in answers)
     caption = f"Each step moves every parameter against its gradient. In the end the four answers are {told}."
     alt = (
-        f"Curve that falls from {losses[0]:.2f} to {losses[-1]:.0e} in {len(losses) - 1} steps, with {whose}; "
+        f"Curve that falls from {losses[0]:.2f} to {losses[-1]:.0e} in {len(losses) - 1} steps; "
         f"answers in the end: {told}"
     )
     return describe(figure, caption=caption, alt=alt)
 
 
 def compare_losses(plain: Loss, chunked: Loss, h: Tensor, W: Tensor) -> None:
-    """Print the value, memory and FLOPs of two losses, forward and backward, or that a loss is a stub.
+    """Print the value, memory and FLOPs of two losses, forward and backward.
 
     Args:
         plain, chunked: each computes a loss of h and W.
@@ -68,11 +47,7 @@ def compare_losses(plain: Loss, chunked: Loss, h: Tensor, W: Tensor) -> None:
         W: the weights of the last layer.
     """
     for name, loss in (("plain", plain), ("in chunks", chunked)):
-        try:
-            value = loss(h, W).item()
-        except NotImplementedError:
-            print(f"{name}: not written yet")
-            continue
+        value = loss(h, W).item()
         kept = saved_tensors(partial(loss, h, W), without=[W]).total / 2**20
         with FlopCounterMode(display=False) as counter:
             peak = live_bytes(partial(_forward_and_backward, loss), h, W).peak / 2**20

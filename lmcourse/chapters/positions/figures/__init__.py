@@ -1,7 +1,7 @@
 """Figures of notebook 09: waves, biases, rotations."""
 
 from lmcourse.chapters.positions.figures.history import position_timeline
-from lmcourse.chapters.positions.figures.length import loss_by_position, speeds_or_ours
+from lmcourse.chapters.positions.figures.length import loss_by_position
 from lmcourse.chapters.positions.figures.relative import (
     alibi_heads,
     alibi_reach,
@@ -29,7 +29,6 @@ __all__ = [
     "scheme_scores",
     "sine_circle",
     "slopes_by_head",
-    "speeds_or_ours",
     "t5_buckets",
     "two_waves",
     "wavelengths",

@@ -1,15 +1,12 @@
-"""Texts longer than in training: the loss at each position, and the RoPE speeds that a model uses."""
+"""Texts longer than in training: the loss at each position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from lmcourse.chapters.positions.figures.rotary import KINDS, scaled_speeds
 from lmcourse.plots.style import GREY, GRID, PALETTE, describe, new_axes, new_figure
 
 _COLOURS = (GREY, PALETTE["orange"], PALETTE["green"], PALETTE["blue"], PALETTE["purple"])
@@ -62,17 +59,3 @@ def _verdict(values: Sequence[float], trained: int) -> str:
     """Compare the last quarter's loss with the second half of training, in words; digits differ between machines."""
     higher = np.mean(values[-(len(values) // 4) :]) - np.mean(values[trained // 2 : trained])
     return "holds" if higher < _HOLDS else "rises by more than half a nat" if higher > 0.5 else "rises"
-
-
-RopeSpeeds = Callable[[int, float, str, float, int], Tensor]
-
-
-def speeds_or_ours(answer: RopeSpeeds) -> tuple[RopeSpeeds, str]:
-    """Return the reader's `rope_speeds` and "yours"; if theirs is missing or wrong, the course's and a note that says
-    so."""
-    asked = [(8, 10_000.0, kind, 4.0, trained) for kind in KINDS for trained in (32, 128)]
-    try:
-        right = all(torch.allclose(answer(*each), scaled_speeds(*each), rtol=1e-4) for each in asked)
-    except Exception:  # any exception counts as wrong: the exercise's own check explains it
-        right = False
-    return (answer, "yours") if right else (scaled_speeds, "ours, until yours passes its check")

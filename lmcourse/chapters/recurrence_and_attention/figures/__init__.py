@@ -1,5 +1,6 @@
 """Figures of notebook 06: networks in time, fading gradients, soft tables, translators that reverse."""
 
+from lmcourse.chapters.recurrence_and_attention.figures.batches import in_batches, looks
 from lmcourse.chapters.recurrence_and_attention.figures.drawings import dependency_grid, unrolled
 from lmcourse.chapters.recurrence_and_attention.figures.fading import (
     compare_networks,
@@ -9,29 +10,21 @@ from lmcourse.chapters.recurrence_and_attention.figures.fading import (
     spans,
 )
 from lmcourse.chapters.recurrence_and_attention.figures.reversal import alignment, forced_and_free, right_rows
-from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import (
-    attention_or_ours,
-    looks,
-    span_or_ours,
-    teacher_or_ours,
-)
 from lmcourse.chapters.recurrence_and_attention.figures.tables import size_against_context, soft_table
 
 __all__ = [
     "alignment",
-    "attention_or_ours",
     "compare_networks",
     "dependency_grid",
     "forced_and_free",
     "gradient_lag",
     "gradient_norms",
+    "in_batches",
     "looks",
     "right_rows",
     "sigmoid",
     "size_against_context",
     "soft_table",
-    "span_or_ours",
     "spans",
-    "teacher_or_ours",
     "unrolled",
 ]

@@ -1,0 +1,112 @@
+"""Run a later cell with the learner's answers that pass their public check, and with the course's for the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import groupby
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.checking import check_exercise
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.notebook_state import globals_used
+from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.released import ReleasedExercise
+
+NOT_WRITTEN = "yours is not written yet"
+FAILS = "yours does not pass its check yet"
+NOT_CHECKED = "the check of yours did not run"
+
+PLURAL = {
+    FAILS: "yours do not pass their checks yet",
+    NOT_WRITTEN: "yours are not written yet",
+    NOT_CHECKED: "the checks of yours did not run",
+}
+
+_judged: dict[str, tuple[list[object], str]] = {}
+"""For each exercise, the last answer judged with everything that it calls, and the reason to replace it."""
+
+
+def your(*names: str) -> AbstractContextManager[None]:
+    """Run a block with the learner's answers: `with your("rope"):`. The course's replace those that fail their check.
+
+    One line says whose answers run, and why. Answers that these answers call are judged and replaced, too. After the
+    block, each name is the learner's again.
+    """
+    return _replaced(names, sys._getframe(1).f_globals)
+
+
+@contextmanager
+def _replaced(names: Sequence[str], notebook: dict[str, Any]) -> Iterator[None]:
+    exercises = list(dict.fromkeys(_with_used(names)))
+    released = any(isinstance(one, ReleasedExercise) for one in exercises)  # such a file has no right answers
+    own = {one.name: notebook[one.name] for one in exercises if one.name in notebook}
+    try:
+        print(_told({one.name: _replace(one, notebook) for one in exercises}, "your" if released else "the course's"))
+        yield
+    except NotImplementedError:
+        if not released:
+            raise
+    finally:
+        for one in exercises:
+            notebook.pop(one.name, None)
+        notebook.update(own)
+
+
+def _with_used(names: Sequence[str]) -> Iterator[Exercise]:
+    """Yield the exercises with these names, each after those whose answers it uses."""
+    for name in names:
+        exercise = find_exercise(name)
+        yield from _with_used(exercise.uses)
+        yield exercise
+
+
+def _replace(exercise: Exercise, notebook: dict[str, Any]) -> str:
+    """Replace an answer in the notebook if it fails its check; return the reason, or ""."""
+    reason = _reason(exercise, notebook[exercise.name]) if exercise.name in notebook else NOT_WRITTEN
+    if reason and not isinstance(exercise, ReleasedExercise):
+        notebook[exercise.name] = exercise.course_answer
+    return reason
+
+
+def _reason(exercise: Exercise, answer: Any) -> str:
+    versions = _versions(answer)
+    judged, reason = _judged.get(exercise.name, ([], ""))
+    if len(judged) != len(versions) or any(a is not b for a, b in zip(judged, versions, strict=True)):
+        reason = _judge(exercise, answer)
+        _judged[exercise.name] = versions, reason
+    return reason
+
+
+def _versions(answer: object) -> list[object]:
+    """Return an answer and the objects that its code reads, directly or through other functions of the notebook."""
+    found = [answer]
+    for one in found:  # grows meanwhile
+        if getattr(one, "__module__", None) == getattr(answer, "__module__", ""):
+            read = globals_used(one)
+            found += [read[name] for name in sorted(read) if not any(read[name] is known for known in found)]
+    return found
+
+
+def _judge(exercise: Exercise, answer: Any) -> str:
+    if not (exercise.value or callable(answer)):
+        return FAILS
+    try:
+        report = check_exercise(exercise, (lambda: answer) if exercise.value else answer)
+    except CourseError:  # the machine is too busy for the course's own answer
+        return NOT_CHECKED
+    return "" if report.passed else FAILS if report.answered else NOT_WRITTEN
+
+
+def _told(reasons: dict[str, str], others: str) -> str:
+    """Return one line that says whose answers run: "with your `rope`". `others` says whose a failing one is."""
+    order = ["", *PLURAL]
+    parts = []
+    for reason, group in groupby(sorted(reasons, key=lambda name: order.index(reasons[name])), reasons.__getitem__):
+        *first, last = [f"`{name}`" for name in group]
+        listed = f"{', '.join(first)} and {last}" if first else last
+        why = f": {PLURAL[reason] if first else reason}" if reason else ""
+        parts.append(f"with {others if reason else 'your'} {listed}{why}")
+    return "; ".join(parts)
