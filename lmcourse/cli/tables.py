@@ -143,8 +143,17 @@ def matrix(proof: Matrix) -> RenderableType:
         exercise = row.exercise
         points = (_points(row.public_points, row.max_points), _points(row.graded_points, row.max_points))
         wrong = escape(one_line(row.misconception, MAX_EDIT_CHARS))
-        table.add_row(first, wrong, *points, "[green]✓[/]" if _fine(row) else "[red]✗[/]")
+        table.add_row(first, wrong, *points, _tick(_fine(row)))
+    for idea in proof.ideas:
+        table.add_section()
+        measured = escape(f"{idea.idea}: {idea.measured}")
+        points = (f"{idea.public_points:g}", f"{idea.graded_points:g} of {idea.points:g}")
+        table.add_row(idea.exercise, measured, *points, _tick(idea.as_stated))
     return table
+
+
+def _tick(fine: bool) -> str:
+    return "[green]✓[/]" if fine else "[red]✗[/]"
 
 
 def _fine(row: MisconceptionResult) -> bool:
@@ -170,7 +179,12 @@ def unexpected(proof: Matrix) -> RenderableType:
         for one in proof.variants
         if one.lost
     ]
-    return "\n".join(["", *rows, *kept, *guessable, *lost])
+    others = [
+        f"[red]✗ other points[/] {escape(f'{one.exercise}, {one.idea}: {one.graded_points:g}, not {one.points:g}')}"
+        for one in proof.ideas
+        if not one.as_stated
+    ]
+    return "\n".join(["", *rows, *kept, *guessable, *lost, *others])
 
 
 def verdict(proof: Matrix) -> str:
@@ -183,6 +197,7 @@ def verdict(proof: Matrix) -> str:
         f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
         f"{count['constants']} constant answers: {len(count['guessable'])} earn points.",
+        f"{len(proof.ideas)} ideas for open tasks: {sum(idea.as_stated for idea in proof.ideas)} earn what is stated.",
         _all_or("Every two wrong answers differ in public", "No public case tells apart", proof.confused),
         _all_or("Every right answer differs from the others", "Right answers to remove", proof.repeated),
         _all_or("Every mutant declared equivalent is", "Declared equivalent, but no mutant or caught", proof.untrue),

@@ -26,6 +26,9 @@ class Case:
         layout: "scattered" lays out each tensor among the inputs with gaps between its numbers.
         gradients: names of float tensors among the inputs. If there are any, the result consists of their gradients
             from autograd.
+        by: for an open task, the dotted names of the course's functions that are called with the answer, one after the
+            other, such as "lmcourse.chapters.topic.task:measure"; the last one also gets the inputs, and its result
+            counts.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Case:
     of: str = ""
     layout: str = ""
     gradients: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.expressions  # noqa: B018 - raises an error if the script is not Python, so that its author sees it

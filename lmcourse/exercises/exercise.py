@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
@@ -22,6 +22,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
 from lmcourse.exercises.edits import ALSO, overlap, shown, spans
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
+from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.slips import slipped, source_of
 from lmcourse.exercises.values import Plain
@@ -67,6 +68,15 @@ class Variant:
     answer: Answer | str
 
 
+@dataclass(frozen=True)
+class Idea:
+    """An attempt at an open task, and the points that it earns."""
+
+    name: str
+    answer: Answer
+    points: float
+
+
 @dataclass(eq=False)
 class Exercise:
     """An exercise: its reference answer, test cases, hints, known misconceptions and right variants.
@@ -98,6 +108,8 @@ class Exercise:
         file: a correct example of the file that an answer reads from the working folder. Learners create a file with
             this name, and hand it in inside the notebook (see `handed_in`).
         contiguous: the reason if inputs must not have gaps in memory; otherwise empty.
+        task: for an open task, how it is measured. Its cases hold the inputs of the measurement, the reference is not
+            called, and a slip's sentence is what the inspection says.
     """
 
     name: str
@@ -120,8 +132,10 @@ class Exercise:
     differentiable: bool = False
     file: Path | None = None
     contiguous: str = ""
+    task: OpenTask | None = None
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)
+    ideas: list[Idea] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +143,8 @@ class Exercise:
             raise ValueError(f"{self.name}: an exercise needs points, a difficulty of 1 to 3, and cases")
         if self.value and self.hidden_cases:
             raise ValueError(f"{self.name}: an exercise that asks for a value needs one case, and no hidden cases")
+        if self.task and sum(band.points for band in self.task.bands) != self.points:
+            raise ValueError(f"{self.name}: the points of its bands do not add up to {self.points}")
 
     def misconception(self, sentence: str) -> Callable[[Answer], Answer]:
         """Decorate a wrong answer; `sentence` is shown to a learner whose results match it."""
@@ -161,6 +177,15 @@ class Exercise:
         """
         self.variants.append(Variant(answer.__name__.strip("_").replace("_", " "), answer))
         return answer
+
+    def idea(self, points: float) -> Callable[[Answer], Answer]:
+        """Decorate an attempt at an open task, which must earn these points. With all points it is also a variant."""
+
+        def register(answer: Answer) -> Answer:
+            self.ideas.append(Idea(answer.__name__.strip("_").replace("_", " "), answer, points))
+            return self.variant(answer) if points == self.points else answer
+
+        return register
 
     def right_value(self, *expressions: str) -> None:
         """Add other ways to write the right value of an exercise that asks for a value, such as "np.float64(21.5)"."""
@@ -224,7 +249,7 @@ class Exercise:
     @cached_property
     def public(self) -> tuple[Case, ...]:
         """The public cases: the author's cases, and cases derived from them (see `derived`)."""
-        return (*self.cases, *derived_cases(self))
+        return tuple(map(self._measured, self.cases)) if self.task else (*self.cases, *derived_cases(self))
 
     @cached_property
     def hidden(self) -> tuple[Case, ...]:
@@ -234,7 +259,10 @@ class Exercise:
             return ()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # a teacher's cases may use torch.rand
-            return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
+            return tuple(map(self._measured, self.hidden_cases(random.Random(f"{self.name}/0"))))
+
+    def _measured(self, case: Case) -> Case:
+        return replace(case, by=self.task.runners) if self.task else case
 
 
 def plural(word: str, count: float) -> str:

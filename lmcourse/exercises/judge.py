@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
+from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import Outcomes, outcomes_of
 from lmcourse.exercises.recognition import recognise
@@ -34,6 +35,8 @@ def judge(
         table: the outcomes of the known mistakes; by default those that all judging shares.
     """
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
+    if exercise.task:
+        return _measured(exercise, exercise.task, trials, broken, hidden=hidden)
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     earned = score(trials, [result.passed for result in results], groups_of(trials))
@@ -55,6 +58,33 @@ def judge(
         hints=tuple(exercise.hints) if failing or broken else (),
         to_come=() if hidden else tuple(case.name for case in exercise.hidden),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
+    )
+
+
+def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broken: str, *, hidden: bool) -> Report:
+    """Return the report on an answer to an open task: a band counts if the answer reaches it in every case."""
+    outcomes = {trial.case.name: trial.outcome for trial in trials}
+    missed = [band for outcome in outcomes.values() for band in task.unreached(outcome)]
+    reached = [band for band in task.bands if band not in missed]
+    failed = [trial for trial in trials if trial.outcome.failure]
+    unfit = next((trial.wrong for trial in failed if trial.outcome.failed_with("Unfit")), None)
+    bands = [CaseResult(band.name, band in reached, task.said(band, outcomes)) for band in task.bands]
+    answered = not all(_unanswered(trial.outcome, exercise) for trial in trials)
+    return Report(
+        exercise=exercise.name,
+        points=0.0 if broken else sum(band.points for band in reached),
+        max_points=exercise.points,
+        hidden=hidden,
+        cases=tuple(
+            [CaseResult(one.case.name, False, "" if unfit else one.wrong or "") for one in failed[:1]] or bands
+        ),
+        diagnosis=broken or unfit or diagnose(exercise, trials, failed),
+        groups=(len(reached), len(task.bands)),
+        notes=_notes([*outcomes.values()]),
+        hints=tuple(exercise.hints) if broken or missed else (),
+        to_come=() if hidden else tuple(case.name for case in exercise.hidden),
+        answered=answered,
+        table=task.table(outcomes) if answered else (),
     )
 
 

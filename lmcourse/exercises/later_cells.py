@@ -12,6 +12,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.notebook_state import globals_used
+from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.released import ReleasedExercise
 
@@ -93,6 +94,9 @@ def _versions(answer: object) -> list[object]:
 def _judge(exercise: Exercise, answer: Any) -> str:
     if not (exercise.value or callable(answer)):
         return FAILS
+    if exercise.task:
+        outcome = run_case(answer, exercise.task.inspection, name=exercise.name, seconds=exercise.seconds)
+        return NOT_WRITTEN if outcome.failed_with("NotImplementedError") else FAILS if outcome.failure else ""
     try:
         report = check_exercise(exercise, (lambda: answer) if exercise.value else answer)
     except CourseError:  # the machine is too busy for the course's own answer

@@ -37,6 +37,8 @@ class Outcomes:
     def expected(self, case: Case) -> Outcome:
         """Return the reference's outcome on a case; raise CourseError if it ran out of time or memory."""
         reference = self.exercise.reference
+        if self.exercise.task:
+            return Outcome()  # an open task is compared with its bands
         outcome = self._once(reference, case, lambda: self._run(reference, case, REFERENCE_SECONDS))
         if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
             self._table.pop((reference, case), None)

@@ -69,6 +69,8 @@ def write_released(exercises: Sequence[Exercise], digest: str) -> str:
 def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     if exercise.view is not None:
         raise CourseError(f"`{exercise.name}` has a `view`, which is code: exercises.json cannot store it")
+    if exercise.task is not None:
+        raise CourseError(f"`{exercise.name}` is an open task, which code measures: exercises.json cannot store it")
     parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds", "new")
     tolerance = exercise.tolerance
 

@@ -56,6 +56,8 @@ class Trial:
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
     """Compare an outcome with the expected outcome; return the difference in one line, or None."""
+    if exercise.task:
+        return exercise.task.verdict(outcome)
     if misuse := misused(exercise, expected, outcome):
         return misuse
     if expected.failure:

@@ -140,13 +140,13 @@ class Channel:
 
 def case_to_plain(case: Case) -> Plain:
     """Return the inputs and the script of a case as a plain value, without its name."""
-    run = {"layout": case.layout, "gradients": list(case.gradients)}
+    run = {"layout": case.layout, "gradients": list(case.gradients), "by": list(case.by)}
     return {"args": list(case.args), "kwargs": dict(case.kwargs), "script": case.script, **run}
 
 
 def case_from_plain(value: Any) -> Case:
     """Return the case from the result of `case_to_plain`. It comes from the grader, so it is not checked."""
-    run = {"layout": value["layout"], "gradients": tuple(value["gradients"])}
+    run = {"layout": value["layout"], "gradients": tuple(value["gradients"]), "by": tuple(value["by"])}
     return Case("", tuple(value["args"]), value["kwargs"], value["script"], **run)
 
 

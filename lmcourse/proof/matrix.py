@@ -47,6 +47,25 @@ class VariantResult:
 
 
 @dataclass(frozen=True)
+class IdeaResult:
+    """The result of submitting an attempt at an open task: the points in the notebook and in the grade, and what was
+    measured.
+    """
+
+    exercise: str
+    idea: str
+    points: float
+    public_points: float
+    graded_points: float
+    measured: str
+
+    @property
+    def as_stated(self) -> bool:
+        """True if it earns the points that its author states, in the notebook and in the grade."""
+        return self.points == self.public_points == self.graded_points
+
+
+@dataclass(frozen=True)
 class MutantResult:
     """The result of submitting a mutant; if its exercise declares it a right answer, the reason."""
 
@@ -81,6 +100,7 @@ class Matrix:
     constants: int = 0
     guessable: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    ideas: tuple[IdeaResult, ...] = ()
 
     @property
     def survivors(self) -> list[MutantResult]:
@@ -92,6 +112,7 @@ class Matrix:
         """True if every wrong answer loses points and is named, and every right answer earns all points."""
         wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
+        right = right and all(idea.as_stated for idea in self.ideas)
         others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable, self.repeated)
         return wrong and right and not any(others)
 
@@ -119,4 +140,5 @@ class Matrix:
             "confused": list(self.confused),
             "guessable": list(self.guessable),
             "repeated": list(self.repeated),
+            "ideas": [asdict(idea) for idea in self.ideas],
         }

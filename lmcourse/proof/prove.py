@@ -20,7 +20,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.edits import EditError, shown
-from lmcourse.exercises.exercise import Misconception
+from lmcourse.exercises.exercise import Misconception, Variant
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome, run_case
@@ -31,7 +31,7 @@ from lmcourse.exercises.slips import place_of, unfit_slips
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 from lmcourse.proof.answers import AnswerCell, variant_text
-from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
+from lmcourse.proof.matrix import IdeaResult, Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import Mutant, mutants, with_change
 from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
 from lmcourse.proof.repeats import repeats
@@ -129,6 +129,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
         constants=sum(len(proof.constants) for _, proof in proofs),
         guessable=tuple(line for _, proof in proofs for line in proof.guessable()),
         repeated=tuple(line for _, proof in proofs for line in proof.repeated()),
+        ideas=tuple(row for _, proof in proofs for row in proof.ideas()),
     )
 
 
@@ -167,6 +168,8 @@ class _Proof:
             return "it does not come to an end, and every wrong answer of a learner would wait for it"
         if "NameError" in failures:
             return f"it raises {failures['NameError']}"
+        if self.exercise.task:
+            return ""
         same = next((one.name for one in others if self._same_in_public(one, wrong)), "")
         return same and f"add a public case: in all of them it has the same results as {same}"
 
@@ -177,19 +180,40 @@ class _Proof:
 
     def confused(self) -> list[str]:
         """Return the pairs of known wrong answers that no public case distinguishes."""
+        if self.exercise.task:
+            return []
         return [
             f"{self.exercise.name}: {one.name} = {other.name}"
             for one, other in combinations(self.exercise.misconceptions, 2)
             if self._same_in_public(one, other)
         ]
 
+    def ideas(self) -> list[IdeaResult]:
+        """Return the results of the attempts at an open task."""
+        found = []
+        for idea in self.exercise.ideas:
+            answer = self.cell.run(variant_text(self.exercise, Variant(idea.name, idea.answer)))
+            trials = self._trials(partial(self._run, answer))
+            public, graded = self._reports(trials)
+            rows = "; ".join(", ".join(row) for row in graded.table if row[0].startswith("yours"))
+            found.append(
+                IdeaResult(
+                    self.exercise.name, idea.name, idea.points, public.points, graded.points, rows or graded.diagnosis
+                )
+            )
+        return found
+
     def variants(self) -> list[VariantResult]:
-        """Return the results of the right answers in other styles."""
+        """Return the results of the right answers in other styles. The ideas of an open task are measured once."""
+        if self.exercise.task:
+            return []
         texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
         return [VariantResult(self.exercise.name, name, self.lost(text)) for name, text in texts]
 
     def repeated(self) -> list[str]:
         """Return the variants that repeat another one, unless slips are made from them."""
+        if self.exercise.task:
+            return []
         bases = {wrong.base for wrong in self.exercise.misconceptions}
         needed = [variant.name for variant in self.exercise.variants if variant.answer in bases]
         written = [variant for variant in self.exercise.variants if not isinstance(variant.answer, str)]
@@ -208,7 +232,8 @@ class _Proof:
 
     @cached_property
     def _mutants(self) -> list[tuple[Mutant, bool]]:
-        return [(mutant, self._killed(mutant)) for mutant in mutants(self.cell.solution)]
+        changed = () if self.exercise.task else mutants(self.cell.solution)  # a mutant may be as good
+        return [(mutant, self._killed(mutant)) for mutant in changed]
 
     @cached_property
     def _equivalents(self) -> dict[str, str]:
@@ -221,8 +246,8 @@ class _Proof:
 
     @cached_property
     def constants(self) -> list[Constant]:
-        """Return the answers that ignore their inputs; there are none for a value."""
-        if self.exercise.value:
+        """Return the answers that ignore their inputs; there are none for a value or an open task."""
+        if self.exercise.value or self.exercise.task:
             return []
         return constant_answers(self._right)
 
@@ -286,7 +311,9 @@ class _Proof:
         trials = self._trials(partial(self._given, wrong))
         public, graded = self._reports(trials)
         previewed = self.exercise.preview is not None and all(case.passed for case in public.cases)
+        mutilate = mutilate and not self.exercise.task
         forms = [self._mutilated(wrong, trials, mutilation) for mutilation in MUTILATIONS if mutilate]
+        named = [wrong.sentence in (report.mistake, report.diagnosis) for report in (public, graded)]
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -294,8 +321,8 @@ class _Proof:
             self.exercise.points,
             public.points,
             graded.points,
-            public.mistake == wrong.sentence or previewed,
-            graded.mistake == wrong.sentence,
+            named[0] or previewed,
+            named[1],
             sum(form is not None for form in forms),
             tuple(name for form in forms for name in form or ()),
         )

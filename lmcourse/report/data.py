@@ -27,7 +27,7 @@ MAX_LIST_CHARS = 160
 HIDDEN = "hidden: "
 """The beginning of a row for the hidden cases with the same name."""
 
-OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
+OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back", "table")
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class ReportData:
         stand_ins: the earlier exercises whose printed solutions replaced the learner's answers while this exercise was
             judged.
         held_back: whether only the teacher has the hidden cases, as for a teacher's own exercise.
+        table: for an open task, the measured numbers beside those of the baseline and the finish line: a header and
+            rows.
     """
 
     exercise: str
@@ -76,6 +78,7 @@ class ReportData:
     answered: bool = True
     stand_ins: tuple[str, ...] = ()
     held_back: bool = False
+    table: tuple[tuple[str, ...], ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -146,7 +149,7 @@ class ReportData:
     def reckoning(self) -> str:
         """An explanation of lost points, such as "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
-        if self.passed or not self.answered or passed in (0, total):
+        if self.passed or not self.answered or passed in (0, total) or self.table:
             return ""
         public = [case.passed for case in self.cases if not case.hidden and not case.of]
         few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
@@ -159,6 +162,8 @@ class ReportData:
             return ""
         count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
         cases, them = ("1 case", "it") if count == 1 else (f"{count} cases", "them")
+        if self.table:
+            return f"Grading measures again: {names}."
         shown = "" if self.held_back else f": `check({self.exercise}, hidden=True)` shows {them}"
         return f"Grading adds {cases} ({names}){shown}."
 
@@ -180,6 +185,7 @@ class ReportData:
         """Return the report from the result of `to_json`; raise TypeError or KeyError for other data."""
         cases = tuple(CaseResult(**case) for case in data["cases"])
         lists = {name: tuple(part) for name, part in data.items() if isinstance(part, list)}
+        lists["table"] = tuple(map(tuple, data.get("table", ())))
         return cls(**{**data, **lists, "cases": cases})
 
 

@@ -34,6 +34,7 @@ def html(report: ReportData) -> str:
     parts = [
         *(_row(BAD, "!", f"<b>{with_marks(notice)}</b>") for notice in report.notices),
         *(_row(HINT, "→", with_marks(sentence)) for sentence in report.sentences),
+        _table_html(report.table),
         *(_row(BAD, "✗", escape(name) + "".join(map(_detail, results)), "failed") for name, results in failing),
         *([_row(BAD, "✗", escape(more), "failed")] if more else []),
         *([_row(GOOD, "✓", escape(report.passing()), "passed")] if report.passing() else []),
@@ -61,6 +62,20 @@ def _row(colour: str, mark: str, content: str, spoken: str = "") -> str:
         f'<div style="padding-left: 1.4em; text-indent: -1.4em;"><b{label} style="color: {colour}; '
         f'display: inline-block; width: 1.4em; text-indent: 0;">{mark}</b>{content}</div>'
     )
+
+
+def _table_html(table: Sequence[Sequence[str]]) -> str:
+    if not table:
+        return ""
+    cell = "padding: 0.1em 0.8em 0.1em 0; text-align: {};"
+    head, *rows = (
+        [f'style="{cell.format("right" if place else "left")}">{escape(text)}' for place, text in enumerate(row)]
+        for row in table
+    )
+    lines = ["".join(f'<th scope="col" {one}</th>' for one in head)]
+    lines += ["".join((f'<th scope="row" {first}</th>', *(f"<td {one}</td>" for one in rest))) for first, *rest in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<table style="border-collapse: collapse; margin: 0.4em 0;">{body}</table>'
 
 
 def _detail(result: CaseResult) -> str:
@@ -118,6 +133,7 @@ class Report(ReportData):
         yield f"{self.exercise}   {self.points:g} / {self.max_points} points{done}", 4
         yield from ((f"! {notice}", 2) for notice in self.notices)
         yield from ((f"→ {sentence}", 2) for sentence in self.sentences)
+        yield from ((line, 0) for line in _table_lines(self.table))
         failing, more = self.failing()
         for name, results in failing:
             yield f"✗ {name}", 2
@@ -136,6 +152,15 @@ class Report(ReportData):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {REPORT_MIME: self.to_json()}
+
+
+def _table_lines(table: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  " + "  ".join(text.rjust(width) if place else text.ljust(width) for place, (text, width) in enumerate(cells))
+        for cells in (list(zip(row, widths, strict=True)) for row in table)
+    ]
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

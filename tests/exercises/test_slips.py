@@ -110,7 +110,7 @@ def test_all_mistakes_of_an_author_are_printed_together() -> None:
     ):
         cell = AnswerCell(exercise(slips), "def mean_square(x): ...", "def mean_square(x): ...", {})
         with pytest.raises(CourseError) as raised:
-            prove({Chapter("99-toy", "Toy", 1, "0"): [cell]}, quick=True)
+            prove({Chapter("99-toy", "Toy", "0"): [cell]}, quick=True)
         lines = str(raised.value).splitlines()
         assert len(lines) == len(said)
         for line, reason in zip(lines, said, strict=True):
@@ -174,4 +174,4 @@ def test_a_slip_that_never_ends_is_refused() -> None:
     endless = exercise(slips, seconds=0.1)
     cell = AnswerCell(endless, "def mean_square(x): ...", "def mean_square(x): ...", {})
     with pytest.raises(CourseError, match="it does not come to an end"):
-        prove({Chapter("99-toy", "Toy", 1, "0"): [cell]}, quick=True)
+        prove({Chapter("99-toy", "Toy", "0"): [cell]}, quick=True)

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises import Case, Exercise, case, script, value_exercise
+from lmcourse.exercises.open_task import Band, OpenTask, Unfit
+
+Answer = Callable[..., Any]
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -42,6 +45,49 @@ def doubling(**changes: Any) -> Exercise:
     def from_numbers(x: Tensor) -> Tensor:
         return torch.tensor([2 * number for number in x.tolist()])
 
+    return exercise
+
+
+def refuse_negative(answer: Answer) -> None:
+    """Inspect an answer to the toy task."""
+    if answer(0) < 0:
+        raise Unfit("At 0 your answer is negative.")
+
+
+def mean_and_last(answer: Answer, seeds: list[int]) -> dict[str, float]:
+    """Measure an answer to the toy task."""
+    return {"mean": sum(map(answer, seeds)) / len(seeds), "last": answer(seeds[-1])}
+
+
+def shrinking() -> Exercise:
+    """Return an open task: return a number for a seed that is small for all seeds. The baseline returns the seed."""
+    exercise = Exercise(
+        "shrink",
+        points=3,
+        minutes=1,
+        difficulty=1,
+        reference=lambda seed: 0.1,
+        cases=[case("seeds 0 to 2", seeds=[0, 1, 2])],
+        hidden_cases=lambda _: [case("seeds 3 to 5", seeds=[3, 4, 5])],
+        hints=["Divide it."],
+        task=OpenTask(
+            inspect=refuse_negative,
+            measure=mean_and_last,
+            baseline={"the seed": {"mean": 1.0, "last": 2.0}},
+            finish={"mean": 0.5},
+            bands=[Band(1, "it runs"), Band(1, at_most={"mean": 0.9}), Band(1, at_most={"mean": 0.5, "last": 1.0})],
+        ),
+    )
+
+    @exercise.idea(1)
+    def the_seed(seed: int) -> float:
+        return seed
+
+    @exercise.idea(3)
+    def a_tenth(seed: int) -> float:
+        return seed / 10
+
+    exercise.slips(a_tenth, {"seed / 10 → seed / 10 - 1": "At 0 your answer is negative."})
     return exercise
 
 
@@ -78,6 +124,3 @@ def answering() -> Exercise:
     exercise = value_exercise("answer", points=1, minutes=1, difficulty=1, reference=lambda: 42, hints=["6 · 7"])
     exercise.wrong_value(13, "You added.")
     return exercise
-
-
-Answer = Callable[..., Any]

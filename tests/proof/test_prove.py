@@ -17,7 +17,7 @@ from lmcourse.proof.matrix import Matrix
 from lmcourse.proof.mutants import mutants
 from tests.exercises.toy import answering, doubling
 
-CHAPTER = Chapter("99-toy", "Toy", 1, "0")
+CHAPTER = Chapter("99-toy", "Toy", "0")
 RIGHT = "return x + x"
 STUB = "raise NotImplementedError"
 
@@ -59,6 +59,7 @@ def test_a_correct_exercise_passes_the_matrix() -> None:
         "confused": [],
         "guessable": [],
         "repeated": [],
+        "ideas": [],
     }
     assert [row["misconception"] for row in rows] == ["squared", "absolute"]
 
