@@ -12,19 +12,17 @@ from lmcourse.errors import CourseError
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the course.
+    """One notebook of the course. Its minutes are in its first cell.
 
     Attributes:
         id: the name of the folder in `notebooks/` and `solutions/` and of the nbgrader assignment, such as
             "01-floating-point".
         title: the title for readers.
-        minutes: the time that a reader needs, including exercises.
         part: the part of the course it belongs to.
     """
 
     id: str
     title: str
-    minutes: int
     part: str
 
     @property
@@ -70,26 +68,26 @@ PART_III = "III · The transformer"
 PART_IV = "IV · Systems"
 
 CHAPTERS: tuple[Chapter, ...] = (
-    Chapter("01-floating-point", "Floating point", 115, PART_I),
-    Chapter("02-tensors", "Tensors", 120, PART_I),
-    Chapter("03-autograd", "Autograd", 150, PART_I),
-    Chapter("04-optimization", "Optimization", 160, PART_I),
-    Chapter("05-language-models", "Language models", 110, PART_II),
-    Chapter("06-recurrence-and-attention", "Recurrence and attention", 115, PART_II),
-    Chapter("07-tokens-and-data", "Tokens and data", 100, PART_II),
-    Chapter("08-attention", "Attention", 160, PART_III),
-    Chapter("09-positions", "Positions", 140, PART_III),
-    Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
-    Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
-    Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
-    Chapter("13-training", "Training", 145, PART_III),
-    Chapter("14-memory", "Memory", 165, PART_IV),
-    Chapter("15-flops", "FLOPs", 150, PART_IV),
-    Chapter("16-stability", "Stability", 130, PART_IV),
-    Chapter("17-inference", "Inference", 145, PART_IV),
-    Chapter("18-parallelism", "Parallelism", 180, PART_IV),
-    Chapter("19-gpu-timing", "GPU timing", 125, PART_IV),
-    Chapter("20-capstone", "Capstone", 170, PART_IV),
+    Chapter("01-floating-point", "Floating point", PART_I),
+    Chapter("02-tensors", "Tensors", PART_I),
+    Chapter("03-autograd", "Autograd", PART_I),
+    Chapter("04-optimization", "Optimization", PART_I),
+    Chapter("05-language-models", "Language models", PART_II),
+    Chapter("06-recurrence-and-attention", "Recurrence and attention", PART_II),
+    Chapter("07-tokens-and-data", "Tokens and data", PART_II),
+    Chapter("08-attention", "Attention", PART_III),
+    Chapter("09-positions", "Positions", PART_III),
+    Chapter("10-normalization-and-blocks", "Normalization and blocks", PART_III),
+    Chapter("11-feed-forward", "Feed-forward layers", PART_III),
+    Chapter("12-transformer", "The transformer, assembled", PART_III),
+    Chapter("13-training", "Training", PART_III),
+    Chapter("14-memory", "Memory", PART_IV),
+    Chapter("15-flops", "FLOPs", PART_IV),
+    Chapter("16-stability", "Stability", PART_IV),
+    Chapter("17-inference", "Inference", PART_IV),
+    Chapter("18-parallelism", "Parallelism", PART_IV),
+    Chapter("19-gpu-timing", "GPU timing", PART_IV),
+    Chapter("20-capstone", "Capstone", PART_IV),
 )
 
 BUILDS_ON: dict[str, str] = {

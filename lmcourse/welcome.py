@@ -154,8 +154,7 @@ def course_map(progress: Progress) -> str:
         notebook = here.get(chapter.id)
         return f"[{chapter.title}]({chapter.id}/{notebook.path.name})" if notebook else chapter.title
 
-    minutes: dict[Chapter, tuple[int, ...]] = {chapter: (chapter.minutes,) for chapter in CHAPTERS}
-    minutes |= {notebook.chapter: notebook.minutes for notebook in progress.notebooks if notebook.minutes}
+    minutes = {notebook.chapter: notebook.minutes for notebook in progress.notebooks if notebook.minutes}
     lines = ["| | Notebook | Minutes | Builds on |", "| --- | :--- | ---: | :--- |"]
     part = ""
     for chapter in CHAPTERS:
@@ -163,9 +162,9 @@ def course_map(progress: Progress) -> str:
             part = chapter.part
             lines.append(f"| | **{part}** | | |")
         before = BUILDS_ON[chapter.number].replace(" ", ", ")
-        lines.append(f"| {chapter.number} | {link(chapter)} | {joined(minutes[chapter])} | {before} |")
-    hours = round(sum(map(sum, minutes.values())) / 60)
-    return "\n".join([*lines, "", f"### Ways through its {hours} hours", "", routes_text(link)])
+        lines.append(f"| {chapter.number} | {link(chapter)} | {joined(minutes.get(chapter, ())) or '–'} | {before} |")
+    hours = f" its {round(sum(map(sum, minutes.values())) / 60)} hours" * (len(minutes) == len(CHAPTERS))
+    return "\n".join([*lines, "", f"### Ways through{hours}", "", routes_text(link)])
 
 
 class ProgressTable:

@@ -13,7 +13,16 @@ from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.numbering import changed_lines, core_alone, exercises_in, mentions, moved, numbered, with_row
+from lmcourse.authoring.numbering import (
+    changed_lines,
+    core_alone,
+    exercises_in,
+    mentions,
+    moved,
+    numbered,
+    with_plans,
+    with_row,
+)
 from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source, read_source
@@ -66,17 +75,21 @@ class Draft:
         return {path: what if path.exists() else "is missing" for path, what in found.items()}
 
     def rewritten(self, root: Path) -> dict[Path, tuple[str, str]]:
-        """Return the source and the README if their numbers or totals are wrong: the old and the new text."""
+        """Return the source, the README and the plans for teachers if their numbers or totals are wrong: the old and
+        the new text.
+        """
         source = read_source(self.files.source)  # once more, because an editor may have saved it in the meantime
         texts = {source.path: (source.text, numbered(source, self.chapter).text)}
-        readme = root / "README.md"
+        readme, plans = root / "README.md", root / "docs" / "teaching.md"
         if readme.is_file() and not isinstance(self.chapter, FolderChapter):
             old = readme.read_text(encoding="utf-8")
             texts[readme] = old, with_row(old, source, self.chapter)
+            if plans.is_file():
+                texts[plans] = (old := plans.read_text(encoding="utf-8")), with_plans(old, texts[readme][1])
         return {path: (old, new) for path, (old, new) in texts.items() if old != new}
 
     def rewrite(self, root: Path) -> Iterator[str]:
-        """Write the source and the README if their numbers or totals are wrong. Yield a line for each changed line,
+        """Write the files in `rewritten` if their numbers or totals are wrong. Yield a line for each changed line,
         and for each place outside this source that mentions an exercise by its old number.
         """
         changes = moved(read_source(self.files.source), self.chapter)
@@ -116,7 +129,8 @@ def build(
 ) -> list[Built]:
     """Build the notebooks of these chapters whose source has changed, or all if `force`; if `core`, without Further.
 
-    First, the numbers and totals in their sources and in the README are corrected; `say` is called with each change.
+    First, the numbers and totals in their sources, the README and the plans for teachers are corrected; `say` is called
+    with each change.
 
     Raises CourseError if sources have mistakes or student copies contain work (all are listed, and nothing is built),
     if a cell fails, or if a file cannot be written.
@@ -140,7 +154,7 @@ def build(
 
 def check_built(chapters: Sequence[Chapter], root: Path, *, core: bool = False) -> list[str]:
     """Return a line for each notebook that differs from its source, or if `core` from the source without Further, and
-    for each source or README whose numbers or totals are wrong; outputs are not compared.
+    for each source or page whose numbers or totals are wrong; outputs are not compared.
     """
     wrong = "has numbers or totals that are not right"
     return [

@@ -13,7 +13,6 @@ from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapte
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE, exercises_of
 from lmcourse.exercises.released import RELEASED
-from lmcourse.parts import minutes_in
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
 
@@ -92,7 +91,7 @@ def _chapter_in(folder: Path) -> FolderChapter | None:
     if not sources:
         return None
     source = read_source(sources[0])
-    return FolderChapter(folder.name, title_of(source) or folder.name, written_minutes(source), "", sources[0])
+    return FolderChapter(folder.name, title_of(source) or folder.name, "", sources[0])
 
 
 def _has_cells(file: Path) -> bool:
@@ -100,11 +99,6 @@ def _has_cells(file: Path) -> bool:
         return any(MARKER.fullmatch(line) for line in file.read_text(encoding="utf-8").split("\n"))
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def written_minutes(source: Source) -> int:
-    """Return the minutes from a notebook's first cell; 0 if it does not have them."""
-    return sum(minutes_in(source.cells[0].text)) if source.cells else 0
 
 
 def title_of(source: Source) -> str:

@@ -18,7 +18,7 @@ from lmcourse.authoring.source import Mistake, Source, parse_source
 from lmcourse.course import Chapter, FolderChapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE, exercises_of
-from lmcourse.parts import TOTALS, joined
+from lmcourse.parts import TOTALS, joined, minutes_in
 from lmcourse.text import shorten
 
 HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<facts> *\(\d+ points?\b[^()]*\))? *")
@@ -29,6 +29,12 @@ _NUMBER = r"\d{1,3}(?!\d|\.\d)"
 _LIST = rf"{_NUMBER}(?:,{_GAP}{_NUMBER})*,?{_GAP}(?:and|or|to){_GAP}{_NUMBER}|{_NUMBER}[–-]{_NUMBER}"
 REFERENCE = re.compile(rf"(?<!### )\b[Ee]xercise(?:{_GAP}(?P<one>{_NUMBER})|s{_GAP}(?P<many>{_LIST}))")
 """A reference to exercises: "Exercise 6", "Exercises 4 and 5", "exercises 2, 3 and 5", "Exercises 3 to 5"."""
+
+_MINUTES = re.compile(r"^[IV]+ \| \[(\d\d) .* \| (\d+)(?: \+ (\d+))?(?: \| [\d +]+){2}$", re.MULTILINE)
+"""A notebook's row of the README, with its number and the minutes of its parts."""
+
+_PLAN = re.compile(r"^(\| notebooks \| (.+) \|\n)\| minutes \| .+ \|$", re.MULTILINE)
+"""The notebooks and minutes of the weeks of a plan for teachers."""
 
 _RANGE = re.compile(rf"(\d+)(?:[–-]|{_GAP}to{_GAP})(\d+)")
 _OF_ANOTHER = re.compile(rf",?{_GAP}(?:there\b|(?:of|in|from){_GAP}(?:the{_GAP})?[Nn]otebook)")
@@ -115,18 +121,21 @@ def numbered(source: Source, chapter: Chapter) -> Source:
         number = f" {place}" if whole else f" {heading.number}" * bool(heading.number)
         text = f"### Exercise{number} · {old['title']}{facts.get(str(heading.name), heading.facts)}"
         lines[heading.line - 1] = f"# {text}"
-    totals = _totals(parts_of(parse_source(source.path, "\n".join(lines)), exercises), chapter, whole=whole)
+    parts = parts_of(parse_source(source.path, "\n".join(lines)), exercises)
     for first in source.cells[:1]:
+        totals = _totals(parts, minutes_in(first.text), whole=whole)
         part = slice(first.line, first.line_of(first.text.count("\n")))
         lines[part] = [f"{line[:2]}{TOTALS.sub(totals, line[2:])}" for line in lines[part]]
     return parse_source(source.path, "\n".join(lines))
 
 
-def _totals(parts: Sequence[Part], chapter: Chapter, *, whole: bool) -> str:
-    """Return the replacement of `TOTALS` in the first cell. A notebook without Further has its stated minutes."""
+def _totals(parts: Sequence[Part], stated: Sequence[int], *, whole: bool) -> str:
+    """Return the replacement of `TOTALS` in the first cell. A notebook without Further keeps its stated minutes; if its
+    exercises of Further are left out, too, those of the core.
+    """
     if len(parts) > 1:
         return f"**Core · {parts[0].totals}** · **Further · {parts[1].totals}**"
-    minutes = str(chapter.minutes) if whole else r"\1"
+    minutes = sum(stated if whole else stated[:1])
     return "".join(f"**{minutes} min · {part.counts}**" for part in parts)
 
 
@@ -141,16 +150,30 @@ def core_alone(source: Source, chapter: Chapter) -> Source:
 
 def with_row(readme: str, source: Source, chapter: Chapter) -> str:
     """Return the README with the right row for one of the course's notebooks; its description stays."""
-    if not complete(source, chapter):
+    if not (complete(source, chapter) and minutes_in(source.cells[0].text)):
         return readme
     place = f"(notebooks/{chapter.id}/{chapter.topic}.ipynb)"
     row = re.compile(rf"^[IV]+ \| \[.*\]{re.escape(place)} \| (.*)(?: \| \d+(?: \+ \d+)?){{3}}$", re.MULTILINE)
-    parts = parts_of(numbered(source, chapter), exercises_of(chapter))
-    minutes = [part.minutes for part in parts] if len(parts) > 1 else [chapter.minutes]
-    columns = (minutes, [len(part.exercises) for part in parts], [part.points for part in parts])
+    new = numbered(source, chapter)
+    parts = parts_of(new, exercises_of(chapter))
+    columns = (minutes_in(new.cells[0].text), [len(one.exercises) for one in parts], [one.points for one in parts])
     part, name = chapter.part.split(" · ")[0], f"{chapter.number} {chapter.title}"
     counts = " | ".join(map(joined, columns))
     return row.sub(lambda old: f"{part} | [{name}]{place} | {old[1]} | {counts}", readme)
+
+
+def with_plans(teaching: str, readme: str) -> str:
+    """Return the page for teachers with the minutes of each week of its plans, added up from the README's rows."""
+    core, further = ({row[1]: int(row[part] or 0) for row in _MINUTES.finditer(readme)} for part in (2, 3))
+
+    def week(numbers: str) -> str:
+        parts = (sum(part.get(number, 0) for number in numbers.split(", ")) for part in (core, further))
+        return joined(minutes for minutes in parts if minutes)
+
+    def plan(old: re.Match[str]) -> str:
+        return f"{old[1]}| minutes | {' | '.join(map(week, old[2].split(' | ')))} |"
+
+    return _PLAN.sub(plan, teaching)
 
 
 def changed_lines(path: Path | str, old: str, new: str) -> list[str]:

@@ -47,13 +47,15 @@ def list_chapters(options: Namespace) -> int:
 
 def _row(chapter: Chapter, notebook: NotebookProgress | None) -> dict[str, Any]:
     """Return the counts of a notebook; `core` has those of its core, if it has another part."""
-    row: dict[str, Any] = {"id": chapter.id, "part": chapter.part, "title": chapter.title, "minutes": chapter.minutes}
+    row: dict[str, Any] = {"id": chapter.id, "part": chapter.part, "title": chapter.title}
     if notebook is None:
-        return row | {"exercises": None, "points": None}
+        return row | {"minutes": None, "exercises": None, "points": None}
     core, *further = notebook.parts
-    counts: dict[str, Any] = {"exercises": len(notebook.exercises), "points": notebook.max_points}
-    if notebook.minutes:
-        row["minutes"] = sum(notebook.minutes)
+    counts: dict[str, Any] = {
+        "minutes": sum(notebook.minutes) or None,
+        "exercises": len(notebook.exercises),
+        "points": notebook.max_points,
+    }
     if further:
         own = {"exercises": len(core), "points": sum(item.max_points for item in core)}
         counts["core"] = {"minutes": notebook.minutes[0] if notebook.minutes else None} | own

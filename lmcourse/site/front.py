@@ -90,7 +90,7 @@ def _item(chapter: Chapter, page: Page | None) -> str:
     title = f'<span class="number">{chapter.number}</span> {escape(chapter.title)}'
     if page is None:
         return f'<li class="absent"><span class="title">{title}</span></li>'
-    minutes = joined(minutes_in(page.notebook.cells[0].source) or [chapter.minutes])
+    minutes = joined(minutes_in(page.notebook.cells[0].source))
     return (
         f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(teaser(page))}</p>'
         f'<p class="minutes">{minutes} minutes</p></li>'

@@ -163,8 +163,8 @@ def test_each_mistake_is_reported_with_its_file_and_line(mistake: str, tmp_path:
 
 @pytest.mark.parametrize("use", [build, check_built, answer_cells])
 def test_all_mistakes_of_all_sources_are_reported_together(use: Callable[..., object], tmp_path: Path) -> None:
-    another = type(TINY)("99-another", TINY.title, TINY.minutes, TINY.part)
-    third = type(TINY)("97-unwritten", TINY.title, TINY.minutes, TINY.part)
+    another = type(TINY)("99-another", TINY.title, TINY.part)
+    third = type(TINY)("97-unwritten", TINY.title, TINY.part)
     text = SOURCE.replace("import math", "import").replace("x + x", "x +")
     first = write_source(tmp_path, text)
     second = write_source(tmp_path, spoilt("misspelt marker"), another)

@@ -21,7 +21,7 @@ from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
 pytestmark = pytest.mark.prove
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECOND = type(TINY)("99-second", TINY.title, TINY.minutes, TINY.part)
+SECOND = type(TINY)("99-second", TINY.title, TINY.part)
 
 
 def bytes_of(files: ChapterFiles) -> tuple[bytes, bytes]:
@@ -179,7 +179,7 @@ WITH_TINY = """
 from lmcourse import course
 class Tiny(course.Chapter):
     module = "tests.authoring.tiny"
-course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", 3, "Tests"))
+course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", "Tests"))
 """
 """Code that makes the tiny chapter a part of the course in every Python process."""
 

@@ -40,7 +40,7 @@ def problems(text: str, folder: Path) -> list[str]:
     ],
 )
 def test_headings_and_totals_are_written(one: str, two: str, tmp_path: Path) -> None:
-    text = SOURCE.replace(ONE, one).replace(TWO, two).replace(TOTALS, "**99 min · 1 exercise · 1 point**")
+    text = SOURCE.replace(ONE, one).replace(TWO, two).replace(TOTALS, "**3 min · 1 exercise · 1 point**")
     assert built(text, tmp_path) == SOURCE
 
 

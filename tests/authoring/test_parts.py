@@ -10,7 +10,7 @@ from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.numbering import core_alone, numbered, with_row
+from lmcourse.authoring.numbering import core_alone, numbered, with_plans, with_row
 from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.source import read_source
 from tests.authoring.tiny import FURTHER, IN_PARTS, SECOND, SOURCE, TINY, USE, source_of, write_source
@@ -39,7 +39,7 @@ def test_both_parts_are_written_in_place_of_the_totals(tmp_path: Path) -> None:
     plain = IN_PARTS.replace(expected, "**9 min · 9 exercises · 9 points**")
     assert totals(IN_PARTS, tmp_path) == totals(plain, tmp_path) == expected
     assert find_problems(source_of(IN_PARTS, tmp_path), TINY) == []
-    assert totals(IN_PARTS.replace(FURTHER, ""), tmp_path) == "**3 min · 2 exercises · 3 points**"
+    assert totals(IN_PARTS.replace(FURTHER, ""), tmp_path) == "**4 min · 2 exercises · 3 points**"
     shortened = IN_PARTS[: IN_PARTS.index("# %% [markdown]\n# ## Further")]
     assert totals(shortened, tmp_path) == f"**{CORE}**", "a teacher who deletes Further keeps the core's minutes"
 
@@ -66,11 +66,17 @@ def test_part_counts_what_it_asks_of_readers(
 
 def test_row_of_the_readme_shows_both_parts(tmp_path: Path) -> None:
     place = "[98 Tiny](notebooks/98-tiny/tiny.ipynb) | what it shows"
-    chapter = type(TINY)(TINY.id, TINY.title, TINY.minutes, "IV · Tests")
+    chapter = type(TINY)(TINY.id, TINY.title, "IV · Tests")
     plain, parts = (f"IV | {place} | {counts}" for counts in ("3 | 2 | 3", "2 + 2 | 1 + 1 | 2 + 1"))
     for row in (plain, parts):
         assert with_row(row, source_of(IN_PARTS, tmp_path), chapter) == parts
         assert with_row(row, source_of(SOURCE, tmp_path), chapter) == plain
+
+
+def test_plan_adds_up_the_parts_of_the_rows() -> None:
+    rows = "I | [01 A](a) | x | 30 | 2 | 3\nIV | [10 B | C](b) | y | 88 + 70 | 6 + 4 | 19 + 11"
+    plan = "| notebooks | 01, 10 | 01 |\n| minutes | {} | {} |\n"
+    assert with_plans(plan.format("?", "188 + 1"), rows) == plan.format("118 + 70", "30")
 
 
 THIRDS = "# %% [markdown]\n# ### B · Thirds\n\n"

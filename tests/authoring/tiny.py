@@ -40,7 +40,7 @@ class TinyChapter(Chapter):
     module = __name__
 
 
-TINY = TinyChapter("98-tiny", "Tiny", 3, "Tests")
+TINY = TinyChapter("98-tiny", "Tiny", "Tests")
 
 SOURCE = '''"""What an author's editor shows first."""
 

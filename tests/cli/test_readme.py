@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from lmcourse.authoring.numbering import with_plans
+from lmcourse.authoring.reading_time import parts_of
 from lmcourse.cli.parser import make_parser
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.parts import joined, minutes_in
+from tests.course.chapters import source
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 ROWS = [
@@ -18,10 +22,11 @@ ROWS = [
 def row_of(chapter: Chapter) -> list[str]:
     """Return the expected row, without the sentence about the notebook."""
     name = f"{chapter.number} {chapter.title}"
-    exercises = exercises_of(chapter)
     link = f"[{name}](notebooks/{chapter.id}/{chapter.topic}.ipynb)"
-    points = sum(exercise.points for exercise in exercises)
-    return [chapter.part.split(" · ")[0], link, str(chapter.minutes), str(len(exercises)), str(points)]
+    parts = parts_of(source(chapter), exercises_of(chapter))
+    minutes = minutes_in(source(chapter).cells[0].text)
+    counts = minutes, [len(part.exercises) for part in parts], [part.points for part in parts]
+    return [chapter.part.split(" · ")[0], link, *map(joined, counts)]
 
 
 def test_each_row_matches_the_course_map() -> None:
@@ -32,12 +37,12 @@ def test_each_row_matches_the_course_map() -> None:
 
 def test_plans_for_teachers_add_up_the_minutes_of_their_notebooks(course: Path) -> None:
     text = (course / "docs" / "teaching.md").read_text(encoding="utf-8")
-    plans = re.findall(r"^\| notebooks \| (.+) \|\n\| minutes \| (.+) \|$", text, re.MULTILINE)
-    planned = [
-        [sum(find_chapter(name).minutes for name in week.split(", ")) for week in row.split(" | ")] for row, _ in plans
+    assert with_plans(text, README) == text
+    weeks = [
+        row.split(" | ") for row in re.findall(r"^\| notebooks \| (.+) \|\n\| minutes \| .+ \|$", text, re.MULTILINE)
     ]
-    assert [len(weeks) for weeks in planned] == [6, 10, 14]
-    assert planned == [[int(minutes) for minutes in row.split(" | ")] for _, row in plans]
+    assert [len(plan) for plan in weeks] == [6, 10, 14]
+    assert {name for plan in weeks for week in plan for name in week.split(", ")} == {each.number for each in CHAPTERS}
 
 
 def test_links_and_pictures_lead_somewhere(course: Path) -> None:

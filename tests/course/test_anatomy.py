@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from string import ascii_uppercase
 
 import pytest
 
@@ -15,14 +16,16 @@ EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.i
 ALT = "Figure without a description"
 
 
-def sections(chapter: Chapter) -> list[str]:
-    return re.findall(r"^## (.+)$", prose(chapter), re.M)
+def sections(chapter: Chapter) -> tuple[list[str], list[str]]:
+    """Return the headings of the core and of Further, whose sections may have headings of the third level."""
+    core, _, further = prose(chapter).partition("\n## Further\n")
+    return re.findall(r"^## (.+)$", core, re.M), re.findall(r"^###? (?!Exercise)(.+)$", further, re.M)
 
 
 def section(chapter: Chapter, title: str) -> str:
     """Return the text from a heading to the next."""
-    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", prose(chapter), re.M | re.S)
-    assert found, f"no section ## {title}"
+    found = re.search(rf"^###? {title}\n(.*?)(?=^###? |\Z)", prose(chapter), re.M | re.S)
+    assert found, f"no section {title}"
     return found[1]
 
 
@@ -52,10 +55,20 @@ def test_the_second_cell_starts_the_notebook(chapter: Chapter) -> None:
 
 @EACH
 def test_sections_are_numbered_and_the_last_three_are_always_the_same(chapter: Chapter) -> None:
-    *numbered, keep, check, reading = sections(chapter)
-    assert [keep, check, reading] == ["What to keep", "Check yourself", "Further reading"]
+    core, further = sections(chapter)
+    *numbered, keep, check = core if further else core[:-1]
+    assert [keep, check, [*core, *further][-1]] == ["What to keep", "Check yourself", "Further reading"]
     assert [title.split(" · ")[0] for title in numbered] == [str(number) for number in range(1, len(numbered) + 1)]
     assert len(numbered) >= 3
+
+
+@EACH
+def test_sections_of_further_are_numbered_or_lettered(chapter: Chapter) -> None:
+    core, further = sections(chapter)
+    marks = [title.split(" · ")[0] for title in further if " · " in title]
+    numbers = map(str, range(len(core) - 1, len(core) + len(marks)))
+    assert marks in ([*ascii_uppercase[: len(marks)]], [*numbers][: len(marks)])
+    assert bool(marks) is bool(further)
 
 
 @EACH
@@ -88,10 +101,11 @@ def test_every_notebook_has_a_figure_with_controls(chapter: Chapter) -> None:
 
 
 @EACH
-def test_the_numbers_of_the_prose_are_asserted_in_a_folded_cell(chapter: Chapter) -> None:
-    last = source(chapter).cells[-1]
-    assert last.options.get("tags") == ["hide-input"]
-    assert any(isinstance(statement, ast.Assert) for statement in ast.parse(last.text).body)
+def test_each_part_ends_with_a_folded_cell_of_asserts(chapter: Chapter) -> None:
+    cells = source(chapter).cells
+    for last in (cells[source(chapter).core - 1], cells[-1]):
+        assert last.options.get("tags") == ["hide-input"]
+        assert any(isinstance(statement, ast.Assert) for statement in ast.parse(last.text).body)
 
 
 @EACH
