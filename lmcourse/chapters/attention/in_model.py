@@ -24,15 +24,20 @@ from lmcourse.pretrained import load_pretrained, pretrained_folder
 from lmcourse.training.command.run_folder import VALIDATION
 
 MultiHead = Callable[..., Tensor]
-"""Takes (x, source, w_q, w_k, w_v, w_out, heads, visible=…, turn=…)."""
+"""Takes (x, source, w_q, w_k, w_v, w_out, heads, visible=…, turn=…, change=…)."""
+
+Mask = Callable[[int, int], Tensor]
+"""Takes the numbers of queries and keys; returns a mask that is True where a query may look."""
 
 CLOSE = 1e-4
 """Largest difference of equal logits: float32 adds the same terms in another order."""
 
 
 @contextmanager
-def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
+def with_attention(model: Transformer, attention: MultiHead, mask: Mask | None = None) -> Iterator[None]:
     """A context in which every attention layer of the model calls `attention` with its weights, mask and rotation.
+
+    If `mask` is given, it makes the mask in place of the layer's own.
 
     Raises:
         ValueError: a layer shares keys between heads or has biases, which `attention` does not take.
@@ -41,7 +46,7 @@ def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
     if any(layer.kv_heads != layer.heads or layer.qkv.bias is not None for layer in layers):
         raise ValueError("your `attention` fits only layers without biases that have as many key heads as query heads")
     for layer in layers:
-        vars(layer)["forward"] = partial(_forward, layer, attention)
+        vars(layer)["forward"] = partial(_forward, layer, attention, mask)
     try:
         yield
     finally:
@@ -50,13 +55,13 @@ def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
 
 
 def _forward(
-    layer: Attention, attention: MultiHead, x: Float[Tensor, "b s d"], context: ForwardContext
+    layer: Attention, attention: MultiHead, mask: Mask | None, x: Float[Tensor, "b s d"], context: ForwardContext
 ) -> Float[Tensor, "b s d"]:
     w_q, w_k, w_v = layer.qkv.weight.chunk(3)
-    visible, _ = context.mask(layer.pattern, context.positions)
+    visible = mask(x.shape[1], x.shape[1]) if mask else context.mask(layer.pattern, context.positions)[0][0]
     rotary = layer.qk_transform.rotary
     turn = partial(rotary.rotate, cos_sin=context.cos_sin(rotary)) if rotary else None
-    return attention(x, x, w_q, w_k, w_v, layer.out.weight, layer.heads, visible=visible[0], turn=turn)
+    return attention(x, x, w_q, w_k, w_v, layer.out.weight, layer.heads, visible=visible, turn=turn)
 
 
 @cache

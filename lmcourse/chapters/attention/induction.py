@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lmcourse.chapters.attention.in_model import MultiHead
+from lmcourse.chapters.attention.in_model import Mask, MultiHead
+
+Change = Callable[[int, Tensor], Tensor]
+"""Takes a layer's index and its heads' results, (b, heads, s, d / heads); returns the results to use in their place."""
+
+Looks = list[list[tuple[float, float]]]
+"""By layer and head, the average weight on the previous token and on the token after an earlier copy."""
+
+Weights = Callable[[Tensor, Tensor], Tensor]
+"""Takes queries and keys, (b, heads, s, d) and (b, heads, t, d); returns the weights, (b, heads, s, t)."""
 
 VOCABULARY, D_MODEL, HEADS = 32, 32, 2
 SHORTEST, LONGEST = 8, 16
@@ -17,6 +28,7 @@ LENGTH = 2 * LONGEST
 
 _BASE = 100.0
 _RATE, _WARMUP, _BATCH = 0.01, 20, 32
+_NOTED = 20
 
 
 def repeating_texts(
@@ -28,46 +40,59 @@ def repeating_texts(
     return tokens.gather(1, torch.arange(LENGTH) % periods[:, None]), periods
 
 
+def triangle(s: int, t: int) -> Bool[Tensor, "s t"]:
+    """Return the causal mask of the last s of t tokens."""
+    return torch.ones(s, t, dtype=torch.bool).tril(t - s)
+
+
+def softmax_weights(q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h s t"]:
+    """Return the weights of attention without a mask."""
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+
+
 class AttentionOnly(nn.Module):
     """An embedding, layers of attention with a norm before each, and a head; nothing else.
 
     Args:
         attention: computes multi-head attention, as Exercise 4 asks for it.
         layers: the number of attention layers.
+        mask: makes the mask of s queries and t keys, as Exercise 2 asks for it.
     """
 
-    def __init__(self, attention: MultiHead, layers: int) -> None:
+    def __init__(self, attention: MultiHead, layers: int, mask: Mask = triangle) -> None:
         super().__init__()
-        self.attention = attention
+        self.attention, self.mask = attention, mask
         self.embedding = nn.Embedding(VOCABULARY, D_MODEL)
         weights = (torch.randn(4, D_MODEL, D_MODEL) / D_MODEL**0.5 for _ in range(layers))
         self.layers = nn.ParameterList([nn.Parameter(each) for each in weights])
         self.head = nn.Linear(D_MODEL, VOCABULARY, bias=False)
 
-    def forward(self, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "b s v"]:
-        """Return the logits of the next token after each token."""
-        logits: Tensor = self.head(_norm(self._streams(tokens)[-1]))
+    def forward(self, tokens: Int[Tensor, "b s"], change: Change | None = None) -> Float[Tensor, "b s v"]:
+        """Return the logits of the next token after each token; `change` replaces the heads' results of each layer."""
+        logits: Tensor = self.head(_norm(self._streams(tokens, change)[-1]))
         return logits
 
-    def _streams(self, tokens: Int[Tensor, "b s"]) -> list[Tensor]:
-        visible = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+    def _streams(self, tokens: Int[Tensor, "b s"], change: Change | None = None) -> list[Tensor]:
+        visible = self.mask(tokens.shape[1], tokens.shape[1])
         streams = [self.embedding(tokens)]
-        for weights in self.layers:
-            x = _norm(streams[-1])
-            streams.append(streams[-1] + self.attention(x, x, *weights, HEADS, visible=visible, turn=turn))
+        for layer, weights in enumerate(self.layers):
+            x, options = _norm(streams[-1]), {"change": partial(change, layer)} if change else {}
+            streams.append(streams[-1] + self.attention(x, x, *weights, HEADS, visible=visible, turn=turn, **options))
         return streams
 
     @torch.no_grad()
-    def maps(self, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "layers b heads s s"]:
-        """Return the weights of every head in every layer."""
-        future = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).triu(1)
-        found = []
-        for (w_q, w_k, *_), stream in zip(self.layers, self._streams(tokens), strict=False):
+    def maps(
+        self, tokens: Int[Tensor, "b s"], weights: Weights = softmax_weights
+    ) -> Float[Tensor, "layers b heads s s"]:
+        """Return the weights of every head in every layer. Each query gets the keys up to its own, and no mask."""
+        length = tokens.shape[1]
+        found = torch.zeros(len(self.layers), len(tokens), HEADS, length, length)
+        for layer, ((w_q, w_k, *_), stream) in enumerate(zip(self.layers, self._streams(tokens), strict=False)):
             x = _norm(stream)
             q, k = (turn((x @ w.T).unflatten(-1, (HEADS, -1)).transpose(1, 2)) for w in (w_q, w_k))
-            scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
-            found.append(scores.softmax(dim=-1))
-        return torch.stack(found)
+            for i in range(length):
+                found[layer, :, :, i, : i + 1] = weights(q[:, :, i : i + 1], k[:, :, : i + 1])[:, :, 0]
+        return found
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -89,27 +114,46 @@ class CopyingRun:
     Attributes:
         model: the model at the end of the run.
         losses: per step, over the tokens that an earlier copy predicts, nats per token.
+        looks: for every 20th step, where the heads looked before it; empty if no weights were given.
     """
 
     model: AttentionOnly
     losses: list[float] = field(default_factory=list)
+    looks: dict[int, Looks] = field(default_factory=dict)
 
     @property
     def end(self) -> float:
         """The mean loss of the last twenty steps."""
         return sum(self.losses[-20:]) / 20
 
+    def first_below(self, loss: float) -> int:
+        """Return the first step with a loss below this one."""
+        return next(step for step, each in enumerate(self.losses) if each < loss)
 
-def learn_to_copy(attention: MultiHead, layers: int, seed: int = 0, steps: int = 300) -> CopyingRun:
-    """Train a model of this many layers on repeating texts, on one thread, which is faster for matrices this small."""
+
+def learn_to_copy(
+    attention: MultiHead,
+    layers: int,
+    seed: int = 0,
+    steps: int = 300,
+    *,
+    mask: Mask = triangle,
+    weights: Weights | None = None,
+) -> CopyingRun:
+    """Train a model of this many layers on repeating texts, on one thread, which is faster for matrices this small.
+
+    If `weights` is given, it computes the heads' weights every 20 steps, for `CopyingRun.looks`.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        run = CopyingRun(AttentionOnly(attention, layers))
+        run = CopyingRun(AttentionOnly(attention, layers, mask))
     optimizer = torch.optim.AdamW(run.model.parameters(), betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     for step in range(steps):
+        if weights and step % _NOTED == 0:
+            run.looks[step] = looks(run.model, weights)
         optimizer.param_groups[0]["lr"] = _RATE * min(1.0, (step + 1) / _WARMUP)
         tokens, periods = repeating_texts(_BATCH, generator)
         losses = F.cross_entropy(run.model(tokens[:, :-1]).mT, tokens[:, 1:], reduction="none")
@@ -121,17 +165,14 @@ def learn_to_copy(attention: MultiHead, layers: int, seed: int = 0, steps: int =
     return run
 
 
-def looks(model: AttentionOnly, texts: int = 64) -> list[list[tuple[float, float]]]:
-    """Return how much each head attends to the previous token and to the token after an earlier copy.
-
-    The result is by layer and head, averaged over the tokens of new texts that have an earlier copy.
-    """
+def looks(model: AttentionOnly, weights: Weights = softmax_weights, texts: int = 64) -> Looks:
+    """Return where each head looks, averaged over the tokens of new texts that have an earlier copy."""
     tokens, periods = repeating_texts(texts, torch.Generator().manual_seed(1000))
     position = torch.arange(LENGTH)
     counts = position >= periods[:, None]  # (b, s)
     one_back = (position - 1).clamp(min=0).expand(texts, -1)
     after_copy = (position - periods[:, None] + 1).clamp(min=0)
-    maps = model.maps(tokens)
+    maps = model.maps(tokens, weights)
     shares = []
     for place in (one_back, after_copy):
         index = place[None, :, None, :, None].expand(*maps.shape[:-1], 1)

@@ -1,0 +1,55 @@
+"""Pairs of texts that differ in their first copy, for patching: one head's result is taken from another run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from lmcourse.chapters.attention.induction import LENGTH, AttentionOnly, Change, repeating_texts
+
+Loss = Callable[..., float]
+"""Takes a text and a `Change` or None; returns a loss."""
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """Texts A, which repeat, and texts B, which have another first copy before the same continuation.
+
+    Attributes:
+        clean: the texts A.
+        corrupted: the texts B.
+        copied: True where the next token belongs to A's second copy, which an earlier copy predicts in A, not in B.
+    """
+
+    clean: Int[Tensor, "b s"]
+    corrupted: Int[Tensor, "b s"]
+    copied: Bool[Tensor, "b s-1"]
+
+
+def corrupted_texts(count: int = 128) -> TextPair:
+    """Draw this many pairs of texts, always the same ones."""
+    clean, periods = repeating_texts(count, torch.Generator().manual_seed(5))
+    other, _ = repeating_texts(count, torch.Generator().manual_seed(6))
+    position, periods = torch.arange(LENGTH), periods[:, None]
+    copied = (position >= periods) & (position < 2 * periods - 1)
+    return TextPair(clean, torch.where(position < periods, other, clean), copied[:, :-1])
+
+
+def copying_loss(model: AttentionOnly, texts: TextPair) -> Loss:
+    """Return a function that runs the model on texts A or B and returns the loss on A's copied tokens.
+
+    Its second argument, if given, is called with each layer's index and its heads' results, layer after layer; the
+    model continues with what it returns.
+    """
+
+    @torch.no_grad()
+    def loss(text: Int[Tensor, "b s"], change: Change | None = None) -> float:
+        losses = F.cross_entropy(model(text[:, :-1], change).mT, texts.clean[:, 1:], reduction="none")
+        return losses[texts.copied].mean().item()
+
+    return loss
