@@ -15,7 +15,7 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.moments import step_moments
-from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
+from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory, with_copied_key_heads
 from lmcourse.accounting.parameters import block_weights, count_parameters
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
@@ -44,13 +44,14 @@ def training_memory(
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
         recipe: the formats of weights, gradients and optimizer state.
         layout: the devices. Tensor parallelism is assumed to divide activations, too, as it does together with sequence
-            parallelism. A pipeline does not reduce activations: its first stage has fewer layers, but activations of
-            correspondingly more micro-batches (Narayanan et al., 2021, §2.2). `batch` is the number of texts that each
-            replica of the model reads at once.
+            parallelism, except for key heads, as in `inference_memory`. A pipeline does not reduce activations: its
+            first stage has fewer layers, but activations of correspondingly more micro-batches (Narayanan et al., 2021,
+            §2.2). `batch` is the number of texts that each replica of the model reads at once.
         z_loss: as in `step_moments`.
     """
     if not recipe.trains:
         raise ValueError(f"recipe {recipe.name!r} has no gradients: choose a recipe for training")
+    config = with_copied_key_heads(config, layout.tensor)
     moments = step_moments(
         config,
         batch,
@@ -75,12 +76,12 @@ def inference_memory(
 ) -> Breakdown[int]:
     """Return the bytes on each device to generate texts of up to `seq_len` tokens: weights and KV cache.
 
-    A key head is never divided: if tensor parallelism has more devices than key heads, some devices hold the same
-    heads. Errors as in `cache_bytes`.
+    A key head is never divided: if tensor parallelism has more devices than key heads, several devices hold a copy of
+    the same head. Errors as in `cache_bytes`.
     """
+    config = with_copied_key_heads(config, layout.tensor)
     weights = BYTES_PER_NUMBER[precision] * count_parameters(config).total / (layout.tensor * layout.pipeline)
-    heads = min(layout.tensor, *(layer.attention.key_heads for layer in config.layers))
-    cache = cache_bytes(config, batch, seq_len, precision=precision).total / (heads * layout.pipeline)
+    cache = cache_bytes(config, batch, seq_len, precision=precision).total / (layout.tensor * layout.pipeline)
     return Breakdown({"weights": ceil(weights), "KV cache": ceil(cache)})
 
 

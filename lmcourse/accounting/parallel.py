@@ -15,7 +15,7 @@ Sizes are in bytes. Traffic is the number of bytes that each device sends; it re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
@@ -23,6 +23,7 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.block import LayerConfig
 
 ZeroStage = Literal[0, 1, 2, 3]
 
@@ -80,6 +81,23 @@ def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
                     f"layer {index} has {size} {what}, which {tensor} devices cannot divide evenly: "
                     f"choose a divisor of {size} for tensor parallelism"
                 )
+
+
+def with_copied_key_heads(config: TransformerConfig, tensor: int) -> TransformerConfig:
+    """Return the model with a key head of its own for each of T devices, if it has fewer key heads than T.
+
+    A T-th of the result is what a device holds: several devices hold a copy of the same key head. A model whose heads T
+    does not divide stays as it is.
+    """
+
+    def copied(layer: LayerConfig) -> LayerConfig:
+        attention = layer.attention
+        if attention.key_heads >= tensor or tensor % attention.key_heads or attention.heads % tensor:
+            return layer
+        width = attention.head_width(config.d_model)
+        return replace(layer, attention=replace(attention, kv_heads=tensor, d_head=width))
+
+    return config.with_(layers=tuple(copied(layer) for layer in config.layers))
 
 
 def state_memory(parameters: int, recipe: PrecisionRecipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:

@@ -92,9 +92,9 @@ MOMENTS_8_BIT = 2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE)
 
 _RECIPES = (
     PrecisionRecipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32"),
+    PrecisionRecipe("mixed", "AdamW, bf16 with master weights", BF16, FP32, FP32, MOMENTS, "bf16", "bf16"),
     # Rajbhandari et al. (2020), §3.1
-    PrecisionRecipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16"),
-    PrecisionRecipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16"),
+    PrecisionRecipe("mixed-16-bit-gradients", "the same, bf16 gradients", BF16, BF16, FP32, MOMENTS, "bf16", "bf16"),
     PrecisionRecipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16"),
     PrecisionRecipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16"),
     PrecisionRecipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32"),

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.parallel import FIRST_ZERO_STAGE, Layout, ZeroStage, all_gather_bytes, all_reduce_bytes
 from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import find_recipe
 from lmcourse.models.config import TransformerConfig
 
 BACKWARD_SHARE = 2 / 3
@@ -25,8 +27,10 @@ BACKWARD_SHARE = 2 / 3
 KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
 """Bytes that a block keeps per token and feature: all activations, or only its input."""
 
-STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimizer moments": 8}
-"""Bytes per parameter in mixed precision with AdamW."""
+STATE = find_recipe("mixed-16-bit-gradients").memory(1).parts
+"""Bytes per parameter in mixed precision with AdamW and 16-bit gradients, part by part."""
+
+H100 = find_accelerator("h100-sxm")
 
 LayoutTuple = tuple[int, int, int, ZeroStage, int]
 """Numbers of data, tensor and pipeline parallel devices, stage of ZeRO, and texts per micro-batch."""
@@ -77,7 +81,7 @@ class Machines:
 
     devices: int
     per_machine: int = 8
-    peak: float = 989.4e12
+    peak: float = H100.peak("bf16")
     efficiency: float = 0.7
     inside: float = 450e9
     outside: float = 50e9

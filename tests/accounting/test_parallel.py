@@ -29,7 +29,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
 
-MIXED = find_recipe("mixed")
+MIXED = find_recipe("mixed-16-bit-gradients")
 
 
 def decoder(name: str) -> TransformerConfig:
@@ -60,7 +60,7 @@ def test_tensor_and_pipeline_divide_everything() -> None:
 
 
 def test_tensor_parallel_gpt_3_takes_an_eighth_per_device() -> None:
-    states = state_memory(174_588_641_280, find_recipe("mixed-fp32-gradients"), Layout(tensor=8))
+    states = state_memory(174_588_641_280, find_recipe("mixed"), Layout(tensor=8))
     assert 364.5 < states.total / GIB < 366
     config = decoder("gpt-3")
     per_token = [korthikanti(config, 1, seq_len, tensor=8) / seq_len / GIB for seq_len in (1000, 2000)]

@@ -69,7 +69,7 @@ def test_a_step_leaves_the_predicted_bytes(
     assert RECIPES[name].dtype == dtype
 
 
-@pytest.mark.parametrize(("name", "gradients"), [("mixed", torch.bfloat16), ("mixed-fp32-gradients", torch.float32)])
+@pytest.mark.parametrize(("name", "gradients"), [("mixed-16-bit-gradients", torch.bfloat16), ("mixed", torch.float32)])
 def test_master_weights_take_the_predicted_bytes(name: str, gradients: torch.dtype) -> None:
     """Mixed precision by hand: the optimizer steps on an fp32 copy of bf16 weights."""
     model = Transformer(CONFIG).to(torch.bfloat16)
@@ -101,7 +101,7 @@ def test_autocast_leaves_weights_and_gradients_in_fp32() -> None:
 
 def test_bytes_per_parameter_match_published_numbers() -> None:
     """Rajbhandari et al. (2020), §3.1: 16 Ψ; with fp32 gradients 18."""
-    published = {"fp32": 16, "mixed": 16, "mixed-fp32-gradients": 18, "autocast": 16, "sgd": 8, "momentum": 12}
+    published = {"fp32": 16, "mixed-16-bit-gradients": 16, "mixed": 18, "autocast": 16, "sgd": 8, "momentum": 12}
     assert {name: find_recipe(name).per_parameter for name in published} == published
     assert find_recipe("inference").per_parameter == 2
 

@@ -20,7 +20,7 @@ from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
 
 A100, H100 = find_accelerator("a100"), find_accelerator("h100")
-MIXED = find_recipe("mixed-fp32-gradients")
+MIXED = find_recipe("mixed")
 
 
 def digits(value: float, wanted: str) -> str:

@@ -202,7 +202,7 @@ def test_units_are_formatted() -> None:
 
 def test_differences_from_other_calculators_are_documented(course: Path) -> None:
     text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
-    recipe = find_recipe("mixed-fp32-gradients")
+    recipe = find_recipe("mixed")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))
     again = training_memory(LLAMA, 1, 8192, recipe, activation_checkpointing="blocks")
     gpt_2, llama = training_flops(decoder("gpt-2"), 1, 1024).model, training_flops(LLAMA, 1, 8192).model
