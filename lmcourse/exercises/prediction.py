@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import chapters
+from lmcourse.widgets.number_scale import NumberScale
 
 if TYPE_CHECKING:
-    from lmcourse.widgets import Choice
+    from lmcourse.widgets import Choice, Guess
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,31 @@ class Prediction:
         return tuple(Random(self.name).sample(self.options, len(self.options)))
 
 
-def predict(name: str) -> Choice:
+@dataclass(frozen=True)
+class NumberPrediction(NumberScale):
+    """A question whose answer is a number, and the scale on which readers guess it; `name` is for `predict`."""
+
+    name: str
+    question: str
+    _: KW_ONLY
+    because: str
+
+
+def predict(name: str) -> Choice | Guess:
     """Ask for a prediction, as in `predict("sum_of_hundredths")`; raise CourseError if none has this name."""
-    from lmcourse.widgets import Choice  # imported here because graders load all predictions but need no widgets
+    from lmcourse.widgets import Choice, Guess  # imported here because graders load all predictions but no widgets
 
     prediction = find_prediction(name)
+    if isinstance(prediction, NumberPrediction):
+        return Guess(prediction.question, prediction, prediction.because)
     return Choice(prediction.question, prediction.shuffled, prediction.answer, prediction.because)
 
 
-def find_prediction(name: str) -> Prediction:
+def find_prediction(name: str) -> Prediction | NumberPrediction:
     """Return the prediction with this name; raise CourseError if none has it."""
     for chapter in chapters():
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:
             if prediction.name == name:
-                found: Prediction = prediction
+                found: Prediction | NumberPrediction = prediction
                 return found
     raise CourseError(f"There is no prediction called {name!r}.")

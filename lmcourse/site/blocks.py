@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -11,11 +12,12 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 from lmcourse.report.data import ReportData
 from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
 from lmcourse.text import question_html
+from lmcourse.widgets.number_scale import CLOSE, NumberScale, number_text
 
 FRAMES = "_frames"
 """The folder with all pictures, next to the pages."""
@@ -59,19 +61,47 @@ def _python(code: str) -> str:
 GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github/"
 
 
-def prediction_html(prediction: Prediction) -> str:
-    """Return a question with a button per answer. `site.js` shows the verdict; without scripts readers can unfold
-    it."""
+def prediction_html(prediction: Prediction | NumberPrediction) -> str:
+    """Return a question with a button per answer, or a slider and a field for a number.
+
+    `site.js` shows the verdict; without scripts readers can unfold it.
+    """
+    if isinstance(prediction, NumberPrediction):
+        answer, asked = prediction.text(prediction.answer), _guess(prediction)
+    else:
+        answer, asked = prediction.answer, _buttons(prediction)
+    return (
+        f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
+        f"{question_html(prediction.question)}</p>{asked}"
+        f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
+        f"<b>The answer: {escape(answer)}.</b> {question_html(prediction.because)}</p></details></div>"
+    )
+
+
+def _buttons(prediction: Prediction) -> str:
     marks = {prediction.answer: " data-right"}
     buttons = "".join(
         f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
         for option in prediction.shuffled
     )
+    return f'<div class="options">{buttons}</div>'
+
+
+def _guess(scale: NumberScale) -> str:
+    """Return a slider, a field and a button, with the words for each distance from the answer."""
+    stops = [number_text(stop) for stop in scale.stops]
+    data = {
+        **{name: getattr(scale, name) for name in ("answer", "low", "high", "unit", "help")},
+        "stops": stops,
+        "distances": [(*pair, pair[1].startswith(CLOSE)) for pair in scale.distances],
+    }
+    text = escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=True)
     return (
-        f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
-        f'{question_html(prediction.question)}</p><div class="options">{buttons}</div>'
-        f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
-        f"<b>The answer: {escape(prediction.answer)}.</b> {question_html(prediction.because)}</p></details></div>"
+        f'<form class="options" data-scale="{text}"><span class="slider">{stops[0]} <input type="range" min="0" '
+        f'max="{len(stops) - 1}" value="{scale.start}" aria-label="Your guess, {escape(scale.ends, quote=True)}" '
+        f'aria-valuetext="nothing yet" disabled> {stops[-1]}</span> <label>Your guess <input type="text" '
+        f'inputmode="decimal" autocomplete="off" placeholder="?" disabled> {escape(scale.unit)}</label> '
+        f'<button type="submit" disabled>This is my guess</button></form>'
     )
 
 

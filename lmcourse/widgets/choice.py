@@ -11,8 +11,8 @@ import ipywidgets
 from lmcourse.text import prose_html, question_html
 from lmcourse.widgets.live import WIDGET_MIME
 
-_RIGHT = "var(--jp-success-color1, #2e7d32)"
-_WRONG = "var(--jp-warn-color0, #b35c00)"
+RIGHT = "var(--jp-success-color1, #2e7d32)"
+WRONG = "var(--jp-warn-color0, #b35c00)"
 
 
 class Choice:
@@ -43,7 +43,7 @@ class Choice:
                 button.button_style, button.icon = "success", "check"
             elif button is pressed:
                 button.button_style, button.icon = "warning", "times"
-        word, colour = ("Yes.", _RIGHT) if own == answer else (f"You chose “{own}”. The answer: {answer}.", _WRONG)
+        word, colour = ("Yes.", RIGHT) if own == answer else (f"You chose “{own}”. The answer: {answer}.", WRONG)
         text = f'<b style="color: {colour}">{html.escape(word)}</b> {question_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
 

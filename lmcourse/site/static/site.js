@@ -92,17 +92,33 @@ function explorable(figure) {
 
 /* --- predictions --------------------------------------------------------------------------------------------- */
 
-function prediction(box) {
-  const buttons = [...box.querySelectorAll("button")];
-  const verdict = box.querySelector(".verdict");
+/** Hide the answer of a prediction, and return a function that shows and stores what the reader chose. */
+function verdictOf(box) {
   const answer = box.querySelector("details");
   const because = answer.querySelector(".because");
-  const name = `lmcourse: ${box.querySelector(".question").textContent}`;
+  const verdict = box.querySelector(".verdict");
   answer.hidden = true;
+  return (right, own, choice) => {
+    const said = because.cloneNode(true);
+    const first = said.querySelector("b");
+    first.textContent = own(first.textContent);
+    box.classList.add(right ? "was-right" : "was-wrong");
+    verdict.replaceChildren(...said.childNodes);
+    remember(nameOf(box), choice);
+  };
+}
+
+function nameOf(box) {
+  return `lmcourse: ${box.querySelector(".question").textContent}`;
+}
+
+function prediction(box) {
+  const buttons = [...box.querySelectorAll("button")];
+  const show = verdictOf(box);
 
   /** Say what is right; a disabled button would lose the keyboard's focus. */
   function choose(button) {
-    if (verdict.hasChildNodes()) return;
+    if (box.querySelector(".verdict").hasChildNodes()) return;
     const right = "right" in button.dataset;
     for (const other of buttons) {
       other.setAttribute("aria-pressed", String(other === button));
@@ -110,20 +126,73 @@ function prediction(box) {
       other.classList.toggle("right", "right" in other.dataset);
     }
     button.classList.toggle("wrong", !right);
-    const said = because.cloneNode(true);
-    const first = said.querySelector("b");
-    first.textContent = right ? "Yes." : `You chose “${button.textContent}”. ${first.textContent}`;
-    box.classList.add(right ? "was-right" : "was-wrong");
-    verdict.replaceChildren(...said.childNodes);
-    remember(name, button.textContent);
+    show(right, (answer) => (right ? "Yes." : `You chose “${button.textContent}”. ${answer}`), button.textContent);
   }
 
   for (const button of buttons) {
     button.disabled = false;
     button.addEventListener("click", () => choose(button));
   }
-  const before = buttons.find((button) => button.textContent === remembered(name));
+  const before = buttons.find((button) => button.textContent === remembered(nameOf(box)));
   if (before) choose(before);
+}
+
+/** Return the number that a reader typed, or null if it is no number of the scale; as `NumberScale.read`. */
+function readNumber(text, { low, high, unit }) {
+  const plain = (words) => words.toLowerCase().replaceAll("−", "-").replace(/[\s_'~≈]/g, "");
+  const typed = /^([+-]?[0-9.,]+(?:e[+-]?[0-9]+)?)(.*)$/.exec(plain(text));
+  if (!typed || !plain(unit).startsWith(typed[2])) return null;
+  const grouped = /^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$/.test(typed[1]) ? [typed[1].replaceAll(",", "")] : [];
+  const readings = [...grouped, typed[1].replaceAll(",", ".")].map((reading) => Number(reading) + 0); // -0 becomes 0
+  return readings.find((number) => low <= number && number <= high) ?? null;
+}
+
+function numberPrediction(box) {
+  const form = box.querySelector("form");
+  const [slider, field] = form.querySelectorAll("input");
+  const scale = JSON.parse(form.dataset.scale);
+  const { answer, distances, stops, unit } = scale;
+  const numbers = stops.map((stop) => readNumber(stop, scale));
+  const show = verdictOf(box);
+  let done = false;
+
+  function follow() {
+    const guess = readNumber(field.value, scale);
+    if (guess === null) return;
+    const away = numbers.map((number) => Math.abs(number - guess));
+    slider.value = String(away.indexOf(Math.min(...away)));
+    slider.setAttribute("aria-valuetext", `${field.value} ${unit}`);
+  }
+
+  function commit() {
+    const guess = readNumber(field.value, scale);
+    if (done) return;
+    if (guess === null) {
+      box.querySelector(".verdict").textContent = scale.help;
+      return;
+    }
+    done = slider.disabled = field.readOnly = true;
+    const [, words, right] = distances.find(
+      ([edge]) => Math.min(edge, answer) <= guess && guess <= Math.max(edge, answer));
+    const text = guess && Math.abs(guess) < 1e-4 ? guess : guess.toLocaleString("en-US", { maximumFractionDigits: 10 });
+    const own = `You guessed ${text}${unit && " "}${unit}, ${words}.`;
+    show(right, (theirs) => `${own} ${theirs}`, String(guess));
+  }
+
+  for (const control of form.querySelectorAll("input, button")) control.disabled = false;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    commit();
+  });
+  field.addEventListener("input", follow);
+  slider.addEventListener("input", () => {
+    field.value = stops[slider.value];
+    follow();
+  });
+  slider.value = slider.defaultValue; // a browser may remember where it stood
+  field.value = remembered(nameOf(box)) ?? "";
+  follow();
+  if (field.value) commit();
 }
 
 /* --- what stays in the browser, if the reader allows that ---------------------------------------------------- */
@@ -235,7 +304,8 @@ function follow(contents) {
 
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("figure.explorable").forEach(explorable);
-  document.querySelectorAll(".prediction").forEach(prediction);
+  for (const box of document.querySelectorAll(".prediction"))
+    (box.querySelector("form") ? numberPrediction : prediction)(box);
   document.querySelectorAll(".bd-sidebar-secondary").forEach(follow);
   showReading();
   rememberPage();
