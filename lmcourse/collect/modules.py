@@ -76,7 +76,7 @@ class Collection:
         answer = self._answers.get(name)
         reason = f"notebook {chapter.number} was not read"
         if answer is not None:
-            reason = "not answered" if answer.state == "missing" else answer.reason
+            reason = answer.reason or "not answered" * (answer.state == "missing")
         if self._is_taken(answer):
             try:
                 return self._cut(chapter, name, self.own[chapter], "yours", reason)

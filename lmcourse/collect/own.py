@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lmcourse.collect.modules import PARTS
-from lmcourse.collect.saved_answers import read_notebook
+from lmcourse.collect.saved_answers import NOT_RELEASED, read_notebook
 from lmcourse.collect.standalone import CannotStandAloneError, needed
 from lmcourse.course import find_chapter
+from lmcourse.errors import CourseError
+from lmcourse.exercises.checking import check_exercise
+from lmcourse.exercises.later_cells import FAILS, NOT_CHECKED
+from lmcourse.exercises.registry import find_exercise
 from lmcourse.parity.parts import COURSE_PARTS
 from lmcourse.root import find_root
 
@@ -29,10 +33,10 @@ class LoadedPart:
 
 
 def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
-    """Load the learner's functions with these names from saved notebooks; the course's version replaces missing ones.
+    """Load the learner's functions with these names from saved notebooks. The course's version replaces each that is
+    missing or does not pass its public check.
 
-    Answers are not judged: an existing answer is used even if it is wrong. Raises CourseError if the course is not
-    found, or if a notebook cannot be read.
+    Raises CourseError if the course is not found, or if a notebook cannot be read.
     """
     root = find_root(root)
     return [_load(name, root) for name in names]
@@ -44,6 +48,8 @@ def _load(name: str, root: Path) -> LoadedPart:
     if not path.is_file():
         return LoadedPart(name, COURSE_PARTS[name], f"notebook {chapter.number} is not there")
     notebook = read_notebook(path)
+    if name not in notebook.asked:
+        return LoadedPart(name, COURSE_PARTS[name], f"it is {NOT_RELEASED} of notebook {chapter.number}")
     place = notebook.places.get(name)
     if place is None or "raise NotImplementedError" in notebook.cells[place]:
         return LoadedPart(name, COURSE_PARTS[name], f"you have not written it yet, in notebook {chapter.number}")
@@ -51,8 +57,17 @@ def _load(name: str, root: Path) -> LoadedPart:
     try:
         statements, _ = needed(notebook.cells, place, name)
         exec("\n\n".join(one.text for one in statements), defined)
-        return LoadedPart(name, defined[name])
+        return LoadedPart(name, *_judged(name, defined[name]))
     except CannotStandAloneError as error:
         return LoadedPart(name, COURSE_PARTS[name], str(error))
     except Exception as error:  # a learner's code may raise any exception; then the course's version is used
         return LoadedPart(name, COURSE_PARTS[name], f"yours does not run: {type(error).__name__}")
+
+
+def _judged(name: str, answer: Callable[..., Any]) -> tuple[Callable[..., Any], str]:
+    """Return an answer that passes its public check; otherwise the course's version, and why."""
+    try:
+        reason = "" if check_exercise(find_exercise(name), answer).passed else FAILS
+    except CourseError:  # the machine is too busy for the course's own answer
+        reason = NOT_CHECKED
+    return COURSE_PARTS[name] if reason else answer, reason

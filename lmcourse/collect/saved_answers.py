@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,12 +12,16 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.notebooks import read_submission
+from lmcourse.report import CHECK_PREFIX
 
 if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.grading.workers import GradingOptions
 
 State = Literal["passes", "wrong", "missing"]
+
+NOT_RELEASED = "not in this release"
+"""The reason for an exercise that a teacher left out, for example with `lmcourse build --core`."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,19 @@ class Answer:
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code of a notebook by cell and, for each exercise, the index of the cell with its answer."""
+    """The code of a notebook by cell and, for each exercise, the index of the cell with its answer; `asked` are the
+    exercises with an answer or a check.
+    """
 
     cells: tuple[str, ...]
     places: dict[str, int]
+    asked: frozenset[str]
 
 
-def _notebook(cells: Sequence[tuple[str, str | None]]) -> Notebook:
-    """Return the notebook with these texts and exercises. If two cells have the same answer, the first counts."""
+def _notebook(cells: Sequence[tuple[str, str | None]], checked: Iterable[str] = ()) -> Notebook:
+    """Return the notebook with these texts, answers and checks. If two cells have the same answer, the first counts."""
     places = {name: index for index, (_, name) in reversed(list(enumerate(cells))) if name}
-    return Notebook(tuple(text for text, _ in cells), places)
+    return Notebook(tuple(text for text, _ in cells), places, frozenset({*places, *checked}))
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -51,8 +58,10 @@ def read_notebook(path: Path) -> Notebook:
     except UnreadableError as error:
         raise CourseError(str(error)) from None
     marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
-    names = [str(mark.get("grade_id")) if mark.get("solution") else None for mark in marks]
-    return _notebook([(cell.source, name) for cell, name in zip(cells, names, strict=True)])
+    ids = [str(mark.get("grade_id")) for mark in marks]
+    names = [one if mark.get("solution") else None for one, mark in zip(ids, marks, strict=True)]
+    checked = [one.removeprefix(CHECK_PREFIX) for one in ids if one.startswith(CHECK_PREFIX)]
+    return _notebook([(cell.source, name) for cell, name in zip(cells, names, strict=True)], checked)
 
 
 def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Notebook]:
@@ -86,7 +95,11 @@ def judge(
     for chapter, result in results.items():
         if result.failed:
             raise CourseError(f"{chapter.id}: {result.reason}")
-    return [answer for chapter in notebooks for answer in _answers(chapter, results.get(chapter))]
+    return [
+        answer
+        for chapter, (_, notebook) in notebooks.items()
+        for answer in _answers(chapter, notebook, results.get(chapter))
+    ]
 
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
@@ -96,14 +109,15 @@ def _started(notebook: Notebook, printed: Notebook) -> bool:
     return any(notebook.cells[place].strip() != stubs.get(name) for name, place in notebook.places.items())
 
 
-def _answers(chapter: Chapter, result: SubmissionResult | None) -> list[Answer]:
+def _answers(chapter: Chapter, notebook: Notebook, result: SubmissionResult | None) -> list[Answer]:
     found = []
     for exercise in exercises_of(chapter):
         if exercise.value:
             continue
         earned = result.exercises.get(exercise.name, 0.0) if result else 0.0
         if result is None or exercise.name not in result.answers:
-            found.append(Answer(chapter, exercise.name, "missing"))
+            reason = "" if exercise.name in notebook.asked else NOT_RELEASED
+            found.append(Answer(chapter, exercise.name, "missing", reason))
         elif earned >= exercise.points:
             found.append(Answer(chapter, exercise.name, "passes"))
         else:

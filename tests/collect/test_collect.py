@@ -194,7 +194,7 @@ WRONG_INTENSITY = "def elementwise_intensity(kernels, bytes_each):\n    return -
 
 @pytest.fixture(scope="module")
 def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder whose notebook 11 has only a right answer with a helper cell, and a wrong answer."""
+    """A course folder whose notebook 11 has only a right answer with a helper cell, a wrong answer, and no `moe`."""
     root = tmp_path_factory.mktemp("learner")
     shutil.copy(course / "nbgrader_config.py", root)
     for chapter in {find_chapter(number) for number in PARTS.values()}:
@@ -208,6 +208,8 @@ def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 notebook.cells.insert(index, nbformat.v4.new_code_cell(HELPER))
             case "elementwise_intensity":
                 cell.source = WRONG_INTENSITY
+            case "moe" | "check_moe":
+                del notebook.cells[index]
     path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
@@ -233,7 +235,8 @@ def test_each_answer_has_its_verdict(collected: dict[str, Any]) -> None:
     assert (rows["glu_ffn"]["state"], rows["glu_ffn"]["package"], rows["glu_ffn"]["reason"]) == ("passes", "yours", "")
     assert (rows["elementwise_intensity"]["state"], rows["elementwise_intensity"]["package"]) == ("wrong", "")
     assert rows["elementwise_intensity"]["reason"].startswith("0 of 2 points")
-    assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
+    assert (rows["gelu"]["state"], rows["gelu"]["package"], rows["gelu"]["reason"]) == ("missing", "", "")
+    assert (rows["moe"]["state"], rows["moe"]["reason"]) == ("missing", "not in this release")
     for name in PARTS.keys() - {"glu_ffn"}:
         assert (rows[name]["state"], rows[name]["package"]) == ("", "course")
         assert rows[name]["reason"] == f"notebook {PARTS[name]} was not read"

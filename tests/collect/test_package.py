@@ -90,8 +90,8 @@ def collection(course: Path, state: Any, *, lend: bool) -> Collection:
     """Return notebook 11 with only `glu_ffn` in this state; its answer is wrong."""
     chapter = find_chapter("11")
     printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
-    own = {chapter: type(printed[chapter])(("import torch\n" + WRONG,), {"glu_ffn": 0})}
-    return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
+    own = {chapter: type(printed[chapter])(("import torch\n" + WRONG,), {"glu_ffn": 0}, frozenset({"glu_ffn"}))}
+    return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points" * (state == "wrong"))], own, printed, lend)
 
 
 def test_a_wrong_answer_is_replaced_or_included(course: Path) -> None:
@@ -143,10 +143,11 @@ def test_a_model_of_another_style_has_no_package() -> None:
 
 def test_the_first_of_two_copies_of_an_answer_counts(tmp_path: Path) -> None:
     mark = {"nbgrader": {"solution": True, "grade_id": "x"}}
+    check = nbformat.v4.new_code_cell("check(y)", metadata={"nbgrader": {"grade": True, "grade_id": "check_y"}})
     cells = [
         nbformat.v4.new_code_cell(text, metadata=mark if "x" in text else {}) for text in ("y = 0", "x = 1", "x = 2")
     ]
     page = tmp_path / "page.ipynb"
-    for chosen, places in (([], {}), (cells, {"x": 1})):
+    for chosen, places, asked in (([], {}, ""), (cells, {"x": 1}, "x"), ([*cells, check], {"x": 1}, "xy")):
         nbformat.write(nbformat.v4.new_notebook(cells=chosen), page)
-        assert read_notebook(page) == Notebook(tuple(cell.source for cell in chosen), places)
+        assert read_notebook(page) == Notebook(tuple(cell.source for cell in chosen), places, frozenset(asked))
