@@ -431,14 +431,14 @@ explore(figures.bucket_timeline, tokens=Log(1024, 131072), bucket=list(figures.B
 #
 # ## 5 · Cut the optimizer
 #
-# Data parallelism has a memory problem: every device keeps all weights, all gradients, and all of the optimizer. Rajbhandari et al. (2020) let each device keep only its *part* of the optimizer: with 8 devices, the moments and master weights of an eighth of the model. Who then takes the step for the other seven eighths?
+# Data parallelism has a memory problem: every device keeps all weights, all gradients, and all of the optimizer. In this notebook gradients are in bf16, as they are sent, so that is 16 bytes a parameter, the recipe `mixed-16-bit-gradients`; notebook 14's mixed precision has fp32 gradients and takes 18. Rajbhandari et al. (2020) let each device keep only its *part* of the optimizer: with 8 devices, the moments and master weights of an eighth of the model. Who then takes the step for the other seven eighths?
 
 # %%
 predict("zero_one")
 
 # %%
 llama = find_model("llama-3-8b").decoder
-parameters, recipe = count_parameters(llama).total, find_recipe("mixed")
+parameters, recipe = count_parameters(llama).total, find_recipe("mixed-16-bit-gradients")
 for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "and weights")):
     layout = Layout(data=8, zero=stage)
     memory = state_memory(parameters, recipe, layout).total

@@ -185,8 +185,8 @@ def test_the_lines_meet_at_the_break_even_batch() -> None:
 @pytest.mark.parametrize(
     ("precision", "optimizer", "recipe"),
     [
-        ("mixed", "adamw", "mixed-fp32-gradients"),
-        ("mixed-16", "adamw", "mixed"),
+        ("mixed", "adamw", "mixed"),
+        ("mixed-16-bit-gradients", "adamw", "mixed-16-bit-gradients"),
         ("fp32", "momentum", "momentum"),
         ("fp32", "sgd", "sgd"),
         ("inference", "adamw", "inference"),
@@ -301,7 +301,7 @@ def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch() -> None:
         find_model("llama-3.2-1b").decoder,
         2,
         2048,
-        find_recipe("mixed-fp32-gradients"),
+        find_recipe("mixed"),
         activation_checkpointing="blocks" if recompute else "nothing",
     )
     assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)

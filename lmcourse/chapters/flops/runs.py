@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lmcourse.accounting.accelerators import find_accelerator
+
 DAY = 86_400
-A100, V100, TPU_V4 = 312e12, 125e12, 275e12
+V100 = float(find_accelerator("v100").peak("fp16"))
+A100, TPU_V4 = (float(find_accelerator(name).peak("bf16")) for name in ("a100", "tpu-v4"))
 """Dense FLOP/s in 16 bits, from the data sheets."""
 
 Run = dict[str, Any]

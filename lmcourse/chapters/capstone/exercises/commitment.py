@@ -139,7 +139,7 @@ commitment = Exercise(
         "Go through the designs: `account_of` and the table of memory show which of them the order allows.",
         "Your law forecasts the loss of each with the given recipe. What do small runs say about another optimizer, "
         "rate or batch: how large is the difference, and does it stay with a second seed?",
-        "flops = steps · FLOPs of one step at your batch size; states = 16 bytes per parameter.",
+        "flops = steps · FLOPs of one step at your batch size; states = 16 bytes per parameter, in fp32.",
     ],
     uses=["account_of", "steps_within"],
     view=_view,

@@ -17,14 +17,15 @@ from lmcourse.exercises.exercise import Exercise, value_exercise
 # training_days ---------------------------------------------------------------------------------------------------
 
 PARAMETERS, TOKENS, GPUS, MFU = 70 * 10**9, 15 * 10**12, 1024, 0.5
-DENSE, SPARSE, SINGLE = 989.4e12, 1978.9e12, 67e12
+V100, A100, H100, B200 = map(find_accelerator, ("v100", "a100", "h100", "b200"))
+DENSE, SPARSE, SINGLE = H100.peak("bf16"), 1978.9e12, H100.peak("fp32")
 """FLOP/s of an H100 SXM: bf16, bf16 with two of four weights zero, fp32."""
 
 DAY = 86_400
 
 
 def _days() -> float:
-    return Cluster(find_accelerator("h100-sxm"), GPUS, MFU).days(six_n_d(PARAMETERS, TOKENS))
+    return Cluster(H100, GPUS, MFU).days(six_n_d(PARAMETERS, TOKENS))
 
 
 def _wrong_days(
@@ -75,9 +76,10 @@ training_days.wrong_value(
 )
 training_days.wrong_value(_wrong_days(gpus=1), "That is for one GPU. There are 1024.")
 training_days.wrong_value(_wrong_days(gpus=1000), "You count 1000 GPUs. There are 1024.")
-training_days.wrong_value(_wrong_days(peak=312e12), "You use the peak of an A100. These GPUs are H100s.")
+training_days.wrong_value(_wrong_days(peak=A100.peak("bf16")), "You use the peak of an A100. These GPUs are H100s.")
 training_days.wrong_value(
-    _wrong_days(peak=756e12), "You use the peak of the PCIe card. The SXM module, with more power, does 989.4."
+    _wrong_days(peak=find_accelerator("h100-pcie").peak("bf16")),
+    "You use the peak of the PCIe card. The SXM module, with more power, does 989.4.",
 )
 training_days.wrong_value(
     _wrong_days(peak=DENSE / 2),
@@ -136,10 +138,10 @@ def _cheapest(parameters: float, tokens: float, days: float, offers: dict[str, O
 
 
 FOUR: dict[str, Offer] = {
-    "V100": [4096, 0.60, 125e12, 0.35],
-    "A100": [2048, 1.50, 312e12, 0.45],
-    "H100": [256, 2.40, 989.4e12, 0.40],
-    "B200": [64, 4.50, 2250e12, 0.35],
+    "V100": [4096, 0.60, float(V100.peak("fp16")), 0.35],
+    "A100": [2048, 1.50, float(A100.peak("bf16")), 0.45],
+    "H100": [256, 2.40, float(H100.peak("bf16")), 0.40],
+    "B200": [64, 4.50, float(B200.peak("bf16")), 0.35],
 }
 """GPUs, dollars per GPU-hour, dense peak and MFU of four offers. Only the peaks are real."""
 

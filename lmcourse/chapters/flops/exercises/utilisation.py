@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 
+from lmcourse.chapters.flops.runs import A100
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -48,10 +49,10 @@ mfu = Exercise(
     cases=[
         case("half the peak", 1000.0, 10, 5.0, 1, 1000.0),
         case("two slow GPUs", 1000.0, 10, 0.5, 2, 1000.0),
-        case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
-        case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, 312e12),
+        case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, A100),
+        case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, A100),
         case("all of the peak", 1000.0, 10, 10.0, 1, 1000.0),
-        case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, 312e12),
+        case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, A100),
     ],
     hidden_cases=_cases,
     hints=[

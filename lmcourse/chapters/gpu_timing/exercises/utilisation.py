@@ -8,6 +8,8 @@ from random import Random
 
 import torch
 
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.formats import Format
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -15,11 +17,17 @@ from lmcourse.exercises.exercise import Exercise
 Peaks = dict[str, dict[str, float]]
 """Dense FLOP/s by the driver's name of the device and by format."""
 
+
+def _peaks(name: str, *numbers: Format) -> dict[str, float]:
+    accelerator = find_accelerator(name)
+    return {number: float(accelerator.peak(number)) for number in numbers}
+
+
 PEAKS: Peaks = {
-    "NVIDIA A100-SXM4-80GB": {"fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12},
-    "NVIDIA H100 PCIe": {"fp32": 51e12, "tf32": 378e12, "bf16": 756e12},
-    "NVIDIA H100 80GB HBM3": {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12},
-    "Tesla V100-SXM2-32GB": {"fp32": 15.7e12, "fp16": 125e12},
+    "NVIDIA A100-SXM4-80GB": _peaks("a100-sxm-80gb", "fp32", "tf32", "bf16"),
+    "NVIDIA H100 PCIe": _peaks("h100-pcie", "fp32", "tf32", "bf16"),
+    "NVIDIA H100 80GB HBM3": _peaks("h100-sxm", "fp32", "tf32", "bf16"),
+    "Tesla V100-SXM2-32GB": _peaks("v100-sxm-32gb", "fp32", "fp16"),
 }
 A100, H100_PCIE, H100, V100 = PEAKS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.step_time import Machines
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_digits
 
 CHIPS = ("v100-sxm-32gb", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", "b200")
@@ -13,9 +14,9 @@ TB_PER_TIB = 2**40 / 1e12
 TRANSFER_PATHS = {
     "PCIe 4.0, one way": 32e9,
     "PCIe 5.0, one way": 64e9,
-    "NVLink of an H100, one way": 450e9,
-    "memory of an A100 40 GB": 1555e9,
-    "memory of an H100": 3350e9,
+    "NVLink of an H100, one way": Machines.inside,
+    "memory of an A100 40 GB": find_accelerator("a100-sxm-40gb").bandwidth,
+    "memory of an H100": find_accelerator("h100-sxm").bandwidth,
     "on the chip of an A100": 19e12,
 }
 """Bytes/s of each path. On-chip memory is from figure 1 of Dao et al., 2022; PCIe has 16 lanes."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
+from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
-H100, H100_BANDWIDTH = 989.4e12, 3.35e12
-A100, A100_BANDWIDTH = 312e12, 2.039e12
+(H100, H100_BANDWIDTH), (A100, A100_BANDWIDTH) = (
+    (float(chip.peak("bf16")), chip.bandwidth) for chip in map(find_accelerator, ("h100-sxm", "a100-sxm-80gb"))
+)
 LLAMA, LLAMA_TOKEN = 8_030_261_248, 131_072
 """Llama 3 8B: its parameters, and the bytes that a token adds to the cache."""
 GIB = 2**30

@@ -13,7 +13,7 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.zoo.styles import gpt_like
 
-MIXED = find_recipe("mixed-fp32-gradients")
+MIXED = find_recipe("mixed")
 
 Sizes = dict[str, float]
 

@@ -11,7 +11,7 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-PRECISIONS = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inference": (2, 0, 0)}
+PRECISIONS = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16-bit-gradients": (2, 2, 4), "inference": (2, 0, 0)}
 """Bytes per parameter of weights, gradients and master weights."""
 
 MOMENTS = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
@@ -35,7 +35,7 @@ def _state_cases(random: Random) -> list[Case]:
         *(case("other sizes", 7, precision) for precision in PRECISIONS),
         *(case("other trainers", 7, "fp32", optimizer) for optimizer in MOMENTS),
         *(case("other trainers", 7, "mixed", optimizer) for optimizer in MOMENTS),
-        *(case("other trainers", 7, "mixed-16", optimizer) for optimizer in MOMENTS),
+        *(case("other trainers", 7, "mixed-16-bit-gradients", optimizer) for optimizer in MOMENTS),
         case("inference", 7, "inference", "momentum"),
         *(case("bad input", 7, precision) for precision in ("", "fp", "mixed precision", "FP32", " fp32")),
         *(case("bad input", 7, "fp32", optimizer) for optimizer in ("", "adam", "SGD")),
@@ -52,7 +52,7 @@ state_bytes = Exercise(
     cases=[
         case("one parameter, AdamW in fp32", 1, "fp32"),
         case("one parameter, AdamW in mixed precision", 1, "mixed"),
-        case("gradients in 16 bits", 1000, "mixed-16"),
+        case("gradients in 16 bits", 1000, "mixed-16-bit-gradients"),
         case("momentum, mixed", 1000, "mixed", "momentum"),
         case("plain SGD, mixed", 1000, "mixed", "sgd"),
         case("plain SGD in fp32", 1000, "fp32", "sgd"),
@@ -76,7 +76,7 @@ state_bytes = Exercise(
 
 @state_bytes.variant
 def from_two_tables(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, int]:
-    precisions = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inference": (2, 0, 0)}
+    precisions = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16-bit-gradients": (2, 2, 4), "inference": (2, 0, 0)}
     moments = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
     if precision not in precisions or optimizer not in moments:
         raise ValueError(f"there is no {precision!r} with {optimizer!r}")
@@ -97,7 +97,8 @@ state_bytes.slips(
         'master + moments → master * optimizer.startswith("adamw") + moments': "You count master weights only with "
         "AdamW. They depend on the precision, not on the optimizer.",
         "(2, 4, 4) → (2, 2, 4)": 'Your gradients take 2 bytes in "mixed". There they are summed in fp32, with 4 bytes.',
-        "(2, 2, 4) → (2, 4, 4)": 'Your gradients take 4 bytes in "mixed-16". There they have 16 bits: 2 bytes.',
+        "(2, 2, 4) → (2, 4, 4)": 'Your gradients take 4 bytes in "mixed-16-bit-gradients". There they have 16 bits: 2 '
+        "bytes.",
         '"weights": weights → "weights": weights + master ;; master + moments → moments': "The master weights belong "
         "to the optimizer here. You count them among the weights.",
         'moments[optimizer] if → moments[optimizer] // (2 if master and optimizer != "adamw-8bit" else 1) if': "Your "
@@ -113,8 +114,8 @@ state_bytes.slips(
         "bytes for each parameter.",
         "(4, 4, 0) → (4, 4, 4)": "You count master weights in fp32. There are none: the weights are in fp32 already.",
         " if gradients else 0 → ": "Inference has no optimizer: `optimizer` is 0, whichever optimizer is named.",
-        "(2, 2, 4) → (2, 2, 2)": "Your master weights take 2 bytes in mixed-16. They are in fp32 in both mixed "
-        "precisions.",
+        "(2, 2, 4) → (2, 2, 2)": "Your master weights take 2 bytes in mixed-16-bit-gradients. They are in fp32 in both "
+        "mixed precisions.",
         "size * parameters → size * parameters // 2": "All your parts are half as large as they should be. A number "
         "takes 4 bytes in fp32, 2 bytes in 16 bits.",
         'raise ValueError(f"there is no {precision!r} with {optimizer!r}") → pass ;; precisions[precision] → '
@@ -122,7 +123,8 @@ state_bytes.slips(
         "an unknown precision or optimizer. Raise a ValueError.",
         'optimizer not in moments: → optimizer not in moments and precision != "inference":': "In inference you never "
         "look at `optimizer`: an unknown word is a ValueError there, too.",
-        "(2, 2, 4) → (2, 2, 0)": "Your mixed-16 has no master weights. It differs from mixed in the gradients only.",
+        "(2, 2, 4) → (2, 2, 0)": "Your mixed-16-bit-gradients has no master weights. It differs from mixed in the "
+        "gradients only.",
         '"adamw-8bit": 2 → "adamw-8bit": 16': "You take 8 bits for 8 bytes: each of the two moments has one byte.",
     },
 )
@@ -131,7 +133,7 @@ state_bytes.slips(
 @state_bytes.variant
 def rows_of_a_table(parameters: int, precision: str, optimizer: str = "adamw") -> dict[str, np.int64]:
     # index raises a ValueError itself
-    kind = ["fp32", "mixed", "mixed-16", "inference"].index(precision)
+    kind = ["fp32", "mixed", "mixed-16-bit-gradients", "inference"].index(precision)
     moments = [0, 4, 8, 2][["sgd", "momentum", "adamw", "adamw-8bit"].index(optimizer)]
     table = np.array([[4, 4, moments], [2, 4, 4 + moments], [2, 2, 4 + moments], [2, 0, 0]], dtype=np.int64)
     return dict(zip(("weights", "gradients", "optimizer"), table[kind] * parameters, strict=True))
@@ -156,7 +158,7 @@ def matched(parameters: int, precision: str, optimizer: str = "adamw") -> dict[s
             sizes = Counter(weights=2, gradients=0, optimizer=0)
         case "mixed":
             sizes.update(gradients=2)
-        case "mixed-16":
+        case "mixed-16-bit-gradients":
             pass
         case "fp32":
             sizes.update(weights=2, gradients=2, optimizer=-4)
@@ -198,7 +200,7 @@ largest_model = Exercise(
         case("one card, inference", 80, 1, "inference"),
         case("one card, training", 80, 1, "mixed"),
         case("two cards of 24 GB, mixed", 24, 2, "mixed"),
-        case("gradients in 16 bits", 24, 4, "mixed-16"),
+        case("gradients in 16 bits", 24, 4, "mixed-16-bit-gradients"),
     ],
     hidden_cases=_largest_cases,
     hints=[
@@ -212,7 +214,12 @@ largest_model = Exercise(
 
 @largest_model.variant
 def all_states_of_a_parameter(gigabytes: int, devices: int, precision: str) -> int:
-    states = {"fp32": (4, 4, 0, 8), "mixed": (2, 4, 4, 8), "mixed-16": (2, 2, 4, 8), "inference": (2, 0, 0, 0)}
+    states = {
+        "fp32": (4, 4, 0, 8),
+        "mixed": (2, 4, 4, 8),
+        "mixed-16-bit-gradients": (2, 2, 4, 8),
+        "inference": (2, 0, 0, 0),
+    }
     weights, gradients, master, moments = states[precision]
     each = weights + gradients + master + moments
     room = gigabytes * 10**9 * devices
@@ -223,7 +230,7 @@ largest_model.slips(
     all_states_of_a_parameter,
     {
         "10**9 → 2**30": "You read a GiB as a GB. A GB is 10⁹ bytes, a GiB is 2³⁰: 7.4 % more.",
-        " + gradients → ": "You forget the gradients: 4 bytes per parameter, or 2 in mixed-16.",
+        " + gradients → ": "You forget the gradients: 4 bytes per parameter, or 2 in mixed-16-bit-gradients.",
         " + master → ": "You forget the master weights: mixed precision keeps a copy in fp32, 4 more bytes.",
         " + gradients + master + moments → ": "You count the weights alone. Training keeps gradients and Adam's "
         "moments as well.",

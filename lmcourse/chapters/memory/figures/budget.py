@@ -28,9 +28,6 @@ COLOURS = STATE_COLOURS | {
     "optimizer step": PALETTE["vermilion"],
 }
 
-PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}
-"""The notebook's names for recipes in `lmcourse.accounting.recipes`: its mixed precision takes 18 bytes."""
-
 
 @stops(length=(512, 2048, 4096, 8192, 131072), devices=(1, 2, 4, 8, 16, 32, 64))
 @drawn_together("devices", model=("llama-3.1-405b",), card=("b200",))
@@ -53,8 +50,9 @@ def memory_budget(
         model: a decoder of the zoo.
         card: a name in `lmcourse.accounting.accelerators`.
         batch, length: texts that the devices of a copy read at once, and tokens per text.
-        precision: one of `PRECISIONS`, or a recipe of `lmcourse.accounting.recipes`.
-        devices: the number T of devices that divide every matrix, with sequence parallelism.
+        precision: a recipe of `lmcourse.accounting.recipes`.
+        devices: the number T of devices that divide every matrix, with sequence parallelism. With more devices than
+            key heads, several hold a copy of the same key head.
         recompute_blocks: whether only the input of each block is kept.
         fused_attention: whether attention is computed without storing the scores.
         copies: the number of such groups of devices, each of which trains on its own texts.
@@ -68,7 +66,7 @@ def memory_budget(
     if accumulate < 1:
         raise ValueError(f"accumulate must be at least 1 batch, not {accumulate}")
     config, accelerator = find_model(model).decoder, find_accelerator(card)
-    recipe = find_recipe(PRECISIONS.get(precision, precision))
+    recipe = find_recipe(precision)
     activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"
     attention: Form = "fused" if fused_attention else "readable"
     layout = Layout(data=copies, tensor=devices, zero=zero)

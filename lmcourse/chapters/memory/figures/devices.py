@@ -12,7 +12,7 @@ from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
-MIXED = find_recipe("mixed-fp32-gradients")
+MIXED = find_recipe("mixed")
 CARD_GIB = 80
 """Memory of the card in the figures, in GiB."""
 

@@ -20,8 +20,8 @@ STATE_COLOURS = {
 
 RECIPE_TITLES = {
     "fp32": "AdamW, fp32",
-    "mixed-fp32-gradients": "AdamW, mixed, gradients in fp32",
-    "mixed": "AdamW, mixed, gradients in bf16",
+    "mixed": "AdamW, mixed",
+    "mixed-16-bit-gradients": "AdamW, mixed, gradients in bf16",
     "adam-8bit": "AdamW, fp32, moments in 8 bits",
     "momentum": "SGD with momentum, fp32",
     "sgd": "SGD, fp32",

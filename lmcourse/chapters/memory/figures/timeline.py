@@ -51,7 +51,7 @@ def memory_timeline(
         CourseError: there is no such model.
         ValueError: `step_moments` rejects the arguments.
     """
-    config, recipe = find_model(model).decoder, find_recipe("mixed-fp32-gradients")
+    config, recipe = find_model(model).decoder, find_recipe("mixed")
     at_the_loss = step_moments(
         config, batch, length, recipe, activation_checkpointing="blocks" if recompute_blocks else "nothing"
     )[0]

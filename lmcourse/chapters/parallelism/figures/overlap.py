@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from lmcourse.accounting.step_time import Machines
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 LAYERS, PARAMETERS = 32, 8.03e9
 """Layers and parameters of Llama 3 8B; the figure gives each layer an equal number."""
-RATE = 0.7 * 989.4e12
+MACHINES = Machines(devices=16)
+RATE = MACHINES.efficiency * MACHINES.peak
 """FLOP/s that an H100 reaches in large products."""
-BANDWIDTH, START = 50e9, 200e-6
+BANDWIDTH, START = MACHINES.outside, 200e-6
 """Bytes per second between machines, and the seconds before a collective sends its first byte."""
 BUCKETS = {"1 MB": 1, "25 MB": 25, "500 MB": 500, "16,060 MB": 16_060}
 """Sizes of a bucket, and the same in megabytes. 25 is the default of torch's DDP; the largest sends everything at
