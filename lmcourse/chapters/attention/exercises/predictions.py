@@ -1,16 +1,8 @@
 """The predictions of notebook 08."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
-    Prediction(
-        "who_changes",
-        "Five tokens pass through an embedding, a norm and a feed-forward layer, without attention. You change the "
-        "second token. Which outputs change?",
-        options=("all five", "the second and later ones", "only the second", "none"),
-        answer="only the second",
-        because="These layers work on each position alone. Without attention no token ever learns of another.",
-    ),
     Prediction(
         "score_growth",
         "Every entry of q and k is drawn from a standard normal. You make the head four times wider. How much larger "
@@ -30,21 +22,13 @@ PREDICTIONS = (
         "to one, so they do nothing.",
     ),
     Prediction(
-        "leaky_mask",
-        "By mistake a mask lets each token see the next one, too. You train a language model with it. What happens to "
-        "the loss?",
-        options=("it falls to nearly zero", "it becomes a little lower", "it stays high"),
-        answer="it falls to nearly zero",
-        because="The next token is what the model is asked for, and now it can copy it. The loss looks wonderful, and "
-        "the model can write nothing.",
-    ),
-    Prediction(
         "which_mask",
-        "Two new tokens after three old ones: two queries, five keys. Which of the three masks is right?",
-        options=("A", "B", "C"),
-        answer="B",
+        "Two new tokens after three old ones: two queries, five keys. Which mask is right? (One row after the other, 1 "
+        "where a query may look.)",
+        options=("1 0 0 0 0, then 1 1 0 0 0", "1 1 1 1 0, then 1 1 1 1 1", "1 1 1 0 0, then 1 1 1 1 0"),
+        answer="1 1 1 1 0, then 1 1 1 1 1",
         because="The queries are tokens 3 and 4 of the text, counted from 0. Token 3 sees 0 to 3, token 4 sees all "
-        "five. A takes them for tokens 0 and 1; in C no token sees itself.",
+        "five. A mask with 1 0 0 0 0 takes them for tokens 0 and 1; with 1 1 1 0 0 no token sees itself.",
     ),
     Prediction(
         "cut_into_heads",
@@ -74,20 +58,33 @@ PREDICTIONS = (
         "ever in the future, and such keys disturb every average.",
     ),
     Prediction(
-        "where_it_looks_back",
-        "One of the 16 heads of this model looks at the previous token more than all others do. In which layer is it?",
-        options=("the first", "the second", "the third", "the last"),
-        answer="the last",
-        because="Here the earlier layers average over more distant tokens, and the last one looks at the neighbour "
-        "just before the next token is predicted. In other models it is in an early layer.",
-    ),
-    Prediction(
         "layers_to_copy",
         "A model of attention alone reads random tokens that begin again after a while. Guessing costs 3.5 nats per "
         "token. How well will one layer predict the second copy, and how well will two?",
         options=("both far below 1", "neither: the tokens are random", "only two layers below 1"),
         answer="only two layers below 1",
         because="To continue, a token must find what came *after* its first copy. That takes two steps.",
+    ),
+    NumberPrediction(
+        "copying_starts",
+        "The model of two layers is trained for 300 steps. At the start its loss is 3.6 nats per copied token, at the "
+        "end below 0.6. At which step is it below 2 for the first time?",
+        answer=160,
+        low=0,
+        high=300,
+        unit="steps",
+        because="It does not fall evenly. For half of the run it hardly moves, and then it falls within 40 steps.",
+    ),
+    NumberPrediction(
+        "without_the_first_head",
+        "In layer 0 two heads look one token back, with 0.31 (head 0) and 0.49 (head 1) of their attention. In text A, "
+        "head 0 gets its result from text B. How much of the difference in loss between A and B does that destroy?",
+        answer=4,
+        low=0,
+        high=100,
+        unit="%",
+        because="Nearly nothing: layer 1 takes what it needs from head 1. Where a head looks does not show whether "
+        "another one reads its result.",
     ),
     Prediction(
         "what_is_kept",
@@ -113,6 +110,19 @@ PREDICTIONS = (
         because="61 · (512 + 64) · 2 = 70,272: one latent vector for keys and values of all heads, and not one for "
         "each. That is 57 times less.",
     ),
+    NumberPrediction(
+        "decoding_intensity",
+        "Drop all constant factors, the 2 for keys and values too. Writing n tokens for each of b texts takes b·n·d² "
+        "operations. Every step reads d² weights and, for each text, n·d numbers of cache. How many operations are "
+        "there for each number that is read, for b = 32 texts of n = 2,048 tokens at a width of d = 4,096?",
+        answer=1.88,
+        low=0.1,
+        high=100,
+        unit="operations",
+        log=True,
+        because="The n steps read n·d² numbers of weights and b·n²·d of cache, together 17 times the weights. With "
+        "the weights alone it would be b = 32 operations for each number; 32 / 17 = 1.88.",
+    ),
     Prediction(
         "window_reach",
         "A model of 32 layers has a window of 4,096 tokens in every layer. From how far back can a token hear "
@@ -120,5 +130,13 @@ PREDICTIONS = (
         options=("from everywhere", "4,096 tokens", "about 131,000 tokens"),
         answer="about 131,000 tokens",
         because="Every layer carries it up to 4,095 tokens further: 32 · 4,095 + 1 = 131,041 tokens with itself.",
+    ),
+    Prediction(
+        "dropped_weights",
+        "In training, dropout sets each attention weight to zero with a chance of 10 % and divides the others by 0.9. "
+        "What do the weights of a row then sum to?",
+        options=("always 1", "always 0.9", "something between 0 and 1.11, on average 1"),
+        answer="something between 0 and 1.11, on average 1",
+        because="Which weights fall out is random: all of them may, or none. Division by 0.9 is right on average only.",
     ),
 )
