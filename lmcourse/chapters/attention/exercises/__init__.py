@@ -5,7 +5,6 @@ from lmcourse.chapters.attention.exercises.blocks import block_update
 from lmcourse.chapters.attention.exercises.cache import attend_with_cache
 from lmcourse.chapters.attention.exercises.causal import causal_attention
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
-from lmcourse.chapters.attention.exercises.decoding import decoding_intensity
 from lmcourse.chapters.attention.exercises.grouped import grouped_query_attention
 from lmcourse.chapters.attention.exercises.heads import multi_head
 from lmcourse.chapters.attention.exercises.latent import absorbed_scores
@@ -23,7 +22,6 @@ EXERCISES = (
     attend_with_cache,
     grouped_query_attention,
     absorbed_scores,
-    decoding_intensity,
     attention_flops_bytes,
     sliding_window_mask,
     receptive_field,

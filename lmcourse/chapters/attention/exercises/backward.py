@@ -6,7 +6,6 @@ from random import Random
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case, edge, script
@@ -17,20 +16,24 @@ from lmcourse.exercises.inputs import integers, normal
 Gradients = tuple[Tensor, Tensor, Tensor]
 
 
-def _by_autograd(q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int) -> Gradients:
-    """Compute the gradients by autograd through torch's attention in fp64, for each query with the keys it sees."""
-    dq, dk, dv = (torch.zeros(each.shape, dtype=torch.float64) for each in (q, k, v))
-    for i in range(len(q)):
-        query, keys, values = (
-            each.detach().double()[None].requires_grad_() for each in (q[i : i + 1], k[: i + 1], v[: i + 1])
-        )
-        with torch.enable_grad():
-            mixed = F.scaled_dot_product_attention(query, keys, values)[0]
-        d_query, d_keys, d_values = torch.autograd.grad(mixed, (query, keys, values), d_out[i : i + 1].double())
-        dq[i] = d_query[0, 0]
-        dk[: i + 1] += d_keys[0]
-        dv[: i + 1] += d_values[0]
-    return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype)
+def _by_jacobians(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> Gradients:
+    """Compute with numpy in fp64, for each query from the whole Jacobian of its softmax."""
+    queries, keys, values, gradients = (each.double().numpy() for each in (q, k, v, d_out))
+    root = queries.shape[1] ** 0.5
+    dq, dk, dv = (np.zeros_like(each) for each in (queries, keys, values))
+    for i, (query, gradient) in enumerate(zip(queries, gradients, strict=True)):
+        seen = slice(i + 1)
+        scores = keys[seen] @ query / root
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        d_scores = (np.diag(weights) - np.outer(weights, weights)) @ (values[seen] @ gradient) / root
+        dq[i] = d_scores @ keys[seen]
+        dk[seen] += np.outer(d_scores, query)
+        dv[seen] += np.outer(weights, gradient)
+    d_queries, d_keys, d_values = (torch.from_numpy(each).to(q.dtype) for each in (dq, dk, dv))
+    return d_queries, d_keys, d_values
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,11 +61,13 @@ def _large(random: Random) -> tuple[Tensor, ...]:
 def _without_the_matrix(random: Random) -> Case:
     q, k, v, out, log_sum, d_out = _inputs(random, 48, 4, 6)
     lines = """
+from lmcourse.chapters.attention.products import most_rows
 from lmcourse.exercises.allocations import largest_tensor
 largest_tensor(flash_backward, q, k, v, out, log_sum, d_out, 8) < 48 * 48
+most_rows([k, v], flash_backward, q, k, v, out, log_sum, d_out, 8) <= 8
 flash_backward(q, k, v, out, log_sum, d_out, 8)[2][:2]
 """
-    name = "no tensor of s × s numbers: s = 48, blocks of 8"
+    name = "no tensor of s × s numbers, no product of more than 8 keys: s = 48, blocks of 8"
     return script(name, lines, q=q, k=k, v=v, out=out, log_sum=log_sum, d_out=d_out)
 
 
@@ -88,7 +93,7 @@ flash_backward = Exercise(
     points=4,
     minutes=18,
     difficulty=3,
-    reference=_by_autograd,
+    reference=_by_jacobians,
     cases=[
         case("four tokens, blocks of two", *_inputs(_FIXED, 4, 4, 4), 2),
         case("five tokens, blocks of two; values wider than keys", *_inputs(_FIXED, 5, 2, 3), 2),
@@ -171,7 +176,9 @@ flash_backward.slips(
 )
 
 
-@flash_backward.variant
+@flash_backward.misconception(
+    "The gradients are right, but your products take all keys that a query sees. Take `block` keys at a time."
+)
 def query_by_query(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,6 +23,11 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return mixed[..., past:, :].to(v.dtype)
 
 
+def _large(random: Random) -> tuple[Tensor, Tensor, Tensor]:
+    """Return whole queries and keys, so that scores in the thousands are exact in any order of summation."""
+    return 64 * integers(random, 1, 2, 4, 16), 64 * integers(random, 1, 2, 4, 16), normal(random, 1, 2, 4, 5)
+
+
 def _attention_cases(random: Random) -> list[Case]:
     seen = Random(7)
     b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
@@ -31,7 +36,6 @@ def _attention_cases(random: Random) -> list[Case]:
     half = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
     # all positive, so that their sums do not cancel
     half.append(integers(seen, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))
-    large = [16 * integers(seen, 1, 2, 4, 16) for _ in range(2)]
     return [
         case("other shapes", *triple(seen, 2, 3, 5, 5, 3)),
         case("other shapes", *triple(seen, 3, 1, 1, 1, 2)),
@@ -39,7 +43,7 @@ def _attention_cases(random: Random) -> list[Case]:
         case("values of another width", *narrow),
         case("values of another width", *wide),
         case("other precisions", *half),
-        case("large scores", *large, normal(seen, 1, 2, 4, 5)),
+        case("large scores", *_large(seen)),
         case("other shapes", *triple(random, b, h, t, t, d)),
         case("other shapes", *triple(random, 1, h + 1, s + 2, s + 2, 64)),
         case("fewer queries than keys", *triple(random, b, h, s, s + t, d)),
@@ -54,7 +58,7 @@ _TWO = torch.tensor([[[[0.0, 0.0], [2.0, 0.0]]]])
 causal_attention = Exercise(
     "causal_attention",
     points=3,
-    minutes=8,
+    minutes=7,
     difficulty=2,
     reference=_attention,
     differentiable=True,
@@ -64,6 +68,7 @@ causal_attention = Exercise(
         case("the last two of five tokens", *triple(_FIXED, 2, 2, 2, 5, 5)),
         case("one new token", *triple(_FIXED, 1, 2, 1, 4, 16)),
         case("values wider than keys", *triple(_FIXED, 1, 1, 3, 3, 4)[:2], normal(_FIXED, 1, 1, 3, 6)),
+        case("large scores", *_large(_FIXED)),
         edge(case("scores of −25,600", torch.full((1, 1, 2, 16), 80.0), torch.full((1, 1, 2, 16), -80.0), _VALUES)),
     ],
     hidden_cases=_attention_cases,
@@ -93,6 +98,13 @@ causal_attention.slips(
     {
         "weights = hidden.softmax(dim=-1) → weights = scores.softmax(dim=-1) * visible": "You mask after the softmax: "
         "the future has already taken its part of the weights, so rows sum to less than one.",
+        "weights = hidden.softmax(dim=-1) → shares = scores.softmax(dim=-1) * visible\n    weights = shares / "
+        "shares.sum(dim=-1, keepdim=True)": "You mask after the softmax and bring the rows back to one. If a hidden "
+        "score is far above the visible ones, their weights are already 0, and 0/0 is NaN. Mask the scores.",
+        "scores.masked_fill(~visible, -torch.inf) → scores + visible": "You add True and False to the scores, and they "
+        "count as 1 and 0: nothing is hidden. A hidden score has to become −∞.",
+        "scores.masked_fill(~visible, -torch.inf) → scores + ~visible": "You add the mask of the hidden keys to the "
+        "scores. True counts as 1, so the future gets more weight, not none. A hidden score has to become −∞.",
         "-torch.inf → 0.0": "You set hidden scores to 0, and e^0 is 1: the future still gets weight. Only −∞ becomes "
         "0.",
         "~visible, → (scores * visible) == 0,": "You hide every score that is 0. A score of a visible key may be 0, "

@@ -119,8 +119,8 @@ attention_flops_bytes.slips(
         "the score matrix.",
         "pairs * heads * width → batch * (new * context - new * (new - 1) // 2) * heads * width": "You count only the "
         "pairs that a causal mask shows. Count all pairs: the products compute the hidden ones as well.",
-        "2 * pairs * heads * width → pairs * heads * width": "You count the scores, but not the product of the weights "
-        "and the values.",
+        "2 * pairs * heads * width → pairs * heads * width": "Your scores and values take half of their FLOPs. There "
+        "are two products; count all pairs in both, also hidden ones.",
         "pairs * heads * width → pairs * heads * d_model": "You give every head the full width d. A head is d / heads "
         "wide: all heads together cost what one wide head costs.",
         "+= 2 * pairs * heads → += 2 * pairs": "You store one score matrix for all heads. Every query head has its "

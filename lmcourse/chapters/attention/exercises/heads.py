@@ -17,6 +17,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
 Turn = Callable[[Tensor], Tensor]
+Change = Callable[[Tensor], Tensor]
 
 
 def _by_torch(
@@ -29,13 +30,15 @@ def _by_torch(
     heads: int,
     visible: Tensor | None = None,
     turn: Turn | None = None,
+    change: Change | None = None,
 ) -> Tensor:
     """Compute attention with nn.MultiheadAttention's function, in fp64.
 
     The function takes queries and keys that are projected, turned and joined again, and unit weights for them. The
-    batch is its second axis, and in its masks True means hidden.
+    batch is its second axis, and in its masks True means hidden. Its unit weight for the output leaves the heads side
+    by side.
     """
-    q, k = (_turned(F.linear(y, w).double(), heads, turn) for y, w in ((x, w_q), (source, w_k)))
+    q, k = (_applied(turn, F.linear(y, w).double(), heads) for y, w in ((x, w_q), (source, w_k)))
     queries, keys, values = (y.transpose(0, 1) for y in (q, k, source.double()))
     unit = torch.eye(x.shape[-1], dtype=torch.float64)
     mixed, _ = F.multi_head_attention_forward(
@@ -50,17 +53,19 @@ def _by_torch(
         bias_v=None,
         add_zero_attn=False,
         dropout_p=0.0,
-        out_proj_weight=w_out.double(),
+        out_proj_weight=unit,
         out_proj_bias=None,
         training=False,
         attn_mask=None if visible is None else ~visible,
     )
-    return mixed.transpose(0, 1).to(x.dtype)
+    return F.linear(_applied(change, mixed.transpose(0, 1), heads), w_out.double()).to(x.dtype)
 
 
-def _turned(y: Tensor, heads: int, turn: Turn | None) -> Tensor:
-    """Rotate queries or keys of all heads, given side by side; each head is rotated separately."""
-    return y if turn is None else torch.cat(turn(torch.stack(y.chunk(heads, dim=-1), dim=1)).unbind(dim=1), dim=-1)
+def _applied(function: Callable[[Tensor], Tensor] | None, y: Tensor, heads: int) -> Tensor:
+    """Apply a function of (b, heads, tokens, width) to heads that lie side by side."""
+    if function is None:
+        return y
+    return torch.cat(function(torch.stack(y.chunk(heads, dim=-1), dim=1)).unbind(dim=1), dim=-1)
 
 
 def _layer(random: Random, batch: int, s: int, t: int, heads: int, width: int) -> tuple[Tensor, ...]:
@@ -95,6 +100,21 @@ def _turning(random: Random, s: int, heads: int, width: int) -> Case:
     )
 
 
+def _changed(random: Random, s: int, heads: int, width: int) -> Case:
+    """A case whose `change` halves the last head's result at the last token."""
+    factors = torch.ones(heads, s, 1)
+    factors[-1, -1] = 0.5
+    inputs = dict(zip(_NAMES, _layer(random, 2, s, 0, heads, width), strict=True))
+    del inputs["source"]
+    arguments = f"x, x, w_q, w_k, w_v, w_out, {heads}, visible=visible, change=lambda results: results * factors"
+    return script("a result is halved", f"multi_head({arguments})", **inputs, visible=_past(s), factors=factors)
+
+
+def _holes(random: Random, s: int, t: int) -> Tensor:
+    """Return a random mask in which every query may look at some key."""
+    return torch.tensor([[i == j % s or random.random() < 0.6 for j in range(t)] for i in range(s)])
+
+
 _NAMES = ("x", "source", "w_q", "w_k", "w_v", "w_out")
 _IN_THE_MODEL = """
 from lmcourse.chapters.attention.in_model import in_the_model
@@ -104,7 +124,6 @@ in_the_model(multi_head)
 
 def _cases(random: Random) -> list[Case]:
     b, s, t, heads, width = (random.randint(2, 5) for _ in range(5))
-    holes = torch.tensor([[i == j % s or random.random() < 0.6 for j in range(s + t)] for i in range(s)])
     seen, some = Random(7), torch.tensor([[1, 0, 1, 0, 1], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0]]).bool()
     return [
         case("other shapes", *_layer(seen, 2, 4, 0, 3, 5), 3),
@@ -120,8 +139,9 @@ def _cases(random: Random) -> list[Case]:
         case("one head", *_layer(random, b, s, 0, 1, 6), 1),
         case("a causal mask", *_layer(random, b, s, 0, heads, width), heads, visible=_past(s)),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads),
-        case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=holes),
+        case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=_holes(random, s, s + t)),
         _turning(random, s, heads, width),
+        _changed(random, s, heads, width),
     ]
 
 
@@ -140,6 +160,8 @@ multi_head = Exercise(
         case("a decoder: causal", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_past(4)),
         case("cross-attention: six keys for three queries", *_layer(_FIXED, 1, 3, 6, 2, 4), 2),
         _turning(_FIXED, 3, 2, 4),
+        case("some keys are hidden", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_holes(_FIXED, 4, 4)),
+        _changed(_FIXED, 3, 2, 4),
         edge(script("inside the trained model", _IN_THE_MODEL)),
     ],
     hidden_cases=_cases,
@@ -148,21 +170,23 @@ multi_head = Exercise(
         "*consecutive* features.",
         'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Your attention works on this shape. `turn`, if it is '
         "not None, takes q and k in this shape.",
-        'At the end, rearrange back: "b h s d -> b s (h d)", then multiply by w_out.T. F.scaled_dot_product_attention '
-        "takes `visible` as attn_mask.",
+        'At the end, apply `change` if it is given, rearrange back: "b h s d -> b s (h d)", and multiply by w_out.T. '
+        "F.scaled_dot_product_attention takes `visible` as attn_mask.",
     ],
     forbid=["torch.nn.MultiheadAttention", ".multi_head_attention_forward"],
 )
 
 
 @multi_head.variant
-def cut_attend_join(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+def cut_attend_join(*args: Any, visible: Tensor | None = None, turn: Any = None, change: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     q, k, v = x @ w_q.T, source @ w_k.T, source @ w_v.T
     q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, v))
     if turn is not None:
         q, k = turn(q), turn(k)
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    if change is not None:
+        mixed = change(mixed)
     return rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
 
 
@@ -210,12 +234,21 @@ multi_head.slips(
         "q, k = turn(q), turn(k) → q, k, v = turn(q), turn(k), turn(v)": "You turn the values, too. Only queries and "
         "keys are turned.",
         "turn(q), turn(k) → turn(q), k": "You turn the queries only. The keys are turned by the same function.",
+        "attn_mask=visible → is_causal=visible is not None": "You use `visible` only to switch `is_causal` on. It may "
+        "hide any keys: pass the mask itself.",
+        "mixed = change(mixed) → pass": "`change` is not used: where it is given, apply it to the heads' results.",
+        "mixed = change(mixed) → mixed = change(mixed.transpose(1, 2)).transpose(1, 2)": "You call `change` when the "
+        "tokens come before the heads. It needs the shape (b, heads, s, d / heads).",
+        "mixed = change(mixed) → pass ;; turn(q), turn(k) → turn(q), turn(k)\n    v = v if change is None else "
+        "change(v)": "You change the values. `change` is for the heads' results, after attention.",
+        "mixed = change(mixed) → return change(mixed).transpose(1, 2).flatten(2)": "Where `change` is given, your "
+        "output projection is missing.",
     },
 )
 
 
 @multi_head.variant
-def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = None, change: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     split = (x.shape[0], -1, heads, x.shape[2] // heads)
     q, k, v = (y.matmul(w.T).reshape(split).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
@@ -225,6 +258,7 @@ def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = No
     if visible is not None:
         scores = scores.masked_fill(~visible, float("-inf"))
     mixed = torch.matmul(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype), v)
+    mixed = change(mixed) if change else mixed
     return mixed.transpose(1, 2).reshape(x.shape).matmul(w_out.T)
 
 
@@ -238,10 +272,10 @@ multi_head.slips(
 
 
 @multi_head.variant
-def head_after_head(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+def head_after_head(*args: Any, visible: Tensor | None = None, turn: Any = None, change: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     width = x.shape[2] // heads
-    result = torch.zeros_like(x)
+    results = []
     for head in range(heads):
         mine = slice(head * width, (head + 1) * width)
         q, k, v = x @ w_q[mine].T, source @ w_k[mine].T, source @ w_v[mine].T
@@ -250,12 +284,16 @@ def head_after_head(*args: Any, visible: Tensor | None = None, turn: Any = None)
         scores = q @ k.transpose(1, 2) / math.sqrt(width)
         if visible is not None:
             scores = scores.masked_fill(visible.logical_not(), float("-inf"))
-        result = result + scores.softmax(-1) @ v @ w_out[:, mine].T
-    return result
+        results.append(scores.softmax(-1) @ v)
+    stacked = torch.stack(results, 1)
+    stacked = stacked if change is None else change(stacked)
+    return sum(stacked[:, head] @ w_out[:, head * width : (head + 1) * width].T for head in range(heads))
 
 
 @multi_head.variant
-def view_and_transpose(*args: Any, visible: Tensor | None = None, turn: Any = lambda y: y) -> Tensor:
+def view_and_transpose(
+    *args: Any, visible: Tensor | None = None, turn: Any = lambda y: y, change: Any = lambda y: y
+) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     batch, s, d = x.shape
     t = source.shape[1]
@@ -266,11 +304,11 @@ def view_and_transpose(*args: Any, visible: Tensor | None = None, turn: Any = la
     if visible is not None:
         mask[~visible] = -torch.inf
     mixed = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=mask)
-    return F.linear(mixed.transpose(1, 2).contiguous().view(batch, s, d), w_out)
+    return F.linear(change(mixed).transpose(1, 2).contiguous().view(batch, s, d), w_out)
 
 
 @multi_head.variant
-def weights_cut_into_heads(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
+def weights_cut_into_heads(*args: Any, visible: Tensor | None = None, turn: Any = None, change: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     d = x.shape[-1]
     cut_q, cut_k, cut_v = (w.reshape(heads, d // heads, d) for w in (w_q, w_k, w_v))
@@ -281,7 +319,7 @@ def weights_cut_into_heads(*args: Any, visible: Tensor | None = None, turn: Any 
     scores = torch.einsum("bhie,bhje->hbij", q, k)
     if visible is not None:
         scores = torch.where(visible, scores, -torch.inf)
-    moved = torch.einsum("dhe,hef->hdf", w_out.reshape(d, heads, d // heads), cut_v)
-    messages = torch.einsum("hdf,bjf->hbjd", moved, source)
-    mixed: Tensor = torch.einsum("hbij,hbjd->bid", scores.softmax(dim=-1), messages)
+    results = torch.einsum("hbij,hbje->bhie", scores.softmax(dim=-1), torch.einsum("hef,bjf->hbje", cut_v, source))
+    results = results if change is None else change(results)
+    mixed: Tensor = torch.einsum("bhie,dhe->bid", results, w_out.reshape(d, heads, d // heads))
     return mixed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case, edge, script
@@ -12,10 +13,10 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-def _from_keys(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    """Compute the keys of one head after the other, and the scores from them."""
-    heads = zip(q.double(), w_uk.double(), strict=True)
-    return torch.stack([mine @ (latent.double() @ w.T).T for mine, w in heads]).to(q.dtype)
+def _written_out(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    """Compute in fp64, with the sum over a head's features written out. A test compares this with scores from keys."""
+    absorbed = (q.double()[..., None] * w_uk.double()[:, None]).sum(dim=2)
+    return F.linear(absorbed, latent.double()).to(q.dtype)
 
 
 def _inputs(random: Random, h: int, s: int, t: int, d: int, c: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
@@ -26,11 +27,14 @@ def _inputs(random: Random, h: int, s: int, t: int, d: int, c: int, dtype: torch
 def _without_keys(random: Random) -> Case:
     q, latent, w_uk = _inputs(random, 4, 1, 40, 16, 6)
     lines = """
+from lmcourse.chapters.attention.products import multiplications
 from lmcourse.exercises.allocations import largest_tensor
 largest_tensor(absorbed_scores, q, latent, w_uk) < 4 * 40 * 16
+largest_tensor(absorbed_scores, q, latent, w_uk) < 40 * 16
+multiplications(absorbed_scores, q, latent, w_uk) <= 4 * 1 * 16 * 6 + 4 * 1 * 6 * 40
 absorbed_scores(q, latent, w_uk)[:, 0, :3]
 """
-    return script("no tensor of h × t × d numbers: h = 4, t = 40, d = 16", lines, q=q, latent=latent, w_uk=w_uk)
+    return script("no key is made: h = 4, s = 1, t = 40, d = 16, c = 6", lines, q=q, latent=latent, w_uk=w_uk)
 
 
 def _cases(random: Random) -> list[Case]:
@@ -53,7 +57,7 @@ absorbed_scores = Exercise(
     points=2,
     minutes=7,
     difficulty=2,
-    reference=_from_keys,
+    reference=_written_out,
     differentiable=True,
     cases=[
         case("two heads, one query, three tokens", *_inputs(_FIXED, 2, 1, 3, 4, 2)),
@@ -107,6 +111,20 @@ def head_after_head(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+absorbed_scores.slips(
+    head_after_head,
+    {
+        "absorbed = q[head] @ w_uk[head] → keys = latent @ w_uk[head].T ;; absorbed @ latent.transpose(0, 1) → q[head] "
+        "@ keys.T": "The scores are right, but you made t × d numbers for each head: its keys. Multiply the head's "
+        "query with its matrix first.",
+        "absorbed = q[head] @ w_uk[head] → keys = [w_uk[head] @ each for each in latent] ;; absorbed @ "
+        "latent.transpose(0, 1) → torch.stack([q[head] @ key for key in keys], dim=-1)": "The scores are right, but "
+        "you made a key for every token and head, and that took h · t · d · c multiplications. Multiply the query with "
+        "w_uk first: then only h · s · d · c and h · s · c · t are left.",
+    },
+)
+
+
 @absorbed_scores.variant
 def two_einsums(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     absorbed = torch.einsum("hsd,hdc->hsc", q, w_uk)
@@ -116,5 +134,7 @@ def two_einsums(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
 
 @absorbed_scores.variant
 def in_double_precision(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    absorbed = (q.double().unsqueeze(-1) * w_uk.double().unsqueeze(1)).sum(dim=2)
-    return torch.matmul(absorbed, latent.double().T).to(q.dtype)
+    heads = [
+        torch.linalg.multi_dot([one.double(), w.double(), latent.double().T]) for one, w in zip(q, w_uk, strict=True)
+    ]
+    return torch.stack(heads).to(q.dtype)

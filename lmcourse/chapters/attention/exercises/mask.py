@@ -43,7 +43,7 @@ def _mask_cases(random: Random) -> list[Case]:
 causal_mask = Exercise(
     "causal_mask",
     points=2,
-    minutes=4,
+    minutes=3,
     difficulty=1,
     reference=_mask,
     cases=[

@@ -1,0 +1,82 @@
+"""Watch the products of tensors that a function computes, for exercises that ask for few or for small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from lmcourse.exercises.rules import WithoutCompiler
+
+_FIRST_FACTOR = {
+    **dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot", "mul"), 0),
+    **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm"), 1),
+}
+"""torch's operators that compute products, and the position of the first of their two factors among their arguments."""
+
+
+class _Products(WithoutCompiler):  # type: ignore[no-untyped-call]
+    """Counts multiplications, and the rows of some matrices that enter one product.
+
+    Parts and copies of these matrices, and what is made of them without a product, count as the matrices do.
+    """
+
+    def __init__(self, matrices: Sequence[Tensor] = ()) -> None:
+        super().__init__()
+        self.multiplications = self.rows = 0
+        self._widths: dict[int, int] = {}
+        self._alive: list[Tensor] = []
+        for each in matrices:
+            self._note(each, each.shape[-1])
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        first = _FIRST_FACTOR.get(func._schema.name.removeprefix("aten::").removesuffix("_"))
+        factors = [] if first is None else [each for each in args[first : first + 2] if _has_several(each)]
+        if len(factors) == 2:
+            self._count(*factors, elementwise=func._schema.name.startswith("aten::mul"))
+        elif widths := [self._width(each) for each in tree_leaves(args) if self._width(each)]:
+            for each in tree_leaves(made):
+                if isinstance(each, Tensor):
+                    self._note(each, widths[0])
+        return made
+
+    def _note(self, tensor: Tensor, width: int) -> None:
+        self._widths[tensor.untyped_storage()._cdata] = width
+        self._alive.append(tensor)  # a storage that ended could pass its address on to another
+
+    def _count(self, a: Tensor, b: Tensor, *, elementwise: bool) -> None:
+        if elementwise:
+            self.multiplications += torch.broadcast_shapes(a.shape, b.shape).numel()
+        else:
+            self.multiplications += a.numel() * (b.shape[-1] if b.dim() > 1 else 1)
+        self.rows = max([self.rows, *(each.numel() // self._width(each) for each in (a, b) if self._width(each))])
+
+    def _width(self, value: Any) -> int:
+        return self._widths.get(value.untyped_storage()._cdata, 0) if isinstance(value, Tensor) else 0
+
+
+def _has_several(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.numel() > 1
+
+
+def multiplications(function: Callable[..., Any], *args: Any) -> int:
+    """Return the number of multiplications of two tensors' numbers while `function(*args)` runs.
+
+    To multiply by a single number counts as none.
+    """
+    watch = _Products()
+    with watch:
+        function(*args)
+    return watch.multiplications
+
+
+def most_rows(matrices: Sequence[Tensor], function: Callable[..., Any], *args: Any) -> int:
+    """Return the largest number of rows of one of these matrices that a product has while `function(*args)` runs."""
+    watch = _Products(matrices)
+    with watch:
+        function(*args)
+    return watch.rows
