@@ -17,7 +17,7 @@ from lmcourse.report.data import ReportData
 from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
 from lmcourse.text import question_html
-from lmcourse.widgets.number_scale import CLOSE, NumberScale, number_text
+from lmcourse.widgets.number_scale import CLOSE, NumberScale
 
 FRAMES = "_frames"
 """The folder with all pictures, next to the pages."""
@@ -89,7 +89,7 @@ def _buttons(prediction: Prediction) -> str:
 
 def _guess(scale: NumberScale) -> str:
     """Return a slider, a field and a button, with the words for each distance from the answer."""
-    stops = [number_text(stop) for stop in scale.stops]
+    stops = scale.labels
     data = {
         **{name: getattr(scale, name) for name in ("answer", "low", "high", "unit", "help")},
         "stops": stops,

@@ -10,7 +10,7 @@ import ipywidgets
 from lmcourse.text import prose_html, question_html
 from lmcourse.widgets.choice import RIGHT, WRONG
 from lmcourse.widgets.live import WIDGET_MIME
-from lmcourse.widgets.number_scale import NumberScale, number_text
+from lmcourse.widgets.number_scale import NumberScale
 
 
 class Guess:
@@ -24,7 +24,7 @@ class Guess:
         self._question, self._scale, self._because = question, scale, because
         width = ipywidgets.Layout
         self.slider = ipywidgets.SelectionSlider(
-            options=[(number_text(stop), stop) for stop in scale.stops],
+            options=list(zip(scale.labels, scale.stops, strict=True)),
             index=scale.start,
             readout=False,
             tooltip=f"Your guess, {scale.ends}",
@@ -38,7 +38,7 @@ class Guess:
         self.slider.observe(self._follow_slider, "index")
         self.field.observe(self._follow_field, "value")
         self.button.on_click(lambda _: self._commit())
-        low, high, unit = map(_label, (number_text(scale.low), number_text(scale.high), scale.unit))
+        low, high, unit = map(_label, (scale.labels[0], scale.labels[-1], scale.unit))
         row = [low, self.slider, high, self.field, unit, self.button]
         asked = ipywidgets.HTML(f"<b>Predict.</b> {question_html(question)}")
         line = ipywidgets.HBox(row, layout=width(flex_flow="row wrap", align_items="center"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from random import Random
 
 _TYPED = re.compile(r"([+-]?[0-9.,]+(?:e[+-]?[0-9]+)?)(.*)")
@@ -18,7 +19,14 @@ _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"
 CLOSE = ("exactly", "within")
 """The first words of a distance that counts as right."""
 
-_PARTS = ((0.15, "a tenth"), (0.225, "a fifth"), (0.29, "a quarter"), (0.42, "a third"), (0.6, "half"))
+_PARTS = (
+    (0.15, "about a tenth"),
+    (0.225, "about a fifth"),
+    (0.29, "about a quarter"),
+    (0.42, "about a third"),
+    (0.6, "about half"),
+    (1.0, "more than half"),
+)
 """Largest distance as a fraction of the range, and its words."""
 
 
@@ -71,6 +79,11 @@ class NumberScale:
         return tuple(sorted({self.low, *(number for number in inner if self.low < number < self.high), self.high}))
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The stops as text."""
+        return tuple(map(number_text, self.stops))
+
+    @property
     def start(self) -> int:
         """The index of the stop at which the slider starts: a quarter or three quarters along, far from the answer.
 
@@ -87,14 +100,15 @@ class NumberScale:
         """Pairs (number, words). The first pair whose number and the answer enclose a guess has the guess's words."""
         slack = 1e-9 * abs(self.answer)
         found = [(self.answer + sign * slack, "exactly right") for sign in (-1, 1)]
-        for end, edges in ((self.low, self._too_small()), (self.high, self._too_large())):
-            for edge, words in edges:
+        for sign, end in ((-1, self.low), (1, self.high)):
+            for edge, words in self._edges(sign):
                 if edge * self.answer < 0:
                     found += [(0.0, words)]
                     words += ", on the wrong side of 0"
-                found += [(_without_noise(edge), words)]
                 if abs(edge - self.answer) >= abs(end - self.answer):
+                    found += [(end, words)]
                     break
+                found += [(_without_noise(edge), words)]
         return tuple(found)
 
     def distance(self, guess: float) -> str:
@@ -124,7 +138,7 @@ class NumberScale:
         """Return the number that a reader typed, or None if it is no number of the scale.
 
         A comma is a decimal sign, except in "12,500", if that is on the scale. Spaces, "~" and the unit, or its
-        beginning, may be there. `read` in `site.js` does the same.
+        beginning, may be there. `readNumber` in `site.js` does the same.
         """
         typed = _TYPED.fullmatch(_IGNORED.sub("", text.lower().replace("−", "-")))
         if not typed or not _IGNORED.sub("", self.unit.lower()).startswith(typed[2]):
@@ -148,50 +162,40 @@ class NumberScale:
 
     @property
     def _by_ratio(self) -> bool:
-        """Whether a ratio of guess and answer has a meaning: not for fractions, signed numbers and numbers near 0."""
+        """Whether to compare by ratio, which means little for fractions, signed numbers and numbers near 0."""
         fraction = self.unit.startswith("%") or (not self.unit and self.high <= 1)
         return self.log or (0 <= self.low <= self.answer / 2 and self.answer >= self.high / 100 and not fraction)
 
-    def _too_small(self) -> list[tuple[float, str]]:
-        """Return pairs (smallest guess, words) from the answer down."""
-        if not self._by_ratio:
-            return [(self.answer - part, words) for part, words in self._differences("too small")]
-        if self.log:
-            near = [(0.5, "within a factor of two")]
+    def _edges(self, sign: int) -> Iterator[tuple[float, str]]:
+        """Yield pairs (outermost guess, words) from the answer down (sign -1) or up (sign 1)."""
+        direction, answer = ("too large" if sign > 0 else "too small"), self.answer
+        span = self.high - self.low
+        if self._by_ratio:
+            yield answer * (1 + sign * 0.1), "within 10 %"
+            if self.log:
+                yield answer * 2.0**sign, "within a factor of two"
+            else:
+                for percent in range(10, 51, 5):
+                    yield answer * (1 + sign * (percent + 2.5) / 100), f"about {percent} % {direction}"
+                if sign > 0:
+                    yield answer * 2, "too large, but within a factor of two"
+            for ratio, times in _times(self.log):
+                yield answer * ratio**sign, f"about {times} times {direction}"
+            yield (self.high if sign > 0 else self.low), f"far {direction}"
+        elif self.unit.startswith("%") and span >= 50:
+            yield answer + sign * 5, "within 5 percentage points"
+            for points in itertools.count(10, 10):
+                yield answer + sign * (points + 5), f"about {points} percentage points {direction}"
         else:
-            near = [(1 - (percent + 2.5) / 100, f"about {percent} % too small") for percent in range(10, 51, 5)]
-        times = [(1 / ratio, f"about {words} too small") for ratio, words in _times(self.log)]
-        edges = [(0.9, "within 10 %"), *near, *times]
-        return [*((ratio * self.answer, words) for ratio, words in edges), (self.low, "far too small")]
-
-    def _too_large(self) -> list[tuple[float, str]]:
-        """Return pairs (largest guess, words) from the answer up."""
-        if not self._by_ratio:
-            return [(self.answer + part, words) for part, words in self._differences("too large")]
-        if self.log:
-            near = [(2.0, "within a factor of two")]
-        else:
-            near = [(1 + (percent + 2.5) / 100, f"about {percent} % too large") for percent in range(10, 51, 5)]
-            near += [(2.0, "too large, but within a factor of two")]
-        times = [(ratio, f"about {words} too large") for ratio, words in _times(self.log)]
-        edges = [(1.1, "within 10 %"), *near, *times]
-        return [*((ratio * self.answer, words) for ratio, words in edges), (self.high, "far too large")]
-
-    def _differences(self, direction: str) -> list[tuple[float, str]]:
-        """Return pairs (largest difference between guess and answer, words) in ascending order."""
-        range_ = self.high - self.low
-        if self.unit.startswith("%"):
-            points = range(10, math.ceil(range_) + 10, 10)
-            far = [(point + 5.0, f"about {point} percentage points {direction}") for point in points]
-            return [(5.0, "within 5 percentage points"), *far]
-        far = [(part * range_, f"about {words} of the range {direction}") for part, words in _PARTS]
-        return [(range_ / 20, "within a twentieth of the range"), *far, (range_, f"over half of the range {direction}")]
+            yield answer + sign * span / 20, "within a twentieth of the range"
+            for part, words in _PARTS:
+                yield answer + sign * part * span, f"{words} of the range {direction}"
 
 
 def _times(log: bool) -> list[tuple[float, str]]:
-    """Return pairs (largest ratio, words): "two times" and so on, to ten times, or without end on a log scale."""
+    """Return pairs (largest ratio, words): "two" and so on, to "ten", or far more on a logarithmic scale."""
     words = [*_WORDS, *(f"{times:,}" for times in _TIMES[len(_WORDS) :])]
-    pairs = [((a + b) / 2, f"{word} times") for (a, b), word in zip(pairwise(_TIMES), words, strict=False)]
+    pairs = [((a + b) / 2, word) for (a, b), word in zip(itertools.pairwise(_TIMES), words, strict=False)]
     return pairs if log else pairs[: len(_WORDS)]
 
 

@@ -12,8 +12,9 @@ import pytest
 from lmcourse.course import CHAPTERS
 from lmcourse.errors import CourseError
 from lmcourse.exercises import registry
-from lmcourse.exercises.prediction import predict
+from lmcourse.exercises.prediction import NumberPrediction, predict
 from lmcourse.exercises.registry import exercises_of, find_exercise
+from lmcourse.widgets import Choice
 from tests.exercises.toy import doubling
 
 
@@ -38,15 +39,23 @@ def test_an_invalid_exercise_is_rejected(changes: dict[str, Any]) -> None:
 
 def test_a_prediction_is_answered_with_a_reason() -> None:
     question = predict("numbers_per_binade")
+    assert isinstance(question, Choice)
     wrong = next(button for button in question.buttons if button.description == "256")
     wrong.click()
     assert "The answer: 128." in question.verdict.value
     assert "twice the length" in question.verdict.value
     again = predict("numbers_per_binade")
+    assert isinstance(again, Choice)
     next(button for button in again.buttons if button.description == "128").click()
     assert "Yes." in again.verdict.value
     with pytest.raises(CourseError, match="no prediction called"):
         predict("nothing")
+
+
+def test_a_prediction_of_a_number_has_a_slider(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = NumberPrediction("steps", "How many steps?", answer=160, low=0, high=300, unit="steps", because="Count.")
+    monkeypatch.setattr("lmcourse.exercises.prediction.find_prediction", {"steps": asked}.get)
+    assert repr(predict("steps")) == "Predict. How many steps?  [ a number from 0 to 300 steps ]"
 
 
 @pytest.mark.prove
