@@ -814,7 +814,8 @@ predict("where_it_looks")
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
 with your("teacher_inputs", "attend_source"):
-    looking = [train(seed, figures.in_batches(attend_source)) for seed in range(3)]
+    attend = figures.in_batches(attend_source)
+    looking = [train(seed, attend) for seed in range(3)]
 shares["attention"] = {length: [perfect_rows(model, length) for model in looking] for length in LENGTHS}
 for length in (3, 6, 9, 12):
     print(f"{length:2} symbols: " + "  ".join(f"{share:4.0%}" for share in shares["attention"][length]))

@@ -110,16 +110,25 @@ def test_fading_happens_with_another_seed() -> None:
     assert left("linear", 1.5) > 1e7
 
 
-def stubborn(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    """Attention that `torch.vmap` cannot vectorize."""
-    return attend_source.reference(s, h, real) if s.sum().item() else s
+SCORES_HIDDEN, *_, BY_NUMPY = (variant.answer for variant in attend_source.variants)
+COURSES_TRAINS = "training runs with the course's `attend_source`: this one has no gradient, or cannot run on a batch\n"
 
 
-@pytest.mark.parametrize("answer", [attend_source.variants[0].answer, stubborn])
-def test_attention_in_batches_equals_attention_text_by_text(answer: Any) -> None:
-    s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8)
+def without_gradient(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    """Attention that runs on a batch, and does not train what comes before it."""
+    return SCORES_HIDDEN(s, h.detach(), real)
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"), [(SCORES_HIDDEN, ""), (without_gradient, COURSES_TRAINS), (BY_NUMPY, COURSES_TRAINS)]
+)
+def test_attention_can_be_trained_in_batches(answer: Any, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8, requires_grad=True)
     expected = torch.stack([attend_source.reference(*pair, torch.ones(5).bool()) for pair in zip(s, h, strict=True)])
-    torch.testing.assert_close(figures.in_batches(answer)(s, h), expected)
+    found = figures.in_batches(answer)(s, h)
+    torch.testing.assert_close(found, expected)
+    assert torch.autograd.grad(found.sum(), h)[0].any()
+    assert capsys.readouterr().out == line
     torch.testing.assert_close(figures.looks(s, h) @ h, expected[..., :8])
 
 
