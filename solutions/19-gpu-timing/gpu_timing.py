@@ -265,7 +265,7 @@ for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
     print(f"{chip.title:26}{row}")
 
 # %% [markdown]
-# Mind the unit: 312 TFLOP/s and 2.0 *TB/s* make a ridge of 156, but 2.0 *TiB/s* one of 142.
+# Mind the unit: 312 TFLOP/s and 2.039 *TB/s* make a ridge of 153, but 2.039 *TiB/s* one of 139.
 #
 # ### Exercise 4 · The ridge point  (2 points · 5 min · ●)
 #
@@ -404,12 +404,12 @@ for n in (1, 200, 2048, 4_000_000):
 #
 # ### Exercise 6 · Enough tokens  (2 points · 5 min · ●●)
 #
-# An A100 with 312 TFLOP/s and 2.0 TB/s has a ridge of 156 FLOPs per byte. A product with an $8192 \times 8192$ matrix in bf16 is limited by memory if few tokens pass. What is the first whole number of tokens with which arithmetic limits it?
+# An A100 with 312 TFLOP/s and 2.039 TB/s has a ridge of 153 FLOPs per byte. A product with an $8192 \times 8192$ matrix in bf16 is limited by memory if few tokens pass. What is the first whole number of tokens with which arithmetic limits it?
 
 # %% exercise="enough_tokens"
 enough_tokens = None  # a whole number in place of None
 ### BEGIN SOLUTION
-enough_tokens = 163  # the first beyond 156 · 8192/(8192 − 2 · 156) = 162.2
+enough_tokens = 159  # the first beyond 153 · 8192/(8192 − 2 · 153) = 158.94
 ### END SOLUTION
 
 # %% check="enough_tokens"
@@ -419,7 +419,7 @@ check(enough_tokens=enough_tokens, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(figures.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576], width=[256, 512, 1024, 4096, 8192, 12288])
+explore(figures.product_intensity, tokens=[1, 16, 159, 512, 4096, 65536, 1048576], width=[256, 512, 1024, 4096, 8192, 12288])
 
 # %% [markdown]
 # Make the matrix narrow. With a width of 512 the highest intensity, $D/p = 256$, stays below an H100's ridge: no number of tokens makes it compute-bound.
@@ -944,7 +944,7 @@ else:
 #
 # 1. `.item()` waits for the result, so it synchronises, and the clock is right at that point. The cost: the CPU cannot run ahead, so every step begins with an empty queue.
 # 2. Twice the peak: no. Twice the bandwidth: nearly twice as fast.
-# 3. It does not: 8 and 16 tokens are both far below 160, so the time is that of fetching the weights. (The caches of the texts double.)
+# 3. It does not: 8 and 16 tokens are both far below 159, so the time is that of fetching the weights. (The caches of the texts double.)
 # 4. It saves 40 of 300 ms: 300/260 = 1.15 times as fast.
 # 5. 0.52 · 989.4/756 = 68 %.
 # 6. The time is in what it calls, a product. Look at `aten::mm`: how far is it from its roof?
@@ -968,16 +968,16 @@ else:
 # %% tags=["hide-input"]
 v100 = find_accelerator("v100")
 a100_40, a100_80, h100 = (find_accelerator(name) for name in ("a100-40gb", "a100-80gb", "h100"))
-assert round(312 / 2.0) == 156
+assert round(312 / 2.039) == 153
 tib = 2**40 / 1e12
-assert round(312 / 2.0 / tib) == 142
+assert round(312 / 2.039 / tib) == 139
 assert (max(800 / 2 / 100, 20 / 10) + 2, max(800 / 100, 20 / 20) + 2) == (6, 10) and elementwise_intensity(1) * 2 / 3 == 1 / 6
 assert [elementwise_intensity(operations) for operations in (1, 20, 22, 5)] == [0.25, 5, 5.5, 1.25]
 assert f"{(1 / (1 - 0.5 + 0.5 / 2)) ** 2:.2f}" == "1.78"
 assert [round(v100.ridge("fp16")), round(h100.ridge("bf16"))] == [139, 295]
 assert round(h100.peak("bf16") / v100.peak("fp16")) == 8 and round(h100.bandwidth / v100.bandwidth, 1) == 3.7
 assert round(8 * 3200e6 * 8 / 1e9) == 205 and round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000) == 4
-assert round(156 * 8192 / (8192 - 312)) == 162 and f"{((9.0 + 4 * 4.0) / 5 + 0.01) / 4.01:.2f}" == "1.25"
+assert round(153 * 8192 / (8192 - 306), 2) == 158.94 and f"{((9.0 + 4 * 4.0) / 5 + 0.01) / 4.01:.2f}" == "1.25"
 assert [round(matmul_intensity(n, 8192, 8192), 1) for n in (200, 2048)] == [190.7, 1365.3]
 assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
 assert math.isinf(compute_bound_tokens(512, h100)) and 512 / 2 == 256

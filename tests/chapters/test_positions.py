@@ -141,7 +141,7 @@ def test_alibis_reach_matches_a_softmax() -> None:
     for line, slope in zip(figure.axes[0].lines, (2**-4, 2**-8), strict=True):
         expected = torch.softmax(-slope * torch.arange(64, dtype=torch.float64), dim=0)
         np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-9)
-    assert "head 1: half on the last 2;" in plots.alt_text(figures.alibi_reach())
+    assert "head 0: half on the last 2;" in plots.alt_text(figures.alibi_reach())
 
 
 @pytest.mark.prove

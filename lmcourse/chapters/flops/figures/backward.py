@@ -32,7 +32,7 @@ def backward_bars(batch: int = 64, width: int = 128, outputs: int = 32, input_gr
     axes = new_axes(figure, f"Backward takes {ratio:.3g} times the forward", "MFLOPs")
     for place, (name, flops) in enumerate(rows.items()):
         left = 0.0
-        for layer, (colour, size) in enumerate(zip(LAYERS, flops, strict=True), start=1):
+        for layer, (colour, size) in enumerate(zip(LAYERS, flops, strict=True)):
             label = f"layer {layer}" if name.startswith("forward") else None
             axes.barh(place, size / unit, left=left, color=colour, edgecolor="white", height=0.62, label=label)
             left += size / unit

@@ -89,7 +89,7 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
         panel.set_axis_off()
     for panel, head in zip(panels.flat, range(shown), strict=False):
         image = panel.imshow((past * slopes[head]).numpy(), cmap="cividis", vmin=_MIN_BIAS, vmax=0)
-        panel.set_title(f"head {head + 1}: slope {slopes[head]:.3g}", loc="left", fontsize=9)
+        panel.set_title(f"head {head}: slope {slopes[head]:.3g}", loc="left", fontsize=9)
         panel.tick_params(labelsize=8, color=GREY)
         panel.spines[:].set_visible(False)
     panels[rows - 1, 0].set_xlabel("key j", fontsize=9)
@@ -110,7 +110,7 @@ def slopes_by_head(heads: int = 12) -> Figure:
     power = 2 ** math.floor(math.log2(heads))
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, f"ALiBi's slopes for {heads} heads", "head", "slope (per token)")
-    own, borrowed = range(1, power + 1), range(power + 1, heads + 1)
+    own, borrowed = range(power), range(power, heads)
     axes.plot(own, slopes[:power], "o", color=PALETTE["blue"], markersize=6, label=f"the series of {power}")
     if borrowed:
         label = f"every other one of the series of {2 * power}"
@@ -135,13 +135,13 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
         figure, f"How far ALiBi's {heads} heads look, {context:,} tokens", "distance (tokens)", "weight (softmax)"
     )
     alt_parts = []
-    for head, slope in enumerate(alibi_slopes(heads).tolist(), 1):
+    for head, slope in enumerate(alibi_slopes(heads).tolist()):
         weight = np.exp(-slope * distance)
         weight /= weight.sum()
         half = int(np.searchsorted(weight.cumsum(), 0.5)) + 1
         label = f"head {head}: half on the last {half}"
-        colour = _HEAD_COLOURS[(head - 1) % len(_HEAD_COLOURS)]
-        line = _HEAD_LINES[(head - 1) % len(_HEAD_LINES)]
+        colour = _HEAD_COLOURS[head % len(_HEAD_COLOURS)]
+        line = _HEAD_LINES[head % len(_HEAD_LINES)]
         axes.plot(distance + 1, weight, color=colour, linestyle=line, linewidth=1.8, label=label)
         axes.text(1.06, weight[0] * 1.05, f"{head}", color=colour, fontsize=9, ha="left", va="bottom")
         alt_parts.append(label)

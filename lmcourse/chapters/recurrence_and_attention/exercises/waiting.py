@@ -113,7 +113,7 @@ def by_match(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, 
 waiting.slips(
     by_match,
     {
-        "n + layers - 1 → n * layers": "You let layer 2 wait for all of layer 1. It can start earlier: n + L − 1 "
+        "n + layers - 1 → n * layers": "You let layer 1 wait for all of layer 0. It can start earlier: n + L − 1 "
         "steps, not n · L.",
         "moves > layers → moves >= layers": "You reject windows whose layers just reach. As many moves as layers are "
         "allowed; only more than that is a ValueError.",

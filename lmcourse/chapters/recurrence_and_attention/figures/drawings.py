@@ -97,7 +97,7 @@ def dependency_grid(words: int = 8, layers: int = 3) -> Figure:
             for word, step in enumerate(row):
                 axes.text(word, layer, str(step), ha="center", va="center", fontsize=10)
         axes.set_xticks(range(words), [str(word + 1) for word in range(words)])
-        axes.set_yticks(range(layers), [str(layer + 1) for layer in range(layers)])
+        axes.set_yticks(range(layers))
         told.append(f"{name}: the last of {layers} times {words} states in step {steps[-1][-1]}")
     caption = (
         "The number is the step in which a state is ready, if all that can run at once does. An RNN's grow with the "

@@ -23,7 +23,7 @@ SMALLEST = 1e-8
 def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
     """The root mean square of the features after each layer, one curve per rule, on a log axis."""
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, "Spread of the features by layer", "layer", "root mean square")
+    axes = new_axes(figure, "Spread of the features by layer", "layers passed", "root mean square")
     told, last = [], 0
     for (name, values), colour, style in zip(spreads.items(), _COLOURS, ("o-", "s-", "^-", "D--"), strict=False):
         axes.semilogy(range(len(values)), values, style, color=colour, linewidth=1.6, markersize=4)
@@ -38,7 +38,7 @@ def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
         )  # fmt: skip
     axes.set_xlim(-0.5, last * 1.3)
     axes.set_xticks(range(0, last + 1, 4))
-    caption = "A straight line on this axis is a factor at every layer. Layer 0 is what goes in."
+    caption = "A straight line on this axis is a factor at every layer. After 0 layers: what goes in."
     return describe(figure, caption=caption, alt=f"Spread after the last layer: {'; '.join(told)}")
 
 
