@@ -46,9 +46,9 @@ def bits_of(format: str, number: str) -> Figure:
     return bit_pattern(encode(float(number), chosen), chosen)
 
 
-def head_by_hand(start_with: str, token: str, divide: bool = True, hide_the_future: bool = False) -> Figure:
+def head_by_hand(start_with: str, token: str) -> Figure:
     """Draw a hand-made attention head of notebook 08, with the query of one token."""
-    return attention_playground(PRESETS[start_with], SENTENCE.index(token), divide=divide, hide_future=hide_the_future)
+    return attention_playground(PRESETS[start_with], SENTENCE.index(token))
 
 
 def pass_of(graph: str, step: int) -> Figure:
@@ -62,14 +62,9 @@ def _bit_explorer(format: str, value: float) -> FigureCall:
     return _call(bits_of, note, format=(formats, format), number=([*TELLING_NUMBERS], f"{value:g}"))
 
 
-def _attention_playground(
-    preset: str = "he finds Tom", token: str = "he", *, divide: bool | None = None, hide_future: bool | None = None
-) -> FigureCall:
+def _attention_playground(preset: str = "he finds Tom", token: str = "he") -> FigureCall:
     note = "In the notebook you also move the query, the key and the value of each token."
-    switches = {"divide": divide, "hide_the_future": hide_future}
-    switched: dict[str, tuple[Control, Any]] = {name: (s, s) for name, s in switches.items() if s is not None}
-    presets = [preset, "each asks for the previous"] if switched else [*PRESETS]
-    return _call(head_by_hand, note, start_with=(presets, preset), token=([*SENTENCE], token), **switched)
+    return _call(head_by_hand, note, start_with=([*PRESETS], preset), token=([*SENTENCE], token))
 
 
 def _graph_player(graph: str) -> FigureCall:

@@ -54,10 +54,11 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         ("prefetch_timeline", "Then take pageable memory", ({"memory": "pageable", "loop": ALL},)),
     ],
     "08": [
-        ("head_by_hand", "Pick a token", ({"token": ALL}, {"token": "he", "start_with": "she would find Susan"})),
-        ("head_by_hand 2", "Switch the division on and off", ({"divide": True}, {"divide": False, "token": ALL})),
-        ("softmax_saturation", "Move the width", ({"d": ALL},)),
-        ("head_by_hand 3", "Then switch the mask off", ({"hide_the_future": False, "token": ALL},)),
+        (
+            "head_by_hand",
+            'Can you make "he" look at Susan?',
+            ({"token": ALL}, {"token": "he", "start_with": "she would find Susan"}),
+        ),
         (
             "shared_keys",
             "Slide from MHA over GQA to MQA, and make the text longer",

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 
 from lmcourse.chapters.attention.induction import VOCABULARY, CopyingRun, repeating_texts
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
@@ -29,38 +30,42 @@ def copying_runs(runs: Mapping[str, CopyingRun]) -> Figure:
         raise ValueError("the last run needs a model of at least two layers, and must have noted where its heads look")
     run = [*runs.values()][-1]
     figure = new_figure(8.0, 5.4)
-    places = figure.add_gridspec(2, 2, width_ratios=[1.9, 1])
+    places = figure.add_gridspec(2, 2, width_ratios=[1.8, 1])
     losses = new_axes(figure, "What can be copied", "", "loss (nats per token)")
     losses.set_subplotspec(places[0, 0])
     _draw_losses(losses, runs)
     fractions = new_axes(figure, "Where the heads of the two layers look", "step", "fraction of attention")
     fractions.set_subplotspec(places[1, 0])
-    for layer, kind, what in _ROLES:
+    for (layer, kind, what), colour in zip(_ROLES, ("orange", "green"), strict=True):
         for head, line in enumerate(("-", "--")):
             seen = [looks[layer][head][kind] for looks in run.looks.values()]
             label = f"layer {layer}, head {head}: {what}"
-            fractions.plot(
-                [*run.looks], seen, line, color=PALETTE[("orange", "green")[layer]], linewidth=1.5, label=label
-            )
-    fractions.set_ylim(0, 1)
+            fractions.plot([*run.looks], seen, line, color=PALETTE[colour], linewidth=1.5, label=label)
+    fractions.set(xlim=losses.get_xlim(), ylim=(0, 1))
     fractions.legend(frameon=False, fontsize=8, loc="upper left")
 
+    chosen, period = _draw_maps(figure, places, run)
+    caption = (
+        "Below: averages over the tokens of 64 texts that have an earlier copy. Right: weights at the end on one text, "
+        f"which begins again after {period} tokens; a row for each query."
+    )
+    return describe(figure, caption=caption, alt=f"Loss at the end: {_ends(runs)}. {'; '.join(chosen)}")
+
+
+def _draw_maps(figure: Figure, places: GridSpec, run: CopyingRun) -> tuple[list[str], int]:
+    """Draw the weights of each role's best head on one text; return their descriptions, and the period of the text."""
     tokens, periods = repeating_texts(1, torch.Generator().manual_seed(1))
     maps, last = run.model.maps(tokens)[:, 0], run.looks[max(run.looks)]
     chosen = []
     for row, (layer, kind, what) in enumerate(_ROLES):
         head = int(np.argmax([each[kind] for each in last[layer]]))
-        panel = new_axes(figure, f"layer {layer}, head {head}: {what}", "key", "query")
-        panel.title.set(fontsize=9, fontweight="normal")
+        panel = new_axes(figure, "", "key", "query")
+        panel.set_title(f"layer {layer}, head {head}: {what}", loc="left", fontsize=9)
         panel.set_subplotspec(places[row, 1])
         panel.imshow(maps[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.grid(visible=False)
         chosen.append(f"layer {layer}, head {head} gives {last[layer][head][kind]:.2f} to the token {what}")
-    caption = (
-        "Below: averages over the tokens of 64 texts that have an earlier copy. Right: weights at the end on one text, "
-        f"which begins again after {periods[0]} tokens; a row for each query."
-    )
-    return describe(figure, caption=caption, alt=f"Loss at the end: {_ends(runs)}. {'; '.join(chosen)}")
+    return chosen, int(periods[0])
 
 
 def copying_losses(runs: Mapping[str, CopyingRun], finish: float) -> Figure:
@@ -69,7 +74,7 @@ def copying_losses(runs: Mapping[str, CopyingRun], finish: float) -> Figure:
     axes = new_axes(figure, "What can be copied", "step", "loss (nats per token)")
     _draw_losses(axes, runs)
     axes.axhline(finish, color=GREY, linewidth=1, linestyle=":")
-    axes.text(0, finish - 0.05, "finish line", fontsize=9, color=GREY, va="top")
+    axes.text(0, finish + 0.04, "finish line", fontsize=9, color=GREY, va="bottom")
     caption = "The loss of each step, over the tokens that an earlier copy predicts."
     return describe(figure, caption=caption, alt=f"Loss at the end: {_ends(runs)}; finish line {finish:g}")
 
@@ -79,7 +84,7 @@ def _draw_losses(axes: Axes, runs: Mapping[str, CopyingRun]) -> None:
         axes.plot(run.losses, color=PALETTE[colour], linewidth=1.5, label=name)
     axes.axhline(math.log(VOCABULARY), color=GREY, linewidth=1, linestyle="--", label="guessing")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    axes.legend(frameon=False, fontsize=9, loc="center right")
 
 
 def _ends(runs: Mapping[str, CopyingRun]) -> str:

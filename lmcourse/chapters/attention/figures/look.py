@@ -30,22 +30,12 @@ class HandmadeHead:
     keys: tuple[Pair, ...]
     values: tuple[Pair, ...]
 
-    def weights(self, *, divide: bool = True, hide_future: bool = False) -> Array:
-        """The attention weights, one row per query. Without `divide` the scores are not divided by √2; with
-        `hide_future` no query sees later tokens."""
-        scores = np.asarray(self.queries, float) @ np.asarray(self.keys, float).T
-        if divide:
-            scores /= math.sqrt(2)
-        if hide_future:
-            scores[_future(len(scores))] = -np.inf
+    def weights(self) -> Array:
+        """Return the attention weights, one row per query."""
+        scores = np.asarray(self.queries, float) @ np.asarray(self.keys, float).T / math.sqrt(2)
         raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights: Array = raised / raised.sum(axis=-1, keepdims=True)
         return weights
-
-
-def _future(tokens: int) -> NDArray[np.bool_]:
-    """True where a key (column) comes after the query (row)."""
-    return ~np.tri(tokens, dtype=bool)
 
 
 _FEATURES: tuple[Pair, ...] = ((-2, 1), (0, -2), (2, 1), (-3, -3), (0.5, 3), (0, -2))
@@ -68,22 +58,14 @@ PRESETS: dict[str, HandmadeHead] = {
 """Starting points. The first number of these keys stands for a person: −2 is a woman, 2 a man."""
 
 
-def attention_playground(
-    hand: HandmadeHead = PRESETS["he finds Tom"],
-    query_index: int = 4,
-    *,
-    divide: bool = True,
-    hide_future: bool = False,
-) -> Figure:
+def attention_playground(hand: HandmadeHead = PRESETS["he finds Tom"], query_index: int = 4) -> Figure:
     """One head on one sentence: all weights, the query of a token among the keys, and the average of the values.
-
-    `divide`: whether scores are divided by √d. `hide_future`: whether the tokens after a token are hidden from it.
 
     ValueError if no token has the index `query_index`.
     """
     if not 0 <= query_index < len(SENTENCE):
         raise ValueError(f"there is no token {query_index}: the sentence has tokens 0 to {len(SENTENCE) - 1}")
-    weights = hand.weights(divide=divide, hide_future=hide_future)
+    weights = hand.weights()
     result = weights[query_index] @ np.asarray(hand.values)
     figure = new_figure(8.0, 3.6)
     grid = figure.add_gridspec(1, 3)
@@ -92,11 +74,6 @@ def attention_playground(
     for place, panel in enumerate(panels):
         panel.set_subplotspec(grid[place])
     _draw_weights(panels[0], weights, SENTENCE, query_index)
-    if hide_future:
-        for row, column in np.argwhere(_future(len(SENTENCE))):
-            panels[0].add_patch(
-                Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=GRID, edgecolor="none", zorder=0.5)
-            )
     _draw_plane(panels[1], hand.keys, weights[query_index], PALETTE["blue"], "keys")
     panels[1].annotate(
         "",
@@ -118,11 +95,10 @@ def attention_playground(
     )
     listed = ", ".join(f"{token} {weight:.2f}" for token, weight in zip(SENTENCE, weights[query_index], strict=True))
     reached = " ".join(f"{number + 0.0:.2f}" for number in np.round(result, 2))
-    how = f"{'' if divide else ', scores not divided'}{', the future hidden' if hide_future else ''}"
     return describe(
         figure,
-        caption=f"{caption}{' Grey squares: hidden.' if hide_future else ''}",
-        alt=f"Attention set by hand{how}: {SENTENCE[query_index]} looks at {listed}; result ({reached})",
+        caption=caption,
+        alt=f"Attention set by hand: {SENTENCE[query_index]} looks at {listed}; result ({reached})",
     )
 
 

@@ -12,38 +12,25 @@ from lmcourse.plots import mimebundle
 from lmcourse.widgets.live import LiveFigure, image_html
 
 _ROLES = {"queries": "query", "keys": "key", "values": "value"}
-_SWITCHES = {"divide": "divide by √d", "hide_future": "hide the future"}
 
 
 class AttentionPlayground(LiveFigure):
     """A head on a sentence of six tokens: buttons with starting points, a choice of token, and its six numbers.
 
-    `presets`, `token`, `sliders["keys"][0]` and `switches["divide"]` are the controls, `picture` the figure; `hand`
-    holds all vectors.
+    `presets`, `token` and `sliders["keys"][0]` are the controls, `picture` the figure; `hand` holds all vectors.
 
     Args:
         preset: the starting point.
         token: the token whose numbers are shown first.
-        divide, hide_future: the states in which a switch for dividing by √d and one for the mask start; None for no
-            switch.
     """
 
-    def __init__(
-        self,
-        preset: str = "he finds Tom",
-        token: str = "he",
-        *,
-        divide: bool | None = None,
-        hide_future: bool | None = None,
-    ) -> None:
+    def __init__(self, preset: str = "he finds Tom", token: str = "he") -> None:
         self.hand: HandmadeHead = PRESETS[preset]
         self.presets = ipywidgets.ToggleButtons(options=list(PRESETS), value=preset, description="start with")
         self.presets.style.button_width = "auto"
         self.token = ipywidgets.ToggleButtons(options=list(SENTENCE), value=token, description="token")
         self.token.style.button_width = "auto"
         self.sliders = {role: (_slider(f"{name} 1"), _slider(f"{name} 2")) for role, name in _ROLES.items()}
-        states = {"divide": divide, "hide_future": hide_future}
-        self.switches = {name: _switch(name, state) for name, state in states.items() if state is not None}
         still = mimebundle(self._draw())
         self.picture = ipywidgets.HTML(image_html(still))
         self._following = False
@@ -53,10 +40,8 @@ class AttentionPlayground(LiveFigure):
         for pair in self.sliders.values():
             for slider in pair:
                 slider.observe(self._read, names="value")
-        for switch in self.switches.values():
-            switch.observe(self._redraw, names="value")
         columns = ipywidgets.HBox([ipywidgets.VBox(pair) for pair in self.sliders.values()])
-        super().__init__([self.presets, self.token, columns, *self.switches.values(), self.picture], still)
+        super().__init__([self.presets, self.token, columns, self.picture], still)
 
     @property
     def query_index(self) -> int:
@@ -64,8 +49,7 @@ class AttentionPlayground(LiveFigure):
         return SENTENCE.index(self.token.value)
 
     def _draw(self) -> Figure:
-        chosen = {name: switch.value for name, switch in self.switches.items()}
-        return attention_playground(self.hand, self.query_index, **chosen)
+        return attention_playground(self.hand, self.query_index)
 
     def _redraw(self, change: object = None) -> None:
         self.picture.value = image_html(self._draw())
@@ -95,10 +79,6 @@ class AttentionPlayground(LiveFigure):
             moved = (*points[: self.query_index], point, *points[self.query_index + 1 :])
             self.hand = replace(self.hand, **{role: moved})
         self._redraw()
-
-
-def _switch(name: str, state: bool) -> ipywidgets.Checkbox:
-    return ipywidgets.Checkbox(value=state, description=_SWITCHES[name], indent=False)
 
 
 def _slider(description: str) -> ipywidgets.FloatSlider:
