@@ -181,8 +181,8 @@ with your("attention_weights"):
         print("d = {:4}   undivided {:.2f}   by √d {:.2f}   by d {:.2f}".format(d, *largest))
 
 # %% [markdown]
-# Undivided, a wide head no longer averages. Divided by $d$, it is nearly blind: the best of 20 keys gets little more than
-# 0.05, its part of a plain average.
+# Undivided, a head of 256 features gives nine tenths to one token. Divided by $d$, it is nearly blind: the best of 20 keys
+# gets little more than the 0.05 of a plain average.
 
 # %% [markdown]
 # ## 4 · No peeking
@@ -1250,13 +1250,16 @@ for name, part, w in zip("qkv", fused.chunk(3, dim=-1), (w_q, w_k, w_v), strict=
 # 2017, when it was 64; the number has. `lmcourse.nn.attention` is this exercise as one class for every model of the
 # zoo: fused projection, `unflatten`, `transpose`, one call of attention, and back.
 #
-# **Dropout.** Some models set weights of attention to zero at random in training, and divide the others by the fraction
-# that stays: then a row sums to one on average only. Others drop entries of the layer's output (notebook 13).
-#
-# **All 16 heads.** In section 6 you saw in numbers where the heads of the small model look. Now look yourself.
+# **Dropout** sets random entries to zero in training (notebook 13), here among the weights of attention:
 
 # %%
-predict("where_it_looks_back")
+predict("dropped_weights")
+
+# %% [markdown]
+# Many models also drop entries of the layer's output.
+#
+# **All 16 heads.** In section 6 you saw in numbers where the heads of the small model look. Here they are, on three texts.
+# Which of them do you recognise without the numbers?
 
 # %%
 explore(figures.heads, text=["a sentence", "a repetition", "code"])
