@@ -624,10 +624,10 @@ for seed in (0, 1):
 # %% [markdown]
 # ## Further
 #
-# What attention costs, and how models pay less. Take the blocks in any order: each needs the core and no other block.
+# What attention costs, and how models pay less. Read the blocks in any order: each needs the core, and no other block.
 
 # %% [markdown]
-# ### A · Other scales  (MINA min)
+# ### A · Other scales  (3 min)
 #
 # Dividing by $d$ is not always a slip. Section 3 was about queries and keys that know nothing of each other, as at the
 # start of training. A head that has learned something has queries and keys that *agree*. Mix each key half from its
@@ -643,12 +643,12 @@ for d in (16, 256, 4096):
 
 # %% [markdown]
 # For correlated queries and keys the products are positive on average, and the sum grows like $d$. Divided by $\sqrt d$
-# a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP (notebook 13) therefore takes $1/d$, so that
-# wide models learn at the same rate as narrow ones (Yang et al., 2022).
+# a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP (notebook 13) therefore takes $1/d$,
+# so that wide models learn at the same rate as narrow ones (Yang et al., 2022).
 #
 # **In real models.** Nearly all use $1/\sqrt d$. Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide
-# (Gemma Team, 2024). T5 uses no scale (Raffel et al., 2020): it initialises the query weights $\sqrt d$ times
-# smaller instead. Does that do the same, for a new model with 512 features?
+# (Gemma Team, 2024). T5 uses no scale: it initialises the query weights $\sqrt d$ times smaller instead (Raffel et al.,
+# 2020). Does that do the same, for a new model with 512 features?
 
 # %%
 torch.manual_seed(0)
@@ -662,7 +662,7 @@ for d in (16, 64, 256):
 # At the start it does. Training may undo it, and a scale in the formula stays.
 
 # %% [markdown]
-# ### B · One token at a time  (MINB min)
+# ### B · One token at a time  (13 min)
 #
 # A model writes one token, appends it, and reads everything again to write the next. After a thousand tokens it has
 # read the first one a thousand times. Which part of that work was new?
@@ -721,7 +721,7 @@ check(attend_with_cache, hidden=True)
 # et al., 2023).
 
 # %% [markdown]
-# ### C · Share the keys  (MINC min)
+# ### C · Share the keys  (26 min)
 #
 # A model that writes keeps the keys and values of all tokens before, in a *KV cache*, and reads them for every new token:
 # for Llama 2 7B $2 \cdot 32 \text{ layers} \cdot 32 \text{ heads} \cdot 128 \text{ features} \cdot 2$ bytes, half a
@@ -803,10 +803,10 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # %% [markdown]
 # #### Or keep a summary
 #
-# Sharing makes heads more similar. **Multi-head latent attention** (MLA; DeepSeek-AI, 2024) leaves every head its own keys and
-# values, and does not keep them. For each token the layer makes one short vector, the *latent* $c_j = W_D x_j$, and only
-# $c_j$ goes into the cache. Whatever a head needs is made from it: its keys are $k_j = W_{UK}\, c_j$, its values
-# $W_{UV}\, c_j$, with its own matrices.
+# Sharing makes heads more similar. **Multi-head latent attention** (MLA; DeepSeek-AI, 2024) leaves every head its own keys
+# and values, and does not keep them. For each token the layer makes one short vector, the *latent* $c_j = W_D x_j$, and
+# only $c_j$ goes into the cache. From it each head makes its keys $k_j = W_{UK}\, c_j$ and its values $W_{UV}\, c_j$, with
+# its own matrices.
 #
 # That saves memory. But does it save traffic? If every step first makes the keys of all heads from all latents, it
 # writes and reads as many numbers as before. Can you have the scores without ever making a key?
@@ -814,8 +814,8 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # ### Exercise · Scores from latents  (2 points · 7 min · ●● · differentiable)
 #
 # `w_uk` holds the matrix of each head: a head's key of token $j$ is `w_uk[head] @ latent[j]`. Return the scores
-# $q \cdot k_j$, not scaled, in the dtype of `q`. Make no key: neither those of all heads, $h \cdot t \cdot d$ numbers, nor
-# those of one head, $t \cdot d$, nor one token after the other. So take at most $h s d c + h s c t$ multiplications.
+# $q \cdot k_j$, not scaled, in the dtype of `q`, and make no key on the way: no tensor of $t \cdot d$ numbers, the keys of
+# one head, and no more than $h s d c + h s c t$ multiplications.
 
 # %% exercise="absorbed_scores"
 def absorbed_scores(
@@ -855,16 +855,17 @@ for name, numbers in kept.items():
     print(f"{name:17} {layers * numbers * 2:9,} bytes per token")
 
 # %% [markdown]
-# MLA keeps 2.25 times as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a
-# dot product over 512 + 64 numbers, not over 128 + 64. While decoding waits for memory, arithmetic is cheap (block D).
+# MLA keeps 2.25 times as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a dot product
+# over 512 + 64 numbers, not over 128 + 64. Decoding waits for memory (block D), so the arithmetic costs little.
 #
 # **In real models.** DeepSeek-V2 and V3 have it (DeepSeek-AI, 2024), and Kimi K2 (Kimi Team, 2025). In DeepSeek's own
 # comparison it was better than MHA.
 
 # %% [markdown]
-# ### D · The layer's price  (MIND min)
+# ### D · The layer's price  (21 min)
 #
-# A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs (notebook 03). Go through the layer, for $b$ texts of $n$ tokens, width $d$, $h$ heads:
+# A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs (notebook 03). Go through the layer, for $b$
+# texts of $n$ tokens, width $d$, $h$ heads:
 #
 # | step | FLOPs | numbers that come out |
 # | --- | --- | --- |
@@ -896,9 +897,10 @@ for h in (8, 32, 128):
 # More heads are narrower: with 128 of them the intensity is far below the H100's 295. Kernels that never write the matrix
 # (block F) escape from this.
 #
-# **Decoding.** One new token for each of $b$ texts. Every weight is read for $b$ tokens' worth of work, and the whole
-# cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
-# weights among more texts. It does not share the cache: each text has its own.
+# **Decoding.** A model that writes has one new token for each of $b$ texts. Every weight is read for $b$ tokens' worth of
+# work. For a single query per text the layer reads the *cache*, the keys and values of all $t$ tokens so far, $2 \cdot b\,t
+# \cdot g \cdot d_\text{head}$ numbers with $g$ key heads. A larger batch shares the weights among more texts. It does not
+# share the cache: each text has its own.
 
 # %%
 predict("decoding_intensity")
@@ -906,7 +908,8 @@ predict("decoding_intensity")
 # %% [markdown]
 # Together the $n$ steps read $b\,n^2 d$ numbers of cache and $n d^2$ of weights. With the weights alone the intensity would
 # be 32, the batch size. Divide $b\,n\,d^2$ operations by this sum, and it is $(n/d + 1/b)^{-1}$: with long texts the first
-# term wins, and no batch size helps. Sharing keys divides exactly that term by $h/g$, the only one that hurts:
+# term wins, and no batch size helps. If several query heads share a key head (block C), exactly that term shrinks, by
+# $h/g$. With 32 query heads and one key head for each (MHA), for four (GQA) and for all (MQA):
 
 # %%
 b, n, d, h = 32, 2048, 4096, 32
@@ -964,8 +967,9 @@ explore(
 )
 
 # %% [markdown]
-# A longer context moves the circles of MHA and GQA to the left. A larger batch moves MHA's only a little: even 256 texts of 2,048 tokens leave
-# MHA at 5 FLOPs per byte, because each brings its own cache. Sharing keys helps, or looking at less (block E).
+# A longer context moves the circles of MHA and GQA to the left. A larger batch moves MHA's only a little: even 256 texts
+# of 2,048 tokens leave MHA at 5 FLOPs per byte, because each brings its own cache. Sharing keys helps, or looking at less
+# (block E).
 #
 # The bars on the right are the reason why sharing was invented for inference. In training it saves no more than the
 # narrower projections do. In decoding with 8 key heads the layer takes less than a third of the time, because less than
@@ -976,12 +980,13 @@ explore(
 # 2022).
 
 # %% [markdown]
-# ### E · See less  (MINE min)
+# ### E · See less  (23 min)
 #
 # The scores of a text of $n$ tokens are $n^2$ numbers. Does every token really have to look at all of them?
 #
 # Most of what a word needs is close by. A **sliding window** lets each token see itself and the $W - 1$ before it: $nW$
-# pairs instead of $n^2$, and a cache that never holds more than $W$ tokens.
+# pairs instead of $n^2$. A model that writes keeps the keys and values of earlier tokens in a *cache*; with a window it
+# never holds more than $W$ of them.
 #
 # ### Exercise · A sliding window  (2 points · 4 min · ●)
 #
@@ -1010,8 +1015,8 @@ check(sliding_window_mask, hidden=True)
 # of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts have about $\sqrt n$
 # keys, and every token reaches every earlier one in two hops: one to the right column, one within the window.
 #
-# The zoo of masks starts with this one, "strided". For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
-# under "chunk" although it is its direct neighbour?
+# The zoo of masks starts with this one, "strided". For each mask: how many pairs are left? Which rows stop growing? Which
+# token can a query *not* see under "chunk" although it is its direct neighbour?
 
 # %%
 explore(
@@ -1081,7 +1086,7 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 # 8,192 (Meta, 2025).
 
 # %% [markdown]
-# ### F · The matrix that is never written  (MINF min)
+# ### F · The matrix that is never written  (42 min)
 #
 # Scores and weights are the only tensors of the layer that grow with $n^2$. At 8,192 tokens and 32 heads the weights of
 # one layer and one text are 4 GiB in bf16. All that for numbers that are used once. Can you compute the result without
@@ -1162,7 +1167,7 @@ with your("block_update"):
 #
 # Autograd would need the weights again, all $s \times s$ of them. FlashAttention keeps one number per row instead,
 # `log_sum` $= m + \log(\text{denominator})$, and *recomputes* the scores block by block. That is more arithmetic and
-# still faster, because arithmetic was not what the layer was waiting for.
+# still faster, because the layer was waiting for memory and not for arithmetic.
 #
 # There is one difficulty. You know the softmax's backward pass from notebook 03: if $P$ are the weights of a row and
 # $dP$ the gradient that arrives at them, it needs $\sum_j P_{ij}\, dP_{ij}$, a sum over the *whole* row. A block of keys
@@ -1225,11 +1230,11 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # keys and latents change the model; this changes only the order of the work.
 
 # %% [markdown]
-# ### G · Loose ends  (MING min)
+# ### G · Loose ends  (6 min)
 #
-# **What it takes.** Four $d \times d$ matrices: $4d^2$ weights a layer, or $3d^2$ to make queries, keys and values and $d^2$ to bring them
-# back. The three can be *fused* into one $d \times 3d$ matrix: one large product instead of three small ones, and the
-# result is cut into three. The numbers are the same:
+# **What it takes.** Four $d \times d$ matrices: $4d^2$ weights a layer, $3d^2$ to make queries, keys and values and $d^2$
+# to bring the results back. The three can be *fused* into one $d \times 3d$ matrix: one large product instead of three small
+# ones, and the result is cut into three. The numbers are the same:
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
@@ -1240,15 +1245,15 @@ for name, part, w in zip("qkv", fused.chunk(3, dim=-1), (w_q, w_k, w_v), strict=
     print(f"{name}: largest difference {(part - x @ w.T).abs().max().item():.0e}")
 
 # %% [markdown]
-# **Where it goes.** In a block the layer reads *normalised* features and adds its result to what was there: $h \leftarrow h +
-# \text{MultiHead}(\text{LN}(h))$ (notebook 10). And there is another way to read the formula for many heads. Each
-# head's part of $W_O$ gives a result of the full width, and the layer's output is their sum, $\sum_i o^i W_O^i$. So each
-# head writes its own message into the residual stream. (This also shows how to split heads over several GPUs: notebook
-# 18.)
+# **Where it goes.** In a block the layer reads *normalised* features and adds its result to what was there:
+# $h \leftarrow h + \text{MultiHead}(\text{LN}(h))$ (notebook 10). There is another way to read the formula for many heads.
+# Each head's part of $W_O$ gives a result of the full width, and the layer's output is their sum, $\sum_i o^i W_O^i$. So
+# each head writes its own message into the residual stream. (This also shows how to split heads over several GPUs:
+# notebook 18.)
 #
 # **In real models.** GPT-3 has 96 heads of 128, Llama 3 8B has 32 of 128. The width of a head has hardly moved since
-# 2017, when it was 64; the number has. `lmcourse.nn.attention` is this exercise as one class for every model of the
-# zoo: fused projection, `unflatten`, `transpose`, one call of attention, and back.
+# 2017, when it was 64; the number has. `lmcourse.nn.attention` is `multi_head` as one class for every model of
+# the zoo: fused projection, `unflatten`, `transpose`, one call of attention, and back.
 #
 # **Dropout** sets random entries to zero in training (notebook 13), here among the weights of attention:
 
@@ -1269,11 +1274,11 @@ explore(figures.heads, text=["a sentence", "a repetition", "code"])
 # larger model, heads were found that look from a verb to its object, or from a pronoun to its noun (Clark et al., 2019).
 
 # %% [markdown]
-# ### H · Since 2024  (MINH min)
+# ### H · Since 2024  (1 min)
 #
 # - **Learned sinks.** A head that has nothing to say puts its attention on the first token (section 6). gpt-oss gives each
-#   head one more score, a learned number, that takes part in the softmax; its weight goes to no value (OpenAI, 2025). So
-#   the weights of the tokens sum to less than one.
+#   head one more score in the softmax, a learned number, whose weight goes to no value (OpenAI, 2025). So the weights of
+#   the tokens may sum to nearly nothing.
 # - **Document masks.** In training, several short texts are packed into one sequence. With `owner` as the number of each
 #   token's text, `owner[:, None] == owner` beside `causal_mask` keeps them apart (Grattafiori et al., 2024).
 # - **Trained selection.** In DeepSeek-V3.2 a small, cheap scorer picks 2,048 earlier tokens for each query, and attention
@@ -1289,7 +1294,7 @@ explore(figures.heads, text=["a sentence", "a repetition", "code"])
 # | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
 # | what does MLA keep? | one latent per token for all heads; scores are $(W_{UK}^\top q) \cdot c$, and no key is made |
-# | what limits what? | training without a score matrix in memory: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ operations per number or so |
+# | what limits what? | training without a score matrix in memory: arithmetic. Decoding: memory, at about $(n/d + 1/b)^{-1}$ operations per number |
 # | how does FlashAttention go back? | recompute scores from `log_sum`; the row's sum of $P\,dP$ is $dO \cdot O$ |
 # | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
 #
