@@ -133,7 +133,8 @@ def build(options: Namespace) -> int:
     root = find_root(options.course)
     from lmcourse.authoring.build import build as build_notebooks
     from lmcourse.authoring.build import check_built
-    from lmcourse.authoring.folders import chapters_in
+    from lmcourse.authoring.folders import ChapterFiles, chapters_in
+    from lmcourse.grading.registered import other_exercises
 
     chapters = chapters_in(root, options.chapters)
     if options.check:
@@ -146,6 +147,9 @@ def build(options: Namespace) -> int:
         return 1 if stale else 0
     with quiet(options):
         built = build_notebooks(chapters, root, force=options.force, core=options.core)
+        solutions = {chapter.id: ChapterFiles.of(chapter, root).solution for chapter in chapters}
+        for line in other_exercises(root, solutions):
+            print(line)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:

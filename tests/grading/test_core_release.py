@@ -56,11 +56,13 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     assert scores == {"unsolved": (0.0, 2.0), "solved": (2.0, 2.0)}
     expected = {"unsolved": {"double": 0.0}, "solved": {"double": 2.0}}
     assert teacher.marks(NAME) == expected
+    assert teacher.run("lmcourse", "--course", ".", "build", "--core") == f"{NAME}  up to date\n"
     teacher.run("nbgrader", "generate_assignment", NAME, "--force")
     teacher.run("nbgrader", "autograde", NAME, "--force")
     assert teacher.marks(NAME) == expected
 
-    teacher.run("lmcourse", "--course", ".", "build", "--force")
+    told = teacher.run("lmcourse", "--course", ".", "build", "--force")
+    assert told.startswith(f"{NAME}: the gradebook has 1 graded cells, and this notebook has 2. Grading uses those")
     teacher.run("nbgrader", "db", "assignment", "remove", NAME, "--force")
     hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
     teacher.grade("--record", "--force", "--report", "report")
