@@ -164,6 +164,8 @@ def course_map(progress: Progress) -> str:
         before = BUILDS_ON[chapter.number].replace(" ", ", ")
         lines.append(f"| {chapter.number} | {link(chapter)} | {joined(minutes.get(chapter, ())) or '–'} | {before} |")
     hours = f" its {round(sum(map(sum, minutes.values())) / 60)} hours" * (len(minutes) == len(CHAPTERS))
+    if any(len(parts) > 1 for parts in minutes.values()):
+        lines += ["", "`88 + 70` are the minutes of the core and of *Further*, for those who have time."]
     return "\n".join([*lines, "", f"### Ways through{hours}", "", routes_text(link)])
 
 

@@ -9,7 +9,7 @@ from html import escape
 
 from lmcourse.course import CHAPTERS, Chapter, routes_text
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.parts import joined, minutes_in
+from lmcourse.parts import minutes_in
 from lmcourse.report.report import with_marks
 from lmcourse.site.blocks import prediction_html
 from lmcourse.site.explorables import Explorable
@@ -90,10 +90,11 @@ def _item(chapter: Chapter, page: Page | None) -> str:
     title = f'<span class="number">{chapter.number}</span> {escape(chapter.title)}'
     if page is None:
         return f'<li class="absent"><span class="title">{title}</span></li>'
-    minutes = joined(minutes_in(page.notebook.cells[0].source))
+    minutes = zip(("", "Further "), minutes_in(page.notebook.cells[0].source), strict=False)
+    times = " · ".join(f"{name}{count} minutes" for name, count in minutes)
     return (
         f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(teaser(page))}</p>'
-        f'<p class="minutes">{minutes} minutes</p></li>'
+        f'<p class="minutes">{times}</p></li>'
     )
 
 

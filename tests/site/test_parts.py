@@ -7,6 +7,7 @@ import io
 import re
 from itertools import combinations as combinations_of
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_o
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
 from lmcourse.site.frames import Frame, Picture
+from lmcourse.site.front import _item
 from lmcourse.site.pages import CLOCKS, above_caption
 from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
 from lmcourse.widgets.controls import make_control
@@ -50,6 +52,17 @@ def test_a_call_is_understood_without_running_the_notebook() -> None:
 def test_figures_of_computed_values_are_static() -> None:
     assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
     assert find_figure("figures.code_grid()", IMPORTS) is None
+
+
+def test_map_shows_the_minutes_of_both_parts() -> None:
+    def shown(totals: str) -> list[str]:
+        cell = SimpleNamespace(source=f"# 01\n\n{totals}\n\nA first sentence.")
+        page: Any = SimpleNamespace(notebook=SimpleNamespace(cells=[cell]))
+        return re.findall(r'<p class="minutes">(.*?)</p>', _item(CHAPTERS[0], page))
+
+    assert shown("**115 min · 10 exercises · 27 points**") == ["115 minutes"]
+    core, further = "**Core · 88 min · 1 exercise · 3 points**", "**Further · 70 min · 2 exercises · 5 points**"
+    assert shown(f"{core} · {further}") == ["88 minutes · Further 70 minutes"]
 
 
 def test_a_slider_has_stops_at_both_ends_and_its_start() -> None:

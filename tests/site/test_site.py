@@ -25,6 +25,7 @@ from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.prediction import find_prediction
+from lmcourse.parts import TOTALS
 from lmcourse.plots.style import pixels, take_caption
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
@@ -36,6 +37,7 @@ from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read
 from lmcourse.site.front import front_page
 from lmcourse.site.pages import Page as SitePage
 from tests.course.chapters import code, prose
+from tests.course.chapters import source as source_of
 from tests.site.asked import ALL, ASKED
 
 if TYPE_CHECKING:
@@ -137,6 +139,14 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
             assert "all passed" in report.get_text()
             assert "hidden:" not in report.get_text()
         assert "Grading adds " in pages[f"{chapter.id}.html"].get_text()
+
+
+def test_every_page_begins_with_the_totals_of_its_parts(site: Path) -> None:
+    for chapter in CHAPTERS:
+        totals = TOTALS.search(source_of(chapter).cells[0].text)
+        assert totals
+        text = BeautifulSoup((site / f"{chapter.id}.html").read_text(encoding="utf-8"), "html.parser").get_text()
+        assert totals[0].replace("**", "") in text
 
 
 def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]) -> None:
