@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lmcourse.authoring.reading_time import Part, parts_of
+from lmcourse.authoring.reading_time import Part, minutes_of_sections, parts_of
 from lmcourse.authoring.source import Mistake, Source, parse_source
 from lmcourse.course import Chapter, FolderChapter
 from lmcourse.exercises.exercise import Exercise
@@ -23,6 +23,9 @@ from lmcourse.text import shorten
 
 HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<facts> *\(\d+ points?\b[^()]*\))? *")
 """A line that is the heading of an exercise."""
+
+SECTION = re.compile(r"(# ##(?: \d+|# [A-Z]) · .+?)(?: *\(\d+ min\))? *")
+"""A line that is the heading of a section of Further, which the build completes with its minutes."""
 
 _GAP = r"(?:[ \t]+|[ \t]*\n#[ \t]+)"
 _NUMBER = r"\d{1,3}(?!\d|\.\d)"
@@ -121,7 +124,11 @@ def numbered(source: Source, chapter: Chapter) -> Source:
         number = f" {place}" if whole else f" {heading.number}" * bool(heading.number)
         text = f"### Exercise{number} · {old['title']}{facts.get(str(heading.name), heading.facts)}"
         lines[heading.line - 1] = f"# {text}"
-    parts = parts_of(parse_source(source.path, "\n".join(lines)), exercises)
+    now = parse_source(source.path, "\n".join(lines))
+    parts = parts_of(now, exercises)
+    for line, minutes in minutes_of_sections(now, exercises).items():
+        if section := SECTION.fullmatch(lines[line - 1]):
+            lines[line - 1] = f"{section[1]}  ({minutes} min)"
     for first in source.cells[:1]:
         totals = _totals(parts, minutes_in(first.text), whole=whole)
         part = slice(first.line, first.line_of(first.text.count("\n")))

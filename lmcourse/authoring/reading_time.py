@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lmcourse.authoring.document import HIDE_INPUT_TAG
 from lmcourse.authoring.source import Source, SourceCell
@@ -22,6 +23,10 @@ MINUTES_PER_PREDICTION = 1
 
 _FIGURE = re.compile(r"\b(explore|figures\.\w+|LivePlot)\(")
 _PREDICTION = re.compile(r"\bpredict\(")
+_TITLE = re.compile(r"###? (?!Exercise\b)")
+"""The beginning of a heading in Further that is not the heading of an exercise."""
+
+_MINUTES = re.compile(r"(?<=  )\(\d+ min\)$", re.MULTILINE)
 _MARKS = re.compile(r"[`$|*#>_-]+")
 
 
@@ -53,6 +58,18 @@ def parts_of(source: Source, exercises: Sequence[Exercise]) -> list[Part]:
     """Return the parts of a notebook: the core, and what is below `## Further` if it has that heading."""
     cells = source.cells[: source.core], source.cells[source.core :]
     return [part_of(part, exercises) for part in cells if part]
+
+
+def minutes_of_sections(source: Source, exercises: Sequence[Exercise]) -> dict[int, int]:
+    """Return the minutes of each section of Further, at least 1, by the line of its heading in the file."""
+    places = [
+        (place, cell.line_of(number))
+        for place, cell in enumerate(source.cells)
+        for number, line in enumerate(cell.text.split("\n"))
+        if place >= source.core and cell.kind == "markdown" and _TITLE.match(line)
+    ]
+    sections = pairwise([*places, (len(source.cells), 0)])
+    return {line: max(1, part_of(source.cells[place:end], exercises).minutes) for (place, line), (end, _) in sections}
 
 
 def part_of(cells: Sequence[SourceCell], exercises: Sequence[Exercise]) -> Part:
@@ -87,6 +104,6 @@ def given_lines(cell: SourceCell) -> int:
 
 
 def _words(cell: SourceCell) -> int:
-    """Return the number of words of a text. The totals do not count, because the build changes them."""
-    text = TOTALS.sub("", cell.text) if cell.kind == "markdown" else ""
+    """Return the number of words of a text, without totals and the minutes of a section, which the build changes."""
+    text = _MINUTES.sub("", TOTALS.sub("", cell.text)) if cell.kind == "markdown" else ""
     return len(_MARKS.sub(" ", text).split())

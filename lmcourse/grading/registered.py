@@ -13,14 +13,14 @@ from lmcourse.grading.restore import cells_in_notebook
 
 def other_exercises(course: Path, solutions: Mapping[str, Path]) -> Iterator[str]:
     """Yield a line for each assignment whose graded cells in the gradebook are not those of its solution notebook."""
-    for assignment, known in _registered(course, solutions).items():
-        cells = cells_in_notebook(nbformat.read(solutions[assignment], as_version=4))
-        graded = {name for name, cell in cells.items() if cell.nbgrader.get("grade")}
-        if known != graded:
+    for name, known in _registered(course, solutions).items():
+        cells = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
+        here = {one for one, cell in cells.items() if cell.nbgrader.get("grade")}
+        if known != here:
             yield (
-                f"{assignment}: the gradebook has {len(known)} graded cells, and this notebook has {len(graded)}. Grading "
-                f"uses those of the gradebook until you run `nbgrader db assignment remove {assignment} --force`, which "
-                "deletes the marks of this assignment. Then grade again."
+                f"{name}: the gradebook has {len(known)} graded cells, and this notebook has {len(here)}. Grading uses "
+                f"those of the gradebook until you run `nbgrader db assignment remove {name} --force`, which deletes "
+                "the marks of this assignment. Then grade again."
             )
 
 

@@ -64,6 +64,12 @@ def test_part_counts_what_it_asks_of_readers(
     assert abs(int(after[changed].split(" ")[2]) - 2 - 8 * minutes) <= 1
 
 
+@pytest.mark.parametrize("heading", ["### A · Halves", "### A · Halves  (9 min)", "## 2 · Halves"])
+def test_section_of_further_states_its_minutes(heading: str, tmp_path: Path) -> None:
+    text = put(TEXT, IN_FURTHER).replace("### A · Halves  (2 min)", heading)
+    assert f"\n# {heading.removesuffix('  (9 min)')}  (5 min)\n" in numbered(source_of(text, tmp_path), TINY).text
+
+
 def test_row_of_the_readme_shows_both_parts(tmp_path: Path) -> None:
     place = "[98 Tiny](notebooks/98-tiny/tiny.ipynb) | what it shows"
     chapter = type(TINY)(TINY.id, TINY.title, "IV · Tests")

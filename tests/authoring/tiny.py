@@ -113,7 +113,7 @@ assert math.pi > 3
 # ## Further
 
 # %% [markdown]
-# ### A · Halves
+# ### A · Halves  (2 min)
 
 """
 SECOND = "# %% [markdown]\n# ### Exercise 2"

@@ -41,7 +41,8 @@ def test_the_first_cell_names_topic_and_reader(chapter: Chapter) -> None:
     first = source(chapter).cells[0]
     assert first.kind == "markdown"
     assert first.text.startswith(f"# {chapter.number} · {chapter.title}\n")
-    assert re.search(r"^\*\*You will be able to\*\*\n\n(- .+\n)", first.text, re.M)
+    aims = [r"\*[^*]+\?\*", "^At the end,? "] if sections(chapter)[1] else [r"^\*\*You will be able to\*\*\n\n(- .+\n)"]
+    assert all(re.search(aim, first.text, re.M) for aim in aims)
     assert "**You need**" in first.text
     assert prose(chapter).count("\n# ") == 0, "a second title"
 
