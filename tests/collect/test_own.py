@@ -67,7 +67,7 @@ def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> Non
 
 def test_loaded_parts_run_as_the_course_model_does(root: Path) -> None:
     parts = {part.name: part.function for part in load_parts([*COURSE_PARTS], root)}
-    assert parts["rms_norm"].__globals__["helper"]  # type: ignore[attr-defined]
+    assert parts["rms_norm"].__globals__["helper"]
     assert first_difference(parts, load_pretrained().model, torch.arange(10)[None]) is None
 
 
