@@ -17,6 +17,8 @@ from lmcourse.accounting.latency import compute_bound_tokens
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.step_time import Machines
 from lmcourse.course import Chapter
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.registry import all_exercises
 from tests.course.chapters import ROOT, WRITTEN, source
 
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
@@ -136,3 +138,12 @@ def test_one_place_holds_the_numbers_of_a_device() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value in known
     ]
     assert found == []
+
+
+def test_seeds_of_open_tasks_start_at_0_and_hidden_ones_follow() -> None:
+    def seeds(case: Case) -> list[int]:
+        return [*case.kwargs.get("seeds", []), *([case.kwargs["seed"]] if "seed" in case.kwargs else [])]
+
+    tasks = [exercise for exercise in all_exercises().values() if exercise.task is not None]
+    found = {task.name: [seed for case in [*task.cases, *task.hidden] for seed in seeds(case)] for task in tasks}
+    assert found == {name: [*range(len(drawn))] for name, drawn in found.items()}
