@@ -20,7 +20,7 @@ from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
 
 State = Literal["not started", "in progress", "done"]
 
-CORE_DONE = "You have done the core of every notebook."
+CORE_DONE = "You have done the core of every notebook here."
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,11 @@ class Progress:
 
     @property
     def core_done(self) -> bool:
-        """True if there is a Further, and every exercise of every core is done."""
+        """True if there is a Further, and every exercise of every core is done, in notebooks that can all be read."""
         exercises = [item for notebook in self.notebooks for item in notebook.exercises]
         states = {item.state for item in exercises if item.core}
-        return states == {"done"} and len(exercises) > sum(item.core for item in exercises)
+        readable = not any(notebook.problem for notebook in self.notebooks)
+        return readable and states == {"done"} and len(exercises) > sum(item.core for item in exercises)
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as plain data."""

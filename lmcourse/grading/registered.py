@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -28,17 +29,19 @@ def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, set[st
     """Return the names of the graded cells in the gradebook, for each of these assignments that it has."""
     from nbgrader.api import Gradebook, MissingEntry
     from nbgrader.coursedir import CourseDirectory
+    from sqlalchemy.exc import SQLAlchemyError
 
     directory = CourseDirectory(config=nbgrader_configuration(course))
     file = directory.db_url.removeprefix("sqlite:///")
     if file != directory.db_url and not Path(file).is_file():
         return {}  # opening it would create it
     found = {}
-    with Gradebook(directory.db_url, directory.course_id) as book:
-        for assignment, solution in solutions.items():
-            try:
-                notebook = book.find_notebook(solution.stem, assignment)
-            except MissingEntry:
-                continue
-            found[assignment] = {cell.name for cell in [*notebook.grade_cells, *notebook.task_cells]}
+    with (
+        suppress(SQLAlchemyError),
+        Gradebook(directory.db_url, directory.course_id) as book,
+    ):  # grading reports a bad one
+        for name, solution in solutions.items():
+            with suppress(MissingEntry):
+                notebook = book.find_notebook(solution.stem, name)
+                found[name] = {cell.name for cell in [*notebook.grade_cells, *notebook.task_cells]}
     return found

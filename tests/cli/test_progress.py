@@ -104,6 +104,10 @@ def test_learner_is_told_that_the_core_is_done(
     table = ProgressTable(progress)
     for text in (capsys.readouterr().out, repr(table), table._repr_html_()):
         assert (CORE_DONE in text) is told
+    broken = tmp_path / CHAPTERS[1].id / f"{CHAPTERS[1].topic}.ipynb"
+    broken.parent.mkdir()
+    broken.write_text("{")
+    assert not read_progress(tmp_path).core_done
 
 
 def test_notebook_without_further_has_no_parts(tmp_path: Path) -> None:
