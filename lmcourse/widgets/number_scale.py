@@ -162,7 +162,7 @@ class NumberScale:
 
     @property
     def _by_ratio(self) -> bool:
-        """Whether to compare by ratio, which means little for fractions, signed numbers and numbers near 0."""
+        """True if guesses are compared by ratio: not for fractions, signed numbers and numbers near 0."""
         fraction = self.unit.startswith("%") or (not self.unit and self.high <= 1)
         return self.log or (0 <= self.low <= self.answer / 2 and self.answer >= self.high / 100 and not fraction)
 

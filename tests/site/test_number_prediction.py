@@ -11,6 +11,7 @@ import pytest
 
 from lmcourse.exercises.prediction import NumberPrediction
 from lmcourse.site import blocks
+from lmcourse.widgets.number_scale import NumberScale
 from tests.widgets.test_number_scale import DECADES, NATS, NONE, SHARE, SIGNED, STEPS
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ GUESSES = {
         "96 steps",
         "~53",
         "12,5",
+        "0,125",
         "0",
         "−0",
         "301",
