@@ -47,7 +47,7 @@ class Band:
 
     @property
     def name(self) -> str:
-        """What earns the points, and how many: "mean at most 0.9 (1 point)"."""
+        """The condition and its points: "mean at most 0.9 (1 point)"."""
         sides = (("at most", self.at_most), ("at least", self.at_least))
         limits = [f"{name} {word} {limit:,g}" for word, side in sides for name, limit in (side or {}).items()]
         return f"{self.text or ' and '.join(limits)} ({self.points:g} point{'s' * (self.points != 1)})"
