@@ -36,10 +36,8 @@ def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, set[st
     if file != directory.db_url and not Path(file).is_file():
         return {}  # opening it would create it
     found = {}
-    with (
-        suppress(SQLAlchemyError),
-        Gradebook(directory.db_url, directory.course_id) as book,
-    ):  # grading reports a bad one
+    unreadable = suppress(SQLAlchemyError, ImportError)  # a bad file, or no driver for it: grading reports it
+    with unreadable, Gradebook(directory.db_url, directory.course_id) as book:
         for name, solution in solutions.items():
             with suppress(MissingEntry):
                 notebook = book.find_notebook(solution.stem, name)
