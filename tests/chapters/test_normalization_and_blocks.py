@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -13,49 +14,35 @@ from torch import Tensor, nn
 
 from lmcourse import plots
 from lmcourse.chapters.normalization_and_blocks import exercises, figures
+from lmcourse.chapters.normalization_and_blocks import rescued as task
 from lmcourse.chapters.normalization_and_blocks.figures.stream import PLACEMENTS, norm_points
+from lmcourse.chapters.normalization_and_blocks.gpt2 import small_gpt2, table_weights
+from lmcourse.chapters.normalization_and_blocks.gradients import split_gradients, with_pullback
+from lmcourse.chapters.normalization_and_blocks.rescued import KnownRun, Rescue, inspect_rescue, measure_rescue, rescued
+from lmcourse.chapters.normalization_and_blocks.runs import Run, branch_and_share, story_bytes, tiny_llama, train
+from lmcourse.exercises.open_task import Unfit
+from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.styles import gpt_like
 from lmcourse.nn.block import BlockConfig, Placement, Residual
-from lmcourse.nn.embedding import HeadConfig
 from lmcourse.nn.norm import NormConfig
 from tests.plots.figures import check_figure, said
 
 
-def _gpt2(norm: NormConfig) -> Transformer:
-    model = Transformer(gpt_like(2, 16, 2, vocab_size=20, context=8, norm=norm, head=HeadConfig(tied=False))).double()
-    generator = torch.Generator().manual_seed(1)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, mean=0.2, std=0.5, generator=generator)
-    return model
-
-
-KINDS = {"qkv": "attention.layer.qkv", "out": "attention.layer.out", "up": "feed_forward.layer.up"}
-KINDS |= {"down": "feed_forward.layer.down"}
-
-
-def _names(blocks: int) -> dict[str, str]:
-    names = {"embedding": "embedding.tokens.weight", "positions": "embedding.positions.weight"}
-    for index in range(blocks):
-        for kind, layer in KINDS.items():
-            names[f"{kind}.{index}"] = f"blocks.{index}.{layer}.weight"
-            names[f"{kind}_bias.{index}"] = f"blocks.{index}.{layer}.bias"
-    return names | {"head": "head.linear.weight"}
-
-
 def _rms_logits(change: Callable[[dict[str, Tensor]], dict[str, Tensor]], text: Tensor) -> Tensor:
-    tensors = _gpt2(NormConfig("layer", bias=True)).state_dict()
-    names = _names(2)
-    changed = change({ours: tensors[theirs].clone() for ours, theirs in names.items()})
-    model = _gpt2(NormConfig("rms", bias=True))
-    model.load_state_dict(tensors | {names[ours]: tensor for ours, tensor in changed.items()})
-    result: Tensor = model(text).detach()
-    return result
+    weights = {name: weight.clone() for name, weight in table_weights(_gpt2()).items()}
+    result: Tensor = small_gpt2(lambda x, scale, shift, eps: F.rms_norm(x, (32,), scale, eps) + shift, change(weights))(
+        text
+    )
+    return result.detach()
+
+
+def _gpt2() -> Transformer:
+    return small_gpt2(lambda x, scale, shift, eps: F.layer_norm(x, (32,), scale, shift, eps))
 
 
 def test_only_centred_writers_turn_a_gpt2_into_one_with_rms_norms() -> None:
-    text = torch.randint(20, (3, 8))
-    expected = _gpt2(NormConfig("layer", bias=True))(text).detach()
+    text = torch.randint(50, (3, 8))
+    expected = _gpt2()(text).detach()
     torch.testing.assert_close(_rms_logits(exercises.centre_writers.reference, text), expected, rtol=0, atol=1e-11)
     in_place = "You change the weights that you were given."
     harmless = ("You change the head", "You change qkv", "You centre everything", "You return only", "From block 10")
@@ -128,31 +115,158 @@ def test_the_parallel_block_matches_cohere() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def _with_pullback(layer: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, Callable[[Tensor], Tensor]]]:
-    def call(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        with torch.enable_grad():  # the reference calls it inside an autograd function, where gradients are off
-            h = h.detach().requires_grad_()
-            value = layer(h)
-        return value.detach(), lambda g: torch.autograd.grad(value, h, g)[0]
-
-    return call
-
-
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_the_two_ways_back_add_up_to_the_gradient_of_the_package(placement: Placement) -> None:
     branch = Residual(nn.Sequential(nn.Linear(6, 6), nn.Tanh()), BlockConfig(NormConfig(), placement), 6).double()
     x, dy = torch.randn(2, 3, 6).double().requires_grad_(), torch.randn(2, 3, 6).double()
     (expected,) = torch.autograd.grad(branch(x), x, dy)
     norm = branch.post_norm if placement == "post" else branch.output_norm
-    functions = [_with_pullback(each) for each in (branch.layer, branch.input_norm, norm)]
+    functions = [with_pullback(each) for each in (branch.layer, branch.input_norm, norm)]
     straight, through = exercises.ways_back.reference(x.detach(), dy, *functions, placement)
     torch.testing.assert_close(straight + through, expected)
     assert torch.equal(straight, dy) == (placement != "post")
 
 
+def test_split_gradients_multiply_to_the_gradient_of_the_stream() -> None:
+    model, tokens = tiny_llama(3, "post", 0, factor=0.5), story_bytes()[:66].view(2, 33)
+    streams: list[Tensor] = []
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.register_forward_hook(lambda module, inputs, y: streams.append(y))
+    loss = next_token_loss(model(tokens[:, :-1]), tokens[:, 1:])
+    first, last = torch.autograd.grad(loss, (streams[1], streams[-1]))
+    split = split_gradients(exercises.ways_back.reference, tiny_llama(3, "post", 0, factor=0.5), tokens)
+    assert split.parts.shape == (4, 3)
+    assert split.both == pytest.approx((first.norm() / last.norm()).item(), rel=1e-4)
+    attention = split.parts[::2].prod(dim=0).sqrt()
+    assert split.means[:3] == pytest.approx(attention.tolist(), rel=1e-5)
+
+
+def test_embedding_share_predicts_an_untrained_post_norm_model() -> None:
+    for factor, length, share in ((0.21, 0.11, 0.81), (0.42, 0.24, 0.45)):
+        ratio, cosine = branch_and_share(tiny_llama(16, "post", 0, factor))
+        assert (round(ratio, 2), round(cosine, 2)) == (length, share)
+        assert exercises.embedding_share.reference(16, "post", ratio) == pytest.approx(cosine, abs=0.06)
+
+
+def test_a_model_with_its_own_stream_is_post_norm() -> None:
+    texts = story_bytes()[:64].view(2, 32)
+    expected = tiny_llama(2, "post", 3, factor=0.5)(texts)
+    torch.testing.assert_close(rescued(_rule(lambda x, f, norm, branch: norm(x + 0.5 * f(x))), 2, 3)(texts), expected)
+
+
+def _rule(stream: Callable[..., Tensor], change: Callable[[Transformer], object] = lambda model: None) -> Rescue:
+    return lambda model: [stream, change(model)][0]  # type: ignore[return-value]
+
+
+def _honest(x: Tensor, f: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], branch: int) -> Tensor:
+    return norm(x + 0.3 * f(x))
+
+
+def _learns(model: Transformer, last_scale: float = 1.0) -> None:
+    with torch.enable_grad():
+        train(model, 0, steps=40)
+    model.blocks[-1].feed_forward.post_norm.weight *= last_scale
+
+
+def _in_place(x: Tensor, f: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], branch: int) -> Tensor:
+    return norm(x).data.copy_(x + f(x))
+
+
+TRICKS: dict[str, tuple[Rescue, str]] = {
+    "trains": (_rule(_honest, _learns), task.TRAINED),
+    "trains, and hides it": (_rule(_honest, lambda model: _learns(model, 0.01)), task.TRAINED),
+    "changes the norm's result in place": (_rule(_in_place), task.AFTER),
+    "listens": (_rule(_honest, lambda model: model.blocks[0].register_forward_hook(print)), task.CHANGED),
+    "takes another forward": (_rule(_honest, lambda model: setattr(model.blocks[1], "forward", print)), task.CHANGED),
+    "has wider layers": (
+        _rule(_honest, lambda m: setattr(m.head.linear, "weight", nn.Parameter(torch.ones(9, 32)))),
+        task.SHAPES,
+    ),
+    "learns more": (
+        _rule(_honest, lambda m: m.register_parameter("more", nn.Parameter(torch.ones(9, 999)))),
+        task.LARGE,
+    ),
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_inspection_names_a_trick(trick: str) -> None:
+    rescue, sentence = TRICKS[trick]
+    with pytest.raises(Unfit, match=re.escape(sentence)):
+        inspect_rescue(rescue)
+
+
+CALLS = 2 * 4 * 60
+"""The calls of a stream while a model of four blocks is trained."""
+
+
+def _while_training(stream: Callable[..., Tensor]) -> Rescue:
+    """Use a stream during training, and an honest one before and after it."""
+
+    def rescue(model: Transformer) -> Callable[..., Tensor]:
+        calls = iter(range(10**6))
+        return lambda *given: (stream if 8 <= next(calls) < CALLS + 8 else _honest)(*given)
+
+    return rescue
+
+
+def _with_memory() -> Callable[..., Tensor]:
+    sums: dict[int, Tensor] = {}
+
+    def stream(x: Tensor, f: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], branch: int) -> Tensor:
+        sums[branch] = (sums[branch - 1] if branch else x) + f(x)
+        return norm(sums[branch])
+
+    return stream
+
+
+def _kill(model: Transformer) -> None:
+    for block in model.blocks[1:]:
+        for layer in (block.attention.layer, block.feed_forward.layer):
+            for weight in layer.parameters():
+                weight.zero_()
+
+
+def _opens(model: Transformer) -> Callable[..., Tensor]:
+    def stream(x: Tensor, f: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], branch: int) -> Tensor:
+        if torch.is_grad_enabled():
+            model.blocks[0].attention.post_norm.eps = 100.0
+        return _honest(x, f, norm, branch)
+
+    return stream
+
+
+LATE_TRICKS: dict[str, tuple[Rescue, str]] = {
+    "reads the future": (_while_training(lambda x, f, norm, branch: norm(x + f(x) + x.roll(-1, 1))), task.NOT_ALONE),
+    "remembers": (_while_training(_with_memory()), task.NOT_ALONE),
+    "fades out": (_rule(lambda x, f, norm, branch: norm(x + 1e-4 ** (branch > 1) * f(x))), task.DEAD),
+    "has dead blocks": (_rule(_honest, _kill), task.DEAD),
+    "opens a norm": (_opens, task.CHANGED),
+}
+
+
+@pytest.mark.parametrize("trick", LATE_TRICKS)
+def test_measurement_names_a_trick_that_passes_the_inspection(trick: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "DEPTHS", (4, 4))
+    rescue, sentence = LATE_TRICKS[trick]
+    with pytest.raises(Unfit, match=re.escape(sentence)):
+        measure_rescue(rescue, 0)
+
+
+def test_measurement_is_the_end_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "DEPTHS", (2, 3))
+    rescue = _rule(_honest)
+    expected = {f"{blocks} blocks": train(tiny_llama(blocks, "post", 1, 0.3), 1).end for blocks in (2, 3)}
+    assert measure_rescue(rescue, 1) == pytest.approx(expected, abs=1e-3)
+
+
 PROFILES = {p: {n: np.geomspace(9, 1, n).tolist() for n in (2, 6, 12, 24, 48)} for p in PLACEMENTS}
 JITTER = {p: {2: 0.02, 8: 0.1 * rank, 32: 0.4 * rank} for rank, p in enumerate(PLACEMENTS, 1)}
-RUNS = {2: {"pre": [[4.0] * 20, [3.0] * 20], "post": [[2.0] * 20]}, 16: {"pre": [[2.5] * 20], "post": [[3.1] * 20]}}
+RUNS = {
+    2: {"pre": [Run([4.0] * 20, [1.0]), Run([3.0] * 20, [1.0])], "post": [Run([2.0] * 20, [1.0])]},
+    16: {"pre": [Run([2.5] * 20, [1.0, 0.1])], "post, warm-up of 30 steps": [Run([3.1] * 20, [9.0, 1e-4])] * 2},
+}
 
 
 def test_points_land_where_torchs_norms_put_them() -> None:
@@ -192,15 +306,11 @@ def test_alt_texts_of_measurements_are_computed_from_them() -> None:
     assert "a: slope -1.0; b: slope +1.0" in scale
     assert "pre, 48 blocks: first about 10^1, last about 10^0" in said(figures.gradient_by_block(PROFILES))
     assert "output 2% at 2 and 160% at 32 blocks" in said(figures.weight_jitter(JITTER, 0.01))
-    assert "2 blocks, pre: 3.5; 2 blocks, post: 2.0; 16 blocks" in said(figures.depth_runs(RUNS, 3.0))
-    by_step = said(figures.gradients_by_step({"pre": [[1.0, 0.1]], "post, warm-up of 30 steps": [[9.0, 1e-4]] * 2}))
-    assert "pre: about 10^0 at first, about 10^-1 in the end; post, warm-up of 30 steps: about 10^1" in by_step
+    runs = said(figures.depth_runs(RUNS, 3.0))
+    assert "2 blocks, pre: 3.5; 2 blocks, post: 2.0; 16 blocks" in runs
+    assert "pre: about 10^0 at first, about 10^-1 in the end; post, warm-up of 30 steps: about 10^1" in runs
+    known = [KnownRun("a", 16, 0.5, 2.0)]
+    assert "16 blocks: 0.80 is left, loss 1.5" in said(figures.rescue_runs(RUNS[2], known, {16: (0.8, 1.5)}, 3.0))
     check_figure(figures.norm_placement_grid())
     bars = check_figure(figures.contribution_bars({"a": 1.0, "b": -0.25}, "x"))
     assert [bar.get_width() for bar in bars.axes[0].patches] == [1.0, -0.25, 0.75]  # type: ignore[attr-defined]
-
-
-def test_norm_parameters_match_published_models() -> None:
-    for size, count in (((96, 12_288, "layer", "pre"), 4_743_168), ((126, 16_384, "rms", "pre"), 4_145_152)):
-        assert exercises.norm_parameters.reference(*size) == count
-    assert exercises.norm_parameters.reference(42, 3584, "rms", "double") == 605_696

@@ -12,6 +12,9 @@ from lmcourse.exercises.inputs import integers, normal
 NOTES = torch.tensor([[100.0, 200.0, 100.0, 0.0]])
 """The worked example of the lecture notes: one token with four features."""
 
+TEXT = NOTES[None]
+"""The example as a text of one token: with three axes, so that axis 1 is not the last one."""
+
 POWERS = torch.tensor([2.0, -0.5, 1.0, 4.0])
 """Scales that are exact in 16 bits."""
 

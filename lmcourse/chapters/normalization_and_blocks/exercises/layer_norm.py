@@ -9,7 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, in_bf16, scales, tokens
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import (
+    NO_NORM,
+    NOTES,
+    POWERS,
+    TEXT,
+    in_bf16,
+    scales,
+    tokens,
+)
 from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -78,16 +86,16 @@ layer_norm = Exercise(
     differentiable=True,
     cases=[
         case("the vector from above", NOTES, ONE, ZERO),
-        case("with scale and shift", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5]), torch.tensor([0.0, 1.0, -1.0, 10.0])),
+        case("with scale and shift", TEXT, torch.tensor([1.0, 2.0, 3.0, 0.5]), torch.tensor([0.0, 1.0, -1.0, 10.0])),
         _ask("two texts of three tokens", _FIXED, 2, 3, 4),
-        edge(case("all features alike", torch.full((1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0]))),
-        case("features so small that eps counts", torch.tensor([[0.001, 0.002, 0.001, 0.0]]), ONE, ZERO),
-        case("another eps", NOTES / 200, ONE, ZERO, eps=0.5),
-        case("a mean of 10,000", FAR[:1], ONE, ZERO),
-        edge(case("in fp16, the parameters in fp32", (4 * NOTES).half(), ONE, ZERO)),
+        edge(case("all features alike", torch.full((1, 1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0]))),
+        case("features so small that eps counts", 1e-5 * TEXT, ONE, ZERO),
+        case("another eps", TEXT / 200, ONE, ZERO, eps=0.5),
+        case("a mean of 10,000", FAR[None, :1], ONE, ZERO),
+        edge(case("in fp16, the parameters in fp32", (4 * TEXT).half(), ONE, ZERO)),
         edge(case("in bf16, with a mean of 30", *in_bf16(25, 30.0))),
         edge(_bf16("in bf16, every number", 25, 30.0)),
-        edge(case("in fp64", (NOTES - 1).double() / 3, ONE, ZERO)),
+        edge(case("in fp64", (TEXT - 1).double() / 3, ONE, ZERO)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -147,6 +155,8 @@ layer_norm.slips(
         "scale.",
         "wide.mean(dim=-1 → wide.mean(dim=-2 ;; square().mean(dim=-1 → square().mean(dim=-2": "You normalise over the "
         "tokens of a text: every position now depends on later ones, and the future leaks in.",
+        "wide.mean(dim=-1 → wide.mean(dim=1 ;; square().mean(dim=-1 → square().mean(dim=1": "You normalise over axis "
+        "1, the tokens of a text: every position now depends on later ones. The features are the last axis, −1.",
         "wide.mean(dim=-1 → wide.mean(dim=0 ;; square().mean(dim=-1 → square().mean(dim=0": "You normalise over the "
         "first axis. The features are the last one.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x": "You compute in the dtype of x until the scale comes "

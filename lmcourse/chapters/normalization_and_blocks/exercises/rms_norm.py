@@ -9,7 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, in_bf16, scales, tokens
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import (
+    NO_NORM,
+    NOTES,
+    POWERS,
+    TEXT,
+    in_bf16,
+    scales,
+    tokens,
+)
 from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -24,6 +32,7 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 
 
 ONE = torch.ones(4)
+IN_16_BITS = "You square in 16 bits: in fp16 400² is infinite and your result 0, and bf16 loses digits."
 ROUNDED = "rms_norm(x, scale).float()"
 """An expression with the result in fp32: the tolerance of bf16 would hide an answer that rounds twice."""
 
@@ -63,20 +72,20 @@ _FIXED = Random(6)
 rms_norm = Exercise(
     "rms_norm",
     points=2,
-    minutes=6,
+    minutes=5,
     difficulty=1,
     reference=_by_torch,
     differentiable=True,
     cases=[
         case("the vector from above", NOTES, ONE),
-        case("with a scale", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5])),
+        case("with a scale", TEXT, torch.tensor([1.0, 2.0, 3.0, 0.5])),
         _ask("two texts of three tokens", _FIXED, 2, 3, 4),
-        edge(case("zeros", torch.zeros(1, 4), ONE)),
-        case("features so small that eps counts", NOTES * 1e-5, ONE),
-        case("another eps", NOTES / 200, ONE, eps=0.5),
-        edge(case("twice the vector, in fp16", (2 * NOTES).half(), ONE)),
+        edge(case("zeros", torch.zeros(1, 1, 4), ONE)),
+        case("features so small that eps counts", TEXT * 1e-5, ONE),
+        case("another eps", TEXT / 200, ONE, eps=0.5),
+        edge(case("twice the vector, in fp16", (2 * TEXT).half(), ONE)),
         edge(_bf16("in bf16, the scale in fp32: every number", 324)),
-        edge(case("in fp64", (NOTES - 1).double() / 3, ONE)),
+        edge(case("in fp64", (TEXT - 1).double() / 3, ONE)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -159,8 +168,8 @@ rms_norm.slips(
         "torch.promote_types(x.dtype, torch.float32) → torch.float32 if x.dtype == torch.float16 else x.dtype": "You "
         "convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: you compute with 2.4 "
         "digits.",
-        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale → * scale.to(x.dtype)": "You square in 16 "
-        "bits: in fp16 400² is infinite and your result 0, and bf16 loses digits.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x": IN_16_BITS,
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale → * scale.to(x.dtype)": IN_16_BITS,
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; * scale → * scale.float()": "You compute in "
         "fp32 even for fp64 inputs, which loses half of their digits.",
         "scale).to(x.dtype) → scale)": "Your result has a different dtype from x. Cast it back, or the whole model "
@@ -169,9 +178,21 @@ rms_norm.slips(
         "means unchanged.",
         " * scale → ": "The scale is missing.",
         "dim=-1 → dim=-2": "You take the mean over the tokens of a text. Take it over the features of each token.",
+        "dim=-1 → dim=1": "You take the mean over axis 1, the tokens of a text: every position now depends on later "
+        "ones. The features are the last axis, −1.",
         "dim=-1 → dim=0": "You take the mean over the first axis. The features are the last one.",
         ".mean(dim=-1, keepdim=True) → .mean()": "You use one root mean square for all numbers of `x`. Every token has "
         "its own.",
         "dim=-1 → dim=(-2, -1)": "You use one root mean square for a whole text. Every token has its own.",
+    },
+)
+
+
+rms_norm.slips(
+    with_rsqrt,
+    {
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x": IN_16_BITS,
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale) → * scale.to(x.dtype))": IN_16_BITS,
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; scale).to(x.dtype) → scale)": IN_16_BITS,
     },
 )

@@ -54,7 +54,7 @@ def _hidden(random: Random) -> list[Case]:
 embedding_share = Exercise(
     "embedding_share",
     points=2,
-    minutes=6,
+    minutes=5,
     difficulty=2,
     reference=_by_construction,
     cases=[

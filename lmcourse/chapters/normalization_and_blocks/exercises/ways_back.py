@@ -68,6 +68,13 @@ f = lambda h: calls.append("f") or (h * h, lambda g: calls.append("f back") or 2
 before = lambda h: calls.append("before") or (h - 1, lambda g: calls.append("before back") or 1.0 * g)
 after = lambda h: calls.append("after") or (h / 2, lambda g: calls.append("after back") or g / 2)
 """
+UNUSED = (
+    NORMS
+    + """\
+ways_back(x, dy, f, before, None, "pre")
+ways_back(x, dy, f, None, after, "output")
+"""
+)
 PLACEMENTS = ("pre", "post", "double", "output")
 
 
@@ -129,11 +136,13 @@ ways_back = Exercise(
     difficulty=3,
     reference=_by_autograd,
     cases=[
+        # half of the cases, and so of the points, belong to "post", where something happens on the straight way
         *(_ask(f'"{placement}"', placement) for placement in PLACEMENTS),
-        _ask("a branch that adds nothing, and whose pullback is not 0", "post", NORMS + SILENT),
-        _ask("a branch whose pullback is 0", "post", NORMS + BLOCKED),
-        _ask('"pre" needs no norm after', "pre", after="None", x=2 * X),
-        _ask('"output" needs no norm before', "output", before="None", x=2 * X),
+        _ask("post: a branch that adds nothing, and whose pullback is not 0", "post", NORMS + SILENT),
+        _ask("post: a branch whose pullback is 0", "post", NORMS + BLOCKED),
+        _ask("post: a gradient that the norm ignores", "post", dy=X + X * X),
+        _drawn("post: texts of two tokens", Random(3), "post", 2, 2, 3),
+        script("norms that a placement does not use", UNUSED, x=2 * X, dy=DY),
         edge(_counted("post: each function and each pullback is called once", "post")),
         edge(_counted("double: each function and each pullback is called once", "double")),
         edge(_ask("a misspelt name", "Pre")),
@@ -230,6 +239,7 @@ ways_back.slips(
         "after(x + added) → after(added)": "In “post” you pull back through a norm that read f(x). It read the sum, x "
         "+ f(x).",
         "after(x + added) → after(x)": "In “post” you pull back through a norm that read x. It read the sum, x + f(x).",
+        "after(x + added) → before(x + added)": "In “post” you use `before`. The norm after the sum is `after`.",
         "after(x + added) → after(added) ;; return g, → return dy,": "In “post” you have the two parts of “output”. "
         "Here the norm takes the sum.",
         "after(added)\n            return dy, f_back(after_back(dy)) → "
