@@ -1,6 +1,6 @@
-"""The predictions of notebook 10."""
+"""The predictions of notebook 10, in the notebook's order."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -28,40 +28,29 @@ PREDICTIONS = (
         answer="yes, exactly",
         because="An RMSNorm cannot subtract a mean. But the mean can be gone before the norm reads it.",
     ),
-    Prediction(
-        "faster_norm",
-        "2,048 tokens of 4,096 features on this processor, through torch's own functions. Which one is faster?",
-        options=("F.layer_norm, which does more", "both the same, to a few percent", "F.rms_norm, which does less"),
-        answer="F.layer_norm, which does more",
-        because="On a CPU, PyTorch has one kernel for all of LayerNorm, which reads the features once and writes them "
-        "once. RMSNorm is put together from several operations, and each of them reads and writes the memory.",
-    ),
-    Prediction(
+    NumberPrediction(
         "left_after_12_blocks",
-        "A post-norm model has 12 blocks. Each branch adds a vector as long as the stream and unrelated to it. How "
-        "much of the embedding's length is left in the end?",
-        options=("20 %", "4 %", "0.024 %"),
-        answer="0.024 %",
-        because="Each of the 24 post-norms shortens everything that was there before. The next exercise works out by "
-        "how much.",
+        "A post-norm model has 12 blocks of two branches. Each branch adds a vector as long as the stream, at a right "
+        "angle to it. How much of the embedding's length is left in the end, in percent?",
+        answer=0.0244,
+        low=0.001,
+        high=100.0,
+        unit="%",
+        log=True,
+        because="Each of the 24 norms shortens everything that was there before by √2. The next exercise works it out "
+        "for branches of any length.",
     ),
-    Prediction(
-        "post_norm_gradients",
-        "48 post-norm blocks with SwiGLU (the feed-forward layer of notebook 11), at initialisation. How large is the "
-        "gradient of the first block's weights, compared with the last block's?",
-        options=("about the same", "a hundred times larger or more", "a hundred times smaller or less"),
-        answer="a hundred times larger or more",
-        because="A gradient that passes 96 norms and 96 branches is a product of many factors. Such a product may "
-        "vanish, and it may explode. The activation and the weights decide which of the two.",
-    ),
-    Prediction(
+    NumberPrediction(
         "straight_alone",
-        "In the same 48 post-norm blocks, look at the straight part of the gradient only, as if no branch passed "
-        "anything back. How much of it is left at the other end of 94 branches?",
-        options=("about a billionth", "about a half", "about 500 times as much as at the start"),
-        answer="about a billionth",
+        "48 post-norm blocks, at initialisation. Look at the straight part of the gradient alone, as if no branch "
+        "passed anything back. By which factor does it change on its way through 94 branches?",
+        answer=7.7e-10,
+        low=1e-12,
+        high=1e3,
+        unit="times",
+        log=True,
         because="On the straight way, each post-norm divides the gradient by about the factor by which it shortens "
-        "the stream.",
+        "the stream. 94 divisions leave about a billionth.",
     ),
     Prediction(
         "deep_post_norm",
@@ -72,6 +61,33 @@ PREDICTIONS = (
         because="A shallow post-norm model learns faster here. With 16 blocks it learns only how often each byte "
         "occurs.",
     ),
+    NumberPrediction(
+        "left_with_short_branches",
+        "16 post-norm blocks. Each branch is 0.11 times as long as the stream that it joins. What is the cosine of the "
+        "embedding with the stream at the end?",
+        answer=0.81,
+        low=0.0,
+        high=1.0,
+        because="A norm now divides by √(1 + 0.11²) = 1.006. Even 32 such divisions leave most of the embedding.",
+    ),
+    Prediction(
+        "faster_norm",
+        "2,048 tokens of 4,096 features on this processor, through torch's own functions. Which one is faster?",
+        options=("F.layer_norm, which does more", "both the same, to a few percent", "F.rms_norm, which does less"),
+        answer="F.layer_norm, which does more",
+        because="On a CPU, PyTorch has one kernel for all of LayerNorm, which reads the features once and writes them "
+        "once. RMSNorm is put together from several operations, and each of them reads and writes the memory.",
+    ),
+    NumberPrediction(
+        "faster_kernels",
+        "In a BERT on a GPU, LayerNorms and softmaxes take 25.5 % of the time. New kernels save 30 % of that. How many "
+        "percent more steps does the model do in the same time?",
+        answer=8.3,
+        low=0.0,
+        high=40.0,
+        unit="%",
+        because="The kernels save 0.3 · 0.255 = 7.65 % of the time, and 1 / (1 − 0.0765) = 1.083.",
+    ),
     Prediction(
         "parallel_flops",
         "Attention and feed-forward layer read the same input, instead of one after the other. How do the FLOPs of a "
@@ -80,5 +96,14 @@ PREDICTIONS = (
         answer="by less than 1 %",
         because="The same matrices are multiplied with as many tokens; only one norm is saved. The figure below shows "
         "what gets shorter.",
+    ),
+    Prediction(
+        "post_norm_gradients",
+        "Look at the gradient of the *last* block's weights, at initialisation, in models of 2 to 48 blocks. In a "
+        "pre-norm model it falls with depth. And in a post-norm model?",
+        options=("it stays about the same", "it falls, too", "it grows more than tenfold"),
+        answer="it stays about the same",
+        because="The last norm brings the stream to the same length at any depth, so the last block cannot see how "
+        "many blocks came before it.",
     ),
 )

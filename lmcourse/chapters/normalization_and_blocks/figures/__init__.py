@@ -4,10 +4,10 @@ from lmcourse.chapters.normalization_and_blocks.figures.depth import (
     depth_runs,
     gradient_by_block,
     gradient_by_scale,
-    gradients_by_step,
     weight_jitter,
 )
 from lmcourse.chapters.normalization_and_blocks.figures.models import norm_costs, norm_placement_grid
+from lmcourse.chapters.normalization_and_blocks.figures.rescue import rescue_runs
 from lmcourse.chapters.normalization_and_blocks.figures.stream import contribution_bars, norm_circle, stream_share
 from lmcourse.chapters.normalization_and_blocks.figures.wiring import block_timeline, block_wiring
 
@@ -18,10 +18,10 @@ __all__ = [
     "depth_runs",
     "gradient_by_block",
     "gradient_by_scale",
-    "gradients_by_step",
     "norm_circle",
     "norm_costs",
     "norm_placement_grid",
+    "rescue_runs",
     "stream_share",
     "weight_jitter",
 ]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lmcourse.chapters.normalization_and_blocks.runs import Run
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import running_mean
 
@@ -15,8 +19,11 @@ COLOURS = {
     "post": PALETTE["vermilion"],
     "double": PALETTE["green"],
     "output": PALETTE["orange"],
+    "yours": PALETTE["purple"],
 }
 _MARKERS = {"pre": "o", "post": "s", "double": "^", "output": "D"}
+WINDOW = 8
+"""The number of steps over which losses are averaged."""
 
 
 def gradient_by_scale(scales: Sequence[float], gradients: Mapping[str, Sequence[float]]) -> Figure:
@@ -25,9 +32,9 @@ def gradient_by_scale(scales: Sequence[float], gradients: Mapping[str, Sequence[
     axes = new_axes(figure, "A norm turns the dependence round", "input multiplied by", "norm of the gradient")
     slopes = []
     for (name, values), colour in zip(gradients.items(), COLOURS.values(), strict=False):
-        axes.loglog(scales, values, "o-", color=colour, label=name, linewidth=1.6)
         logs = torch.tensor([scales[0], scales[-1], values[0], values[-1]]).log10().tolist()
         slopes.append(f"{name}: slope {(logs[3] - logs[2]) / (logs[1] - logs[0]):+.1f}")
+        axes.loglog(scales, values, "o-", color=colour, label=slopes[-1], linewidth=1.6)
     axes.legend(frameon=False, fontsize=10)
     caption = "Through a norm the gradient shrinks as the input grows; without a norm it grows with the input."
     return describe(figure, caption=caption, alt=f"Gradient against scale, log-log. {'; '.join(slopes)}")
@@ -85,52 +92,56 @@ def weight_jitter(changes: Mapping[str, Mapping[int, float]], noise: float) -> F
     return describe(figure, caption=caption, alt=f"Relative change of the output: {'; '.join(told)}")
 
 
-def depth_runs(runs: Mapping[int, Mapping[str, Sequence[Sequence[float]]]], floor: float, window: int = 8) -> Figure:
-    """Losses of tiny runs: a panel per depth, a colour per placement, a line per seed.
+def depth_runs(runs: Mapping[int, Mapping[str, Sequence[Run]]], floor: float) -> Figure:
+    """Tiny runs, a colour per placement and a line per seed: the losses by depth, and the gradients of the deepest.
 
     Args:
-        runs: for each number of blocks and placement, the losses of each seed.
+        runs: for each of two numbers of blocks, by name the runs of each seed. A name starts with the placement: "post,
+            warm-up of 30 steps".
         floor: the loss of a model that knows only the frequency of each byte, in nats.
-        window: the number of steps over which the losses are averaged.
     """
-    figure = new_figure(8.0, 3.6)
-    grid = figure.add_gridspec(1, len(runs))
+    figure = new_figure(8.0, 6.0)
+    grid = figure.add_gridspec(2, 2)
     told = []
-    for column, (blocks, by_placement) in enumerate(runs.items()):
-        axes = new_axes(figure, f"{blocks} blocks, no warm-up", "step", "" if column else "loss (nats per byte)")
-        axes.set_subplotspec(grid[column])
-        for placement, seeds in by_placement.items():
-            for losses in seeds:
-                axes.plot(running_mean(list(losses), window), color=COLOURS[placement], linewidth=1.6)
-            axes.plot([], [], color=COLOURS[placement], linewidth=2, label=placement)
-            end = sum(sum(losses[-10:]) / 10 for losses in seeds) / len(seeds)
-            told.append(f"{blocks} blocks, {placement}: {end:.1f}")
-        axes.axhline(floor, color=GREY, linewidth=1, linestyle="--")
-        axes.set_ylim(1.0, 5.0)
-        axes.legend(frameon=False, fontsize=10)
+    for column, (blocks, by_name) in enumerate(runs.items()):
+        axes = new_axes(figure, f"{blocks} blocks", "step", "" if column else "loss (nats per byte)")
+        axes.set_subplotspec(grid[0, column])
+        told += [f"{blocks} blocks, {end}" for end in draw_losses(axes, by_name, floor)]
+    below = new_axes(figure, f"{max(runs)} blocks: the gradient of the first block", "step", "its norm")
+    below.set_subplotspec(grid[1, :])
+    ends = draw_gradients(below, runs[max(runs)])
     caption = (
-        f"Running mean over {window} steps. Dashed: {floor:.1f}, the loss of a model that knows only byte frequencies."
+        f"A line for each seed. Above: means over {WINDOW} steps; dotted: {floor:.1f}, the loss of a model that knows "
+        "only byte frequencies. Below: the vertical scale is logarithmic."
     )
-    return describe(figure, caption=caption, alt=f"Losses at the end, nats per byte. {'; '.join(told)}")
+    alt = f"Losses at the end, nats per byte. {'; '.join(told)}. Gradient of the first block. {'; '.join(ends)}"
+    return describe(figure, caption=caption, alt=alt)
 
 
-def gradients_by_step(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """The norm of the first block's gradient in each step of tiny runs, on a logarithmic axis.
+def draw_losses(axes: Axes, runs: Mapping[str, Sequence[Run]], floor: float) -> list[str]:
+    """Draw the losses of runs, those of dashed lines without a name, and a line at `floor`; return how each ends."""
+    for name, seeds in runs.items():
+        lines = axes.plot(np.stack([running_mean(run.losses, WINDOW) for run in seeds], axis=1), **_line(name))
+        lines[0].set_label("_" if "," in name else name)
+    axes.axhline(floor, color=GREY, linewidth=1, linestyle=":")
+    axes.set_ylim(1.0, 5.4)
+    axes.legend(frameon=False, fontsize=9)
+    return [f"{name}: {sum(run.end for run in seeds) / len(seeds):.1f}" for name, seeds in runs.items()]
 
-    Args:
-        runs: for each name, the norms of each seed. A name starts with the placement: "post, warm-up of 30 steps".
-    """
-    figure = new_figure(8.0, 3.8)
-    axes = new_axes(figure, "16 blocks: the gradient of the first block", "step", "its norm")
+
+def draw_gradients(axes: Axes, runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Draw the norms of the gradients of runs on a logarithmic axis; return in words how each begins and ends."""
     told = []
     for name, seeds in runs.items():
-        placement, _, rest = name.partition(",")
-        style = "--" if rest else "-"
-        for norms in seeds:
-            axes.semilogy(norms, style, color=COLOURS[placement], linewidth=1.5)
-        axes.semilogy([], [], style, color=COLOURS[placement], linewidth=1.8, label=name)
-        first, last = (sum(norms[at] for norms in seeds) / len(seeds) for at in (0, -1))
+        lines = axes.semilogy(np.array([run.gradients for run in seeds]).T, **_line(name))
+        lines[0].set_label(name)
+        first, last = (sum(run.gradients[at] for run in seeds) / len(seeds) for at in (0, -1))
         told.append(f"{name}: {_power(first)} at first, {_power(last)} in the end")
-    axes.legend(frameon=False, fontsize=10)
-    caption = "A line for each seed. The vertical scale is logarithmic."
-    return describe(figure, caption=caption, alt=f"Gradient of the first block by step. {'; '.join(told)}")
+    axes.legend(frameon=False, fontsize=9)
+    return told
+
+
+def _line(name: str) -> dict[str, Any]:
+    """Return the style of a run's line: the colour of its placement, dashed if something else was changed."""
+    placement, _, rest = name.partition(",")
+    return {"color": COLOURS[placement], "linestyle": "--" if rest else "-", "linewidth": 1.5}
