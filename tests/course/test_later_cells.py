@@ -59,3 +59,10 @@ def test_later_cells_call_answers_only_by_your(chapter: Chapter) -> None:
 def test_grading_skips_cells_that_call_answers(chapter: Chapter) -> None:
     cells = [cell for cell in solution(chapter).cells if cell.cell_type == "code" and "with your(" in cell.source]
     assert all(cell.metadata.get("lmcourse", {}).get("grading") == "skip" for cell in cells)
+
+
+@EACH
+def test_folded_cells_call_no_answers(chapter: Chapter) -> None:
+    """An answer that passes its public check and is wrong elsewhere would end there in a bare AssertionError."""
+    folded = [cell.source for cell in solution(chapter).cells if "hide-input" in cell.metadata.get("tags", [])]
+    assert not any("your(" in text for text in folded)
