@@ -29,14 +29,13 @@ def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, set[st
     """Return the names of the graded cells in the gradebook, for each of these assignments that it has."""
     from nbgrader.api import Gradebook, MissingEntry
     from nbgrader.coursedir import CourseDirectory
-    from sqlalchemy.exc import SQLAlchemyError
 
     directory = CourseDirectory(config=nbgrader_configuration(course))
     file = directory.db_url.removeprefix("sqlite:///")
     if file != directory.db_url and not Path(file).is_file():
         return {}  # opening it would create it
     found = {}
-    unreadable = suppress(SQLAlchemyError, ImportError)  # a bad file, or no driver for it: grading reports it
+    unreadable = suppress(Exception)  # a database or its driver may raise any exception, and grading reports it
     with unreadable, Gradebook(directory.db_url, directory.course_id) as book:
         for name, solution in solutions.items():
             with suppress(MissingEntry):
