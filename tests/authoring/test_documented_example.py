@@ -18,6 +18,7 @@ from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
 from lmcourse.course import Chapter
+from lmcourse.exercises import registry
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.proof.answers import answer_cells
@@ -46,6 +47,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(chapters, "__path__", [*chapters.__path__, str(folder.parent)])
     monkeypatch.setattr(course, "CHAPTERS", (*course.CHAPTERS, EXAMPLE))
+    monkeypatch.setattr(registry, "_started", [])  # `start` in the example's notebook makes it the first to be searched
     all_exercises.cache_clear()
     yield
     for name in [name for name in sys.modules if name == ROOM or name.startswith(f"{ROOM}.")]:
