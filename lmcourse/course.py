@@ -129,7 +129,11 @@ ROUTES = (
     Route("GPU timing", (("15", 0), ("19", 0)), "Count the operations before you time them."),
     Route("Positions", (("08", 4), ("09", 0)), "Attention does not see the order of tokens: first see why."),
     Route("Memory and many GPUs", (("14", 0), ("18", 0)), "What has to be stored, then how to divide it."),
-    Route("Fast inference", (("08", 7), ("15", 0), ("17", 0)), "The cache, its cost, and what to do about it."),
+    Route(
+        "Fast inference",
+        (("08", 5), ("15", 0), ("17", 0)),
+        "The cache (in *Further* of notebook 08, B and C), its cost, and what to do about it.",
+    ),
     Route("Number formats", (("01", 0), ("16", 0)), "What a format can hold, then what a training run makes of it."),
 )
 
