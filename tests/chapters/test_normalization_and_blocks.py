@@ -18,7 +18,14 @@ from lmcourse.chapters.normalization_and_blocks import rescued as task
 from lmcourse.chapters.normalization_and_blocks.figures.stream import PLACEMENTS, norm_points
 from lmcourse.chapters.normalization_and_blocks.gpt2 import small_gpt2, table_weights
 from lmcourse.chapters.normalization_and_blocks.gradients import split_gradients, with_pullback
-from lmcourse.chapters.normalization_and_blocks.rescued import KnownRun, Rescue, inspect_rescue, measure_rescue, rescued
+from lmcourse.chapters.normalization_and_blocks.rescued import (
+    KNOWN_RUNS,
+    KnownRun,
+    Rescue,
+    inspect_rescue,
+    measure_rescue,
+    rescued,
+)
 from lmcourse.chapters.normalization_and_blocks.runs import Run, branch_and_share, story_bytes, tiny_llama, train
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.loss import next_token_loss
@@ -147,6 +154,13 @@ def test_embedding_share_predicts_an_untrained_post_norm_model() -> None:
         ratio, cosine = branch_and_share(tiny_llama(16, "post", 0, factor))
         assert (round(ratio, 2), round(cosine, 2)) == (length, share)
         assert exercises.embedding_share.reference(16, "post", ratio) == pytest.approx(cosine, abs=0.06)
+
+
+def test_stored_runs_are_those_of_such_models() -> None:
+    for known in KNOWN_RUNS[:-2]:
+        model = tiny_llama(known.blocks, "post", 0, float(known.name.removeprefix("branch times ")))
+        assert branch_and_share(model)[1] == pytest.approx(known.share, abs=0.015)
+    assert train(tiny_llama(16, "post", 0, 0.1), 0).end == pytest.approx(KNOWN_RUNS[6].loss, abs=0.02)
 
 
 def test_a_model_with_its_own_stream_is_post_norm() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lmcourse.chapters.normalization_and_blocks.runs import down_gradients
 from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -37,7 +38,7 @@ def input_gradient(scale: float, norm: TensorFunction = identity) -> tuple[Tenso
 
 
 def untrained(
-    blocks: int, placement: Placement, rule: str = "fan_in", seed: int = 0
+    blocks: int, placement: Placement, rule: Literal["fan_in", "gpt2"] = "fan_in", seed: int = 0
 ) -> tuple[Transformer, Int[Tensor, "8 33"]]:
     """Return a LLaMA-like model of width 64, initialised by `rule`, and random tokens for it."""
     torch.manual_seed(seed)
@@ -105,7 +106,7 @@ def split_gradients(
     rows = []
     for branch, (x, *context), output in seen[2:]:  # the embedding, which the first two read, has another size
         after = branch.post_norm if placement == "post" else branch.output_norm
-        functions = (partial(_scaled, branch, context=context), branch.input_norm, after)
+        functions: tuple[TensorFunction, ...] = (partial(_scaled, branch, context=context), branch.input_norm, after)
         dy = output.grad
         assert dy is not None
         straight, through = ways_back(x.detach(), dy, *map(with_pullback, functions), placement)
@@ -147,5 +148,5 @@ def _scaled(branch: Residual, h: Tensor, context: list[Any]) -> Tensor:
 
 def _backward(model: Transformer, tokens: Int[Tensor, "b s"]) -> list[float]:
     """Run the model forwards and backwards; return the norm of the gradient of each block's `down` matrix."""
-    next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
-    return [block.feed_forward.layer.down.weight.grad.norm().item() for block in model.blocks]
+    next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()  # type: ignore[no-untyped-call]
+    return down_gradients(model)

@@ -26,7 +26,7 @@ DEPTHS = (16, 32)
 FRESH = 4.5
 """The least loss before the first step, in nats: untrained models have 4.8 to 5.5."""
 SILENT = 0.002
-"""A branch that changes the stream by less than this fraction after training has gone."""
+"""A branch that changes the stream by less than this fraction after training is silent."""
 AT_REST = 0.4
 """How much higher the loss after training may be than in the last steps, in nats."""
 
@@ -47,7 +47,7 @@ TRAINED = (
 CHANGED = "You changed something else in the model than weights. Leave its modules, settings and hooks as they are."
 SHAPES = "`rescue` changed the shapes or the number of the weights. Give them other numbers only."
 LARGE = "Your new parameters are too many: a branch may have one new number for each feature of the stream, at most."
-DEAD = "After training, a branch changes the stream by less than 0.2 %: it has gone, and your model is not so deep."
+DEAD = "After training, every fourth branch or more moves the stream by less than 0.2 %: your model is not so deep."
 
 
 class KnownRun(NamedTuple):
@@ -59,8 +59,28 @@ class KnownRun(NamedTuple):
     loss: float
 
 
-KNOWN_RUNS = (KnownRun("branch times 1", 16, 0.049, 3.10),)
-"""Post-norm models whose branches are multiplied by a number (seed 0, 60 steps)."""
+KNOWN_RUNS = (
+    KnownRun("branch times 1", 16, 0.05, 3.10),
+    KnownRun("branch times 0.7", 16, 0.13, 3.10),
+    KnownRun("branch times 0.5", 16, 0.33, 2.13),
+    KnownRun("branch times 0.42", 16, 0.45, 1.69),
+    KnownRun("branch times 0.3", 16, 0.65, 1.55),
+    KnownRun("branch times 0.21", 16, 0.81, 1.52),
+    KnownRun("branch times 0.1", 16, 0.95, 1.64),
+    KnownRun("branch times 0.05", 16, 0.99, 1.83),
+    KnownRun("branch times 0.02", 16, 1.00, 2.04),
+    KnownRun("branch times 1", 32, -0.01, 3.10),
+    KnownRun("branch times 0.5", 32, 0.07, 3.10),
+    KnownRun("branch times 0.35", 32, 0.26, 3.10),
+    KnownRun("branch times 0.3", 32, 0.41, 2.37),
+    KnownRun("branch times 0.15", 32, 0.83, 1.54),
+    KnownRun("branch times 0.1", 32, 0.92, 1.54),
+    KnownRun("branch times 0.05", 32, 0.98, 1.70),
+    KnownRun("branch times 0.02", 32, 1.00, 1.97),
+    KnownRun("small weights, as in GPT-2", 16, 1.00, 2.00),
+    KnownRun("small weights, as in GPT-2", 32, 1.00, 1.96),
+)
+"""Post-norm models with other rules: seed 0, 60 steps."""
 
 
 class OwnStream(nn.Module):
@@ -83,13 +103,18 @@ class OwnStream(nn.Module):
 
     def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
         """Return the stream after this branch."""
+
+        def layer(h: Tensor) -> Tensor:
+            added: Tensor = self.layer(h, *context)
+            return added
+
         if not self.probing:
-            return self._joined(x, lambda h: self.layer(h, *context))  # type: ignore[no-any-return]
+            return self._joined(x, layer)
         first, second = x.chunk(2)
-        joined = self._joined(first, lambda h: self.layer(h, *context))
-        self.alone = self._joined(first, lambda h: 0 * self.layer(h, *context))
+        joined = self._joined(first, layer)
+        self.alone = self._joined(first, lambda h: 0 * layer(h))
         self.moved = ((joined - self.alone).norm() / joined.norm()).item()
-        return torch.cat([joined, self._joined(second, lambda h: self.layer(h, *context))])
+        return torch.cat([joined, self._joined(second, layer)])
 
     def _joined(self, x: Tensor, layer: TensorFunction) -> Tensor:
         """Return what the stream's norm returned last; raise Unfit if the stream returns something else."""
@@ -139,9 +164,9 @@ def rescued(rescue: Rescue, blocks: int, seed: int = 0) -> Transformer:
         raise Unfit(SHAPES)
     if sum(shape.numel() for name, shape in now.items() if name not in shapes) > 2 * blocks * model.config.d_model:
         raise Unfit(LARGE)
-    for index, block in enumerate(model.blocks):
-        block.attention = OwnStream(block.attention, stream, 2 * index)
-        block.feed_forward = OwnStream(block.feed_forward, stream, 2 * index + 1)
+    parts = [(block, part, getattr(block, part)) for block in model.blocks for part in ("attention", "feed_forward")]
+    for number, (block, part, branch) in enumerate(parts):
+        setattr(block, part, OwnStream(branch, stream, number))
     return model
 
 
@@ -195,7 +220,8 @@ def _check_trained(model: Transformer, end: float) -> None:
     logits = _logits(model, windows[:, :-1], probing=True)[:, -1:]
     if next_token_loss(logits, windows[:, -1:]).item() > end + AT_REST:
         raise Unfit(NOT_ALONE)
-    if any(branch.moved < SILENT for branch in _branches(model)):
+    silent = [branch.moved < SILENT for branch in _branches(model)]
+    if 4 * sum(silent) >= len(silent):  # a learned factor may happen to be 0
         raise Unfit(DEAD)
 
 

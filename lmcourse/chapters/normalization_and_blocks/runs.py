@@ -44,7 +44,7 @@ def story_bytes() -> Int[Tensor, " 40000"]:
 def byte_entropy() -> float:
     """Return the loss of a model that knows only how frequent each byte of the stories is, in nats."""
     frequencies = torch.bincount(story_bytes()).double() / len(story_bytes())
-    return -torch.special.xlogy(frequencies, frequencies).sum().item()
+    return float(-torch.special.xlogy(frequencies, frequencies).sum())
 
 
 def tiny_llama(blocks: int, placement: Placement, seed: int, factor: float = 1.0) -> Transformer:
@@ -72,11 +72,17 @@ def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1, rate:
             batch = next(batches)
             loss = next_token_loss(model(batch.inputs), batch.targets)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             run.losses.append(loss.item())
-            run.gradients.append(model.blocks[0].feed_forward.layer.down.weight.grad.norm().item())
+            run.gradients.append(down_gradients(model)[0])
     return run
+
+
+def down_gradients(model: Transformer) -> list[float]:
+    """Return for each block the norm of the gradient of its `down` matrix."""
+    down = (weight for name, weight in model.named_parameters() if name.endswith("down.weight"))
+    return [weight.grad.norm().item() for weight in down if weight.grad is not None]
 
 
 @torch.no_grad()
