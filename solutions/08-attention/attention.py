@@ -83,7 +83,7 @@ for name, layer in layers.items():
 predict("score_growth")
 
 # %% [markdown]
-# So the scores must be brought back to size. For one token, attention is five steps:
+# So scores must be brought back to size. For one token, attention is five steps:
 #
 # 1. take its query $q$;
 # 2. **score** every token: $q \cdot k_j$, large if the key points where the query points;
@@ -498,7 +498,7 @@ with your("multi_head", "head_effect"):
 # %% [markdown]
 # A picture is a hypothesis, and half of this one was wrong: of the two heads that look back, one does nothing. Head 1
 # of layer 0 is needed, and not enough; on its own, in a run on B, it even harms. The heads of layer 1 stand in for each
-# other: either restores more than half, and without one less than half is lost. The second run confirms all of it.
+# other: either restores more than half, and without one less than half is lost. The second run agrees.
 
 # %% [markdown]
 # ## 9 · One layer
@@ -513,7 +513,7 @@ with your("multi_head"):
 # ### Exercise · One layer
 #
 # `one_layer` has the arguments of `multi_head`, `change` too, and no other weights. It must be causal. The rest is your
-# design. The check trains it with three seeds, in a few seconds. **Finish line: a mean of at most 0.9 nats
+# design. The check trains it with three seeds. **Finish line: a mean of at most 0.9 nats
 # per copied token.** Grading uses other seeds.
 
 # %% exercise="one_layer"
