@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Normalization and blocks
 #
-# **Core · 90 min · 6 exercises · 18 points** · **Further · 101 min · 3 exercises · 8 points**
+# **Core · 90 min · 6 exercises · 18 points** · **Further · 66 min · 3 exercises · 8 points**
 #
 # A transformer is a long sum: a vector per token, the **residual stream**, to which a hundred layers add, one after the other. *Why does the sum neither explode nor drown what came first?*
 #
@@ -10,7 +10,7 @@
 # **You will be able to**
 #
 # - write LayerNorm and RMSNorm that survive 16 bits;
-# - split a block's gradient into the part that bypasses the branch and the part that goes through it;
+# - split a block's gradient in two: the part that bypasses the branch, and the rest;
 # - predict what a deep model keeps of the first word, and make it learn.
 #
 # **You need** attention (notebook 08), floating-point formats (01) and gradients of functions of vectors (03). No GPU.
@@ -52,7 +52,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 #
 # with $x$ of shape $(\dots, d)$; scale $\gamma$ and shift $\beta$, $(d)$, are learned and start as 1 and 0.
 #
-# By hand: $(100, 200, 100, 0)$. The mean is 100, the deviations are $(0, 100, 0, -100)$, their mean square is 5,000, its root 70.71. The result is $(0, 1.414, 0, -1.414)$. And the gradient?
+# By hand: $(100, 200, 100, 0)$. The mean is 100, the deviations are $(0, 100, 0, -100)$, their mean square is 5,000, its root 70.71. The result is $(0, 1.414, 0, -1.414)$. What about the gradient?
 
 # %%
 predict("scale_of_the_gradient")
@@ -64,7 +64,7 @@ sizes = {name: [input_gradient(scale, front)[1].norm().item() for scale in SCALE
 figures.gradient_by_scale(SCALES, sizes)
 
 # %% [markdown]
-# Without a norm, what is large gets a large gradient and keeps growing: that is how things explode. Through a norm it is *exactly* the other way round: 100 times the input, a hundredth of the gradient. A norm is a brake.
+# Without a norm, what is large gets a large gradient and keeps growing: that is how things explode. Through a norm it is *exactly* the other way round. A norm is a brake.
 #
 # > **Spot the slip.** A colleague normalises over the sequence instead of over the features. Another one leaves out $\varepsilon$. Both programs run. What do they do?
 
@@ -77,15 +77,15 @@ for axis, norm in (("features", lambda x: F.layer_norm(x, (8,))), ("sequence", l
 print("equal features, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,), eps=0.0).tolist())
 
 # %% [markdown]
-# Over the sequence, the first word of a text knows about the last. The model reads the future, and its training loss looks wonderful.
+# Over the sequence, the first word knows about the last: the model reads the future, and its training loss looks wonderful.
 #
 # ### Exercise 1 · LayerNorm  (2 points · 6 min · ● · differentiable)
 #
-# Write it for the last axis of any number, without torch's own norms. Gradients must pass. Three rules:
+# Write it without torch's own norms, for the last of any number of axes. Gradients must pass. Three rules:
 #
 # - **compute in fp32, or in fp64 if $x$ is fp64**; $x$ may be fp16 or bf16;
 # - return **the dtype of $x$**, whatever `scale` and `shift` have, and **round once, in the very last step**;
-# - numbers far from zero must come out right: one case has a mean of 10,000.
+# - numbers far from zero must come out right: one mean is 10,000.
 
 # %% exercise="layer_norm"
 def layer_norm(
@@ -109,7 +109,7 @@ check(layer_norm, hidden=True)
 # %% [markdown]
 # ## 2 · Only the length
 #
-# Subtract the mean, divide by the size: which of the two does the work? **RMSNorm** (Zhang & Sennrich, 2019) only divides:
+# Which does the work, subtracting the mean or dividing? **RMSNorm** (Zhang & Sennrich, 2019) only divides:
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac1d\sum_i x_i^2 + \varepsilon}}$$
 #
@@ -133,7 +133,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
     print(f"{dtype!s:15} squares {x.square().tolist()}\n{'':15} result {result}")
 
 # %% [markdown]
-# Zeros, without a warning, for numbers that fp16 holds with ease. bf16 has the range of fp32, but only 2.4 decimal digits. So norms compute in fp32, even in models that do everything else in 16 bits.
+# Zeros, without a warning, for numbers that fp16 holds with ease. bf16 has the range of fp32, but only 2.4 decimal digits. So norms compute in fp32, even in 16-bit models.
 #
 # ### Exercise 2 · RMSNorm  (2 points · 5 min · ● · differentiable)
 #
@@ -171,9 +171,9 @@ print(f"largest cosine of an input and its gradient: {max(cosines):.5f}")
 predict("from_layer_to_rms")
 
 # %% [markdown]
-# GPT-2 is **pre-norm**: every layer reads the stream through a norm, and adds its result to the stream. Every LayerNorm begins by subtracting the mean. So *no layer ever reads the mean* of the stream. Could it be 0 from the start?
+# GPT-2 is **pre-norm**: every layer reads the stream through a norm, and adds its result to it. A LayerNorm first subtracts the mean. So *no layer ever reads the mean* of the stream. Could it be 0 from the start?
 #
-# By hand: a layer writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; without the mean that is $(-2, 2)$. One matrix writes without mean for *every* $h$: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$.
+# By hand: a layer writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; without the mean that is $(-2, 2)$. Another matrix writes without its mean for *every* $h$: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$.
 #
 # If every vector in the sum has mean 0, so has the sum. Then the variance *is* the mean square, and LayerNorm and RMSNorm are the same function.
 #
@@ -233,7 +233,7 @@ with your("layer_norm", "rms_norm", "centre_writers"), torch.no_grad():
 # %% [markdown]
 # ## 4 · One plus sign, four places
 #
-# Each block has two **branches**: attention adds $a_\ell$ to the stream, the feed-forward layer adds $m_\ell$. If no norm is in the way, the embedding $e$ has become, after $L$ blocks:
+# Each block has two **branches**: attention adds $a_\ell$ to the stream, the feed-forward layer adds $m_\ell$. Unless a norm is in the way, the embedding $e$ becomes
 #
 # $$h = e + \sum_{\ell=1}^{L} (a_\ell + m_\ell)$$
 #
@@ -271,11 +271,11 @@ for placement in PLACEMENTS:
 explore(figures.block_wiring, placement=["pre", "post", "double", "output"])
 
 # %% [markdown]
-# Follow the thick line: in three of the four it meets nothing but plus signs.
+# In three of the four, the thick line meets nothing but plus signs.
 #
 # And on the way back? A change of $x$ reaches the plus sign straight, and through the branch. So the gradient at $x$ has two parts. By hand: $x = 3$, no norm, $f(h) = h^2$. The gradient 1 of $y = x + x^2$ comes back as 1 on the straight way, and as 6 through the branch. *With norms in place, which part decides?*
 #
-# To find out, you need functions that return their value *and their* **pullback**. It turns the gradient at the value into the gradient at $h$:
+# To find out, functions return their value *and their* **pullback**, which turns the gradient at the value into the gradient at $h$:
 
 # %%
 def square(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -283,13 +283,13 @@ def square(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     return h * h, lambda g: 2 * h * g
 
 
-value, back = square(torch.tensor(3.0))
-print(f"value {value}, and the gradient 1 comes back as {back(torch.tensor(1.0))}")
+value, pullback = square(torch.tensor(3.0))
+print(value, pullback(torch.tensor(1.0)))
 
 # %% [markdown]
 # ### Exercise 4 · Two ways back  (4 points · 12 min · ●●●)
 #
-# `dy` is the gradient at the value of `residual`. Return both parts of the gradient at $x$: `straight`, which bypassed `f`, and `through`, which did not. `f`, `before` and `after` return a value and its pullback, as `square` does; an unused norm may be `None`. Call each function and each pullback once, do without autograd, and do not change `x` and `dy`. Another placement: `ValueError`.
+# `dy` is the gradient with respect to what `residual` returns. Return both parts of the gradient at $x$: `straight`, which bypassed `f`, and `through`. `f`, `before` and `after` return a value and its pullback, as `square` does; an unused norm may be `None`. Call each function and each pullback once, do without autograd, and do not change `x` and `dy`. Another placement: `ValueError`.
 
 # %% exercise="ways_back"
 def ways_back(
@@ -357,7 +357,7 @@ check(embedding_share, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks, and a fifth where no norm is in the stream. Random vectors of 65,536 features are nearly at right angles (cosines of about $1/\sqrt{65536}$ = 0.004). Do they agree?
+# Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks, and a fifth where no norm is in the stream. Random vectors of 65,536 features are nearly at right angles (cosines of about $1/\sqrt{65536}$ = 0.004):
 
 # %%
 torch.manual_seed(0)
@@ -391,7 +391,7 @@ with your("ways_back"):
 print(split_table({f"{placement:6} {rule}": found for (placement, rule), found in split.items()}))
 
 # %% [markdown]
-# (Geometric means; 1 is the gradient at the branch's output. The first two branches, which read an embedding of another size, are left out.)
+# (Geometric means over all branches but the first two; 1 is the gradient at the branch's output.)
 #
 # *On the straight path* a post-norm does divide, and 94 of them leave a billionth: section 5 is right. But the branch gives back as much as the norm has taken away (attention), or more (SwiGLU: it multiplies two functions of its input, so its Jacobian is larger than its gain). The two parts are nearly at right angles, so Pythagoras adds them: through attention, √(0.733² + 0.702²) = 1.015. Factors of 1.02 and 1.12 look harmless, and 94 of them *explode*. In "pre" a branch adds 2 to 3 %. In "output" attention adds 18 %, more than the √(1 + 0.574²) = 1.153 of right angles: there the two parts partly agree.
 #
@@ -400,7 +400,7 @@ print(split_table({f"{placement:6} {rule}": found for (placement, rule), found i
 # %% [markdown]
 # ## 7 · Deep post-norm
 #
-# Before the first step nothing vanishes. Do such models learn? Here they read stories, byte by byte.
+# Before the first step nothing vanishes. Do such models learn to write stories, byte by byte?
 
 # %%
 predict("deep_post_norm")
@@ -424,7 +424,7 @@ figures.depth_runs(runs, byte_entropy())
 # %% [markdown]
 # Large models show both halves: post-norm is better in models of six layers or fewer, and its training "is often unstable" with ten or more (Takase et al., 2022). A warm-up saves many a post-norm run (Xiong et al., 2020), and not this one. Why not? Look at the lower picture.
 #
-# Folklore comes true after all, a few steps later. At the start the post-norm gradient is the largest: the explosion of section 6. Each step changes a weight by up to 0.005, 3 % of its usual size, and after a few steps the gradient *vanishes* on its way back: the first block stops learning. A warm-up only delays the end. ("output" learns nothing either, and its gradient stays: there is more than one way to fail.)
+# Folklore comes true after all, a few steps later. At the start the post-norm gradient is larger than the pre-norm one: the explosion of section 6. After a few steps, each up to 3 % of a weight's usual size, the gradient *vanishes* on its way back: the first block stops learning. A warm-up only delays the end. ("output" learns nothing either, and its gradient stays: there is more than one way to fail.)
 
 # %% [markdown]
 # ## 8 · Rescue it
@@ -456,7 +456,7 @@ with your("embedding_share"):
 # | pre-norm | 2.48 | 2.56 |
 # | **finish line** (about what *two* blocks of post-norm reach) | 1.90 | 1.90 |
 #
-# `rescue(model)` gets an untrained post-norm model and returns `stream`, the rule that joins a branch to the stream. As it is: `norm(x + f(x))`. The rule returns what `norm` returned last. It may use the branch's number, but no tensor of earlier calls. The docstring says which weights you may change. Many ways reach the line, and the cell below your answer tries yours in seconds.
+# `rescue(model)` gets an untrained post-norm model and returns `stream`, the rule that joins a branch to the stream. As it is: `norm(x + f(x))`. The rule returns what `norm` returned last. It may use the branch's number, but no tensor of earlier calls. The docstring says what else you may change. Many ways reach the line; the cell below tries yours in seconds.
 
 # %% exercise="rescue"
 def rescue(model: Transformer) -> Callable[[Tensor, Callable, Callable, int], Tensor]:
@@ -494,7 +494,7 @@ check(rescue, hidden=True)
 figures.rescue_runs({"pre": runs[16]["pre"], "post": runs[16]["post"], "yours": [tries[16]]}, KNOWN_RUNS, yours, byte_entropy())
 
 # %% [markdown]
-# The dots are other rules. With less than a quarter of the embedding nothing is learned; near 1, branches have little to say. And the two ways back, with 16 blocks?
+# The dots are other rules. With less than a quarter of the embedding nothing is learned; near 1, branches say little. And the two ways back, with 16 blocks?
 
 # %% tags=["nbval-ignore-output", "because the digits of large gradients differ between processors"]
 from lmcourse.chapters.normalization_and_blocks.runs import story_bytes
@@ -509,7 +509,7 @@ with your("ways_back"):
 #
 # <details><summary>Afterwards: how others did it</summary>
 #
-# **DeepNorm** (Wang et al., 2022; GLM-130B trained with it) multiplies $x$, and starts with smaller weights the deeper the model. Without these weights it fails here at 32 blocks. **Admin** (Liu et al., 2020) measures the branches first, as you did. **ReZero** (Bachlechner et al., 2020) gives each branch a learned factor that starts at 0; weights that start at 0 do the same.
+# **DeepNorm** (Wang et al., 2022; GLM-130B trained with it) multiplies $x$ and starts with small weights; without these it fails here at 32 blocks. **Admin** (Liu et al., 2020) measures the branches first, as you did. **ReZero** (Bachlechner et al., 2020) gives each branch a learned factor that starts at 0; weights that start at 0 do the same.
 #
 # </details>
 #
@@ -538,7 +538,7 @@ with your("ways_back"):
 # <details><summary>Answers</summary>
 #
 # 1. Each norm in the stream gives it a new mean, by its scale and shift. No writer has written it.
-# 2. They grow like the stream, with the square root of the number of blocks (notebook 12).
+# 2. They grow like the stream: with the root of the number of blocks (notebook 12).
 # 3. Pre: what it sees. Output: what it says. Double: both. Post: what survives.
 # 4. What is left of the embedding: by your formula a quarter at 16 blocks, a twentieth at 32.
 #
@@ -570,6 +570,10 @@ for run in (*runs[16]["post"], *runs[16]["post, warm-up of 30 steps"]):  # large
 assert min(run.gradients[-1] for run in runs[16]["output"]) > 0.03
 assert (0.11**2 + 1) ** -16 > 0.8 and f"{(0.3**2 + 1) ** -16:.2f} {(0.3**2 + 1) ** -32:.2f}" == "0.25 0.06"
 known = {(run.name, run.blocks): run.loss for run in KNOWN_RUNS}
+assert known["branch times 1", 32] == 3.1 == known["branch times 0.35", 32] and f"{64**-0.25:.2f}" == "0.35"
+assert all(run.loss > 3.05 for run in KNOWN_RUNS if run.share < 0.25) and len(KNOWN_RUNS) > 10
+short = [train(tiny_llama(16, "pre", seed, 0.21), seed).end for seed in (0, 1)]
+assert all(1.65 < end < before - 0.3 for end, before in zip(short, ends[16]["pre"], strict=True))
 
 # %% [markdown]
 # ## Further
@@ -780,7 +784,7 @@ figures.weight_jitter(jitter, 0.01)
 # %% [markdown]
 # With 2 blocks, the post-norm model is the *calmest* of the four. With 32, 1 % of noise makes it nearly another function. The pre-norm model moves by 6 % then, only twice as far as with 2 blocks: each branch is a small part of a long sum. The runs of section 7 ended as this picture says.
 #
-# ### E · Serial and parallel  (17 min)
+# ### E · Serial and parallel  (16 min)
 #
 # In the usual, **serial** block, attention comes first, and the feed-forward layer reads what the stream is *after* it: two pre-norm branches in a row, each with its own norm. GPT-J (Wang & Komatsuzaki, 2021) put them **in parallel**: both branches read one and the same normalised $x$, and what they return is added to $x$ together.
 
@@ -882,7 +886,7 @@ print(f"biases of gpt-3: {biases / 1e6:.1f} million of {total / 1e9:.0f} billion
 # | let one thing gate another | SwiGLU in the blocks above (11) | the LSTM's gates (06) |
 # | think of the machine | fused norms, parallel blocks | FlashAttention and GQA (08) |
 #
-# ### G · Two more pictures  (6 min)
+# ### G · Two more pictures  (7 min)
 #
 # Section 5 in one picture: whose is the stream, block by block, if every branch is as long as the embedding?
 

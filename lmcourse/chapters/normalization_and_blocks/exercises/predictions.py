@@ -99,7 +99,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "post_norm_gradients",
-        "Look at the gradient of the *last* block's weights, at initialisation, in models of 2 to 48 blocks. In a "
+        "Look at the gradient of the last block's weights, at initialisation, in models of 2 to 48 blocks. In a "
         "pre-norm model it falls with depth. And in a post-norm model?",
         options=("it stays about the same", "it falls, too", "it grows more than tenfold"),
         answer="it stays about the same",

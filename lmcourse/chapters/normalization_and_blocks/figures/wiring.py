@@ -53,13 +53,13 @@ def _branch(
 def block_wiring(placement: str = "pre", branches: str = "serial") -> Figure:
     """A block as a drawing: the stream as a straight line, the branches above it, and every norm in its place.
 
-    ValueError for an unknown placement or kind of branches.
+    ValueError for an unknown placement or kind of branches, and for parallel branches whose placement is not "pre".
     """
-    if placement not in PLACEMENTS or branches not in BRANCHES:
+    if placement not in PLACEMENTS or branches not in (BRANCHES if placement == "pre" else BRANCHES[:1]):
         raise ValueError(f"there is no block with norms {placement!r} and branches {branches!r}")
     figure = new_figure(8.0, 3.4)
     if branches != "serial":
-        return _parallel(figure, two_norms=branches == "parallel_two_norms", asked=placement)
+        return _parallel(figure, two_norms=branches == "parallel_two_norms")
     before, after, post = placement in ("pre", "double"), placement in ("double", "output"), placement == "post"
     count = 2 * (before + after + post)
     title = f"“{placement}”, serial: {count} norms, " + ("two of them in the stream" if post else "none in the stream")
@@ -83,7 +83,7 @@ def _canvas(figure: Figure, title: str) -> Axes:
     return axes
 
 
-def _parallel(figure: Figure, *, two_norms: bool, asked: str) -> Figure:
+def _parallel(figure: Figure, *, two_norms: bool) -> Figure:
     title = f"Parallel: {'two norms' if two_norms else 'one norm'}, none in the stream"
     axes = _canvas(figure, title)
     if two_norms:
@@ -95,8 +95,7 @@ def _parallel(figure: Figure, *, two_norms: bool, asked: str) -> Figure:
         _line(axes, (15, 0), (15, 1.55), (28, 1.55))
         _box(axes, 21, 1.55, "N", _NORM, 4.0)
     _plus(axes, 80)
-    note = "" if asked == "pre" else f" Parallel blocks are built with “pre” only, so “{asked}” is not drawn."
-    return _told(figure, title, f"The stream (thick) is a straight line. Two weight matrices in a row: in, out.{note}")
+    return _told(figure, title, "The stream (thick) is a straight line. Two weight matrices in a row: in, out.")
 
 
 def _told(figure: Figure, title: str, caption: str) -> Figure:
