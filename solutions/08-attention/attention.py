@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · Attention
 #
-# **Core · 90 min · 6 exercises · 17 points** · **Further · 170 min · 8 exercises · 22 points**
+# **Core · 90 min · 6 exercises · 17 points** · **Further · 139 min · 8 exercises · 24 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads each word on its own cannot:
 # the answer is two words back. Attention is the layer that goes and looks. **What does a head of attention do, and how
@@ -143,7 +143,7 @@ for d in (16, 64, 256, 1024):
 # Now for all tokens at once: $s$ queries are the rows of a matrix, $t$ keys the rows of another. Two more axes come
 # first, the texts of the batch and the heads, which all do the same.
 #
-# ### Exercise · Attention weights
+# ### Exercise 1 · Attention weights  (2 points · 6 min · ●● · differentiable)
 #
 # Return how much each query looks at each key. Keep the dtype of `q`. Fused attention functions are off limits;
 # `softmax` is fine.
@@ -202,7 +202,7 @@ with your("attention_weights"):
 predict("which_mask")
 
 # %% [markdown]
-# ### Exercise · The causal mask
+# ### Exercise 2 · The causal mask  (2 points · 3 min · ●)
 #
 # There are `t` tokens; the last `s` are the queries. Return an $s \times t$ tensor of `bool`, `True` where a query may
 # look. $s$ may be 0. Raise `ValueError` if $s > t$.
@@ -231,7 +231,7 @@ check(causal_mask, hidden=True)
 # The first token sees everything, the last only itself. Right is 0 if $s' \le s$, and for the last $s$ of $t$ tokens
 # $\text{softmax}(QK^\top/\sqrt d + M)$ with $M_{ij} = 0$ if $j \le t - s + i$, else $-\infty$.
 #
-# ### Exercise · Causal attention
+# ### Exercise 3 · Causal attention  (3 points · 7 min · ●● · differentiable)
 #
 # Scores, mask, softmax, average, for the last `s` of `t` tokens. The values may be of another width than the keys. You
 # may use your `causal_mask`. Fused functions stay off limits until the next exercise.
@@ -294,7 +294,7 @@ predict("cut_into_heads")
 # queries, and to cut the result into heads is to *read* it differently: a head is a block of neighbouring features, the
 # same block for every token (notebook 02).
 #
-# ### Exercise · Many heads
+# ### Exercise 4 · Many heads  (3 points · 12 min · ●● · differentiable)
 #
 # All three layers of the table in one function. Queries come from `x`, keys and values from `source`. The weights are
 # as in `nn.Linear`, (out, in): a projection is `x @ w.T`. If given,
@@ -442,7 +442,7 @@ figures.copying_runs(copying)
 # the copier's loss on A's copied tokens, low for A, high for B. `loss(text, change)` calls `change(layer, results)` in
 # each layer, in order, with the results of its heads, and continues with what it returns.
 #
-# ### Exercise · What a head does
+# ### Exercise 5 · What a head does  (3 points · 8 min · ●●●)
 #
 # Return two numbers for a head (A is `clean`, B is `corrupted`):
 #
@@ -510,7 +510,7 @@ with your("multi_head"):
     print({run: round(loss, 2) for run, loss in measure_copying(multi_head, seeds=[0, 1, 2]).items()})
 
 # %% [markdown]
-# ### Exercise · One layer
+# ### Exercise 6 · One layer  (4 points · 10 min · ●●●)
 #
 # `one_layer` has the arguments of `multi_head`, `change` too, and no other weights. It must be causal. The rest is your
 # design. The check trains it with three seeds. **Finish line: a mean of at most 0.9 nats
@@ -561,7 +561,7 @@ check(one_layer, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-figures.copying_losses(copying | {"your one layer": mine}, finish=0.9)
+figures.copying_losses(copying | {"one_layer": mine}, finish=0.9)
 
 # %% [markdown]
 # <details><summary>Afterwards: how others did it</summary>
@@ -682,7 +682,7 @@ predict("what_is_kept")
 # text, when a user answers in a chat for instance. Its queries must see all of the cache, and of the new tokens only
 # those up to themselves. You have a mask for that.
 #
-# ### Exercise · Attention with a cache  (4 points · 10 min · ●●● · differentiable)
+# ### Exercise 7 · Attention with a cache  (4 points · 10 min · ●●● · differentiable)
 #
 # `q`, `k` and `v` belong to `n` new tokens, `past_k` and `past_v` to the `m` before them (`m` may be 0). Return the
 # output of the new tokens, and all keys and all values, ready for the next step. Token by token it must equal the full
@@ -741,7 +741,7 @@ predict("sharing_saves")
 # | --- | --- | --- | --- | --- | --- | --- |
 # | looks at key head | 0 | 0 | 0 | 1 | 1 | 1 |
 #
-# ### Exercise · Grouped-query attention  (3 points · 8 min · ●● · differentiable)
+# ### Exercise 8 · Grouped-query attention  (3 points · 8 min · ●● · differentiable)
 #
 # Causal, as before: the queries are the last `s` of `t` tokens. Raise `ValueError` if the query heads cannot be shared
 # out evenly. Once more without fused functions.
@@ -811,7 +811,7 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # That saves memory. But does it save traffic? If every step first makes the keys of all heads from all latents, it
 # writes and reads as many numbers as before. Can you have the scores without ever making a key?
 #
-# ### Exercise · Scores from latents  (2 points · 7 min · ●● · differentiable)
+# ### Exercise 9 · Scores from latents  (2 points · 7 min · ●● · differentiable)
 #
 # `w_uk` holds the matrix of each head: a head's key of token $j$ is `w_uk[head] @ latent[j]`. Return the scores $q
 # \cdot k_j$, not scaled, in the dtype of `q`, and make no key on the way: no tensor of $t \cdot d$ numbers, the keys of
@@ -919,7 +919,7 @@ for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
 # %% [markdown]
 # Now count it all, exactly.
 #
-# ### Exercise · FLOPs and bytes  (3 points · 12 min · ●●●)
+# ### Exercise 10 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
 # One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens; the last `new` of them
 # are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
@@ -988,7 +988,7 @@ explore(
 # pairs instead of $n^2$. A model that writes keeps the keys and values of earlier tokens in a *cache*; with a window it
 # never holds more than $W$ of them.
 #
-# ### Exercise · A sliding window  (2 points · 4 min · ●)
+# ### Exercise 11 · A sliding window  (2 points · 4 min · ●)
 #
 # As `causal_mask`, for $s \le t$, with a window: each query sees the `window` latest keys up to and including itself.
 # Raise `ValueError` for a window below 1.
@@ -1043,7 +1043,7 @@ predict("window_reach")
 #
 # For other masks there is no formula, but there is an algorithm. Find it.
 #
-# ### Exercise · The receptive field  (3 points · 8 min · ●●)
+# ### Exercise 12 · The receptive field  (3 points · 8 min · ●●)
 #
 # `masks` holds one mask per layer, the bottom layer first; row $i$ is True where token $i$ sees in that layer (always
 # itself, too). Return, for each token, how many input tokens its output depends on, as integers.
@@ -1107,7 +1107,7 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 #
 # Divided, $43.20 / 1.185 = 36.46$, which is what a softmax over 0, 1 and 3 gives. How did 1.368 become 1.185?
 #
-# ### Exercise · A block of keys  (3 points · 12 min · ●●●)
+# ### Exercise 13 · A block of keys  (3 points · 12 min · ●●●)
 #
 # `scores` holds the scores of $s$ queries for the $t$ keys of the next block, already scaled, and `v` their values.
 # `top`, `total` and `numerator` are the three things from the blocks before, a row for each query. Return them as they
@@ -1174,7 +1174,7 @@ with your("block_update"):
 # keys sees a part of the row. Where can you get that number without the row? Two lines on paper are enough: write down
 # what $dP_{ij}$ is made of, and swap the two sums.
 #
-# ### Exercise · Backwards, block by block  (4 points · 18 min · ●●●)
+# ### Exercise 14 · Backwards, block by block  (4 points · 18 min · ●●●)
 #
 # One causal head, with scores divided by $\sqrt d$. `out` is its result, `log_sum` as above, and `d_out` the gradient
 # that arrives at `out`. Return the gradients at `q`, `k` and `v`, in the dtype of `q`, with at most `block` keys at a

@@ -54,8 +54,8 @@ def heads(text: str = "a sentence") -> Figure:
     grid = figure.add_gridspec(layers, count)
     one_back = np.array([[shares_by_distance(one)[1] for one in layer] for layer in weights])
     for layer, head in np.ndindex(layers, count):
-        panel = new_axes(figure, f"layer {layer}, head {head}: {one_back[layer, head]:.2f}")
-        panel.title.set(fontsize=8.5, fontweight="normal")
+        panel = new_axes(figure, "")
+        panel.set_title(f"layer {layer}, head {head}: {one_back[layer, head]:.2f}", loc="left", fontsize=8.5)
         panel.set_subplotspec(grid[layer, head])
         panel.imshow(weights[layer, head], cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.set_xticks(range(len(tokens)), tokens if layer == layers - 1 else [], rotation=90, fontsize=5)
@@ -126,7 +126,7 @@ def head_scores(pattern: str = PATTERNS[0]) -> Figure:
     panel.imshow(found, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (layer, head), share in np.ndenumerate(found):
         panel.text(
-            head, layer, f"{share:.2f}", ha="center", va="center", fontsize=9, color="white" if share > 0.5 else "black"
+            head, layer, f"{share:.2f}", ha="center", va="center", fontsize=9, color="white" if share > 0.6 else "black"
         )
     panel.set_xticks(range(found.shape[1]))
     panel.set_yticks(range(found.shape[0]))
