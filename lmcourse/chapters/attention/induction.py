@@ -47,7 +47,8 @@ def triangle(s: int, t: int) -> Bool[Tensor, "s t"]:
 
 def softmax_weights(q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h s t"]:
     """Return the weights of attention without a mask."""
-    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+    scores: Tensor = q @ k.mT / q.shape[-1] ** 0.5
+    return scores.softmax(dim=-1)
 
 
 class AttentionOnly(nn.Module):

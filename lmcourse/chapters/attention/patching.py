@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lmcourse.chapters.attention.induction import LENGTH, AttentionOnly, Change, repeating_texts
@@ -51,5 +51,21 @@ def copying_loss(model: AttentionOnly, texts: TextPair) -> Loss:
     def loss(text: Int[Tensor, "b s"], change: Change | None = None) -> float:
         losses = F.cross_entropy(model(text[:, :-1], change).mT, texts.clean[:, 1:], reduction="none")
         return losses[texts.copied].mean().item()
+
+    return loss
+
+
+def toy_loss(rule: Callable[[list[float], list[float]], float]) -> Loss:
+    """Return a loss of two layers of heads, for which it is known what each head does.
+
+    A text is a tensor (2, b, heads, s, d): layer 0 returns its first part, and layer 1 adds its second part to what
+    layer 0 returned. `rule` makes the loss from the mean result of each head of layer 0, and of each of layer 1.
+    """
+
+    def loss(text: Float[Tensor, "2 b h s d"], change: Change | None = None) -> float:
+        used = change or (lambda layer, results: results)
+        first = used(0, text[0])
+        second = used(1, text[1] + first)
+        return rule(*(each.mean(dim=(0, 2, 3)).tolist() for each in (first, second)))
 
     return loss

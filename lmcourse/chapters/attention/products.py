@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -37,7 +36,10 @@ class _Products(WithoutCompiler):  # type: ignore[no-untyped-call]
         first = _FIRST_FACTOR.get(func._schema.name.removeprefix("aten::").removesuffix("_"))
         factors = [] if first is None else [each for each in args[first : first + 2] if _has_several(each)]
         if len(factors) == 2:
-            self._count(*factors, elementwise=func._schema.name.startswith("aten::mul"))
+            a, b = factors
+            is_mul = func._schema.name.startswith("aten::mul")
+            self.multiplications += made.numel() if is_mul else a.numel() * (b.shape[-1] if b.dim() > 1 else 1)
+            self.rows = max([self.rows, *(each.numel() // self._width(each) for each in factors if self._width(each))])
         elif widths := [self._width(each) for each in tree_leaves(args) if self._width(each)]:
             for each in tree_leaves(made):
                 if isinstance(each, Tensor):
@@ -47,13 +49,6 @@ class _Products(WithoutCompiler):  # type: ignore[no-untyped-call]
     def _note(self, tensor: Tensor, width: int) -> None:
         self._widths[tensor.untyped_storage()._cdata] = width
         self._alive.append(tensor)  # a storage that ended could pass its address on to another
-
-    def _count(self, a: Tensor, b: Tensor, *, elementwise: bool) -> None:
-        if elementwise:
-            self.multiplications += torch.broadcast_shapes(a.shape, b.shape).numel()
-        else:
-            self.multiplications += a.numel() * (b.shape[-1] if b.dim() > 1 else 1)
-        self.rows = max([self.rows, *(each.numel() // self._width(each) for each in (a, b) if self._width(each))])
 
     def _width(self, value: Any) -> int:
         return self._widths.get(value.untyped_storage()._cdata, 0) if isinstance(value, Tensor) else 0

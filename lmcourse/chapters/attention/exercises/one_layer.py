@@ -1,0 +1,283 @@
+"""The open task: one attention layer that continues a repeating text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.chapters.attention.one_layer import inspect_layer, measure_copying
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD, NO_OPTIMIZER
+from lmcourse.exercises.open_task import Band, OpenTask
+
+
+def _late_keys(
+    x: Tensor, source: Tensor, *weights: Any, visible: Any = None, turn: Any = None, change: Any = None
+) -> Tensor:
+    """Attend with keys that come one token late, head after head."""
+    w_q, w_k, w_v, w_out, heads = weights
+    late = torch.cat([torch.zeros_like(source[:, :1]), source[:, :-1]], dim=1)
+    results = []
+    for mine in zip(*(w.chunk(heads) for w in (w_q, w_k, w_v)), strict=True):
+        q, k, v = (y @ w.T for y, w in zip((x, late, source), mine, strict=True))
+        q, k = (y if turn is None else turn(y[:, None])[:, 0] for y in (q, k))
+        results.append(F.scaled_dot_product_attention(q, k, v, attn_mask=visible))
+    stacked = torch.stack(results, dim=1)
+    return torch.cat((stacked if change is None else change(stacked)).unbind(dim=1), dim=-1) @ w_out.T
+
+
+one_layer = Exercise(
+    "one_layer",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_late_keys,
+    seconds=60.0,
+    cases=[case("seeds 0 to 2", seeds=[0, 1, 2])],
+    hidden_cases=lambda _: [case("seeds 3 to 5", seeds=[3, 4, 5])],
+    hints=[
+        "What must a key say about its token, so that the query of the second 7 in 7 2 9 … 7 finds the first 2?",
+        "What does layer 0 of two layers put into every token, and which of query, key and value needs it in layer 1?",
+        "Change one of the three, and write down by hand, for 7 2 9 7, which query meets which key and gets which "
+        "value. What does token 0 get? Is the future still hidden?",
+    ],
+    forbid=[*NO_AUTOGRAD, *NO_OPTIMIZER, "sys", "inspect", "gc"],
+    task=OpenTask(
+        inspect=inspect_layer,
+        measure=measure_copying,
+        baseline={
+            "attention as in Exercise 4": {"run 1": 2.60, "run 2": 2.59, "run 3": 2.57, "mean": 2.58},
+            "two layers of it": {"run 1": 0.47, "run 2": 0.46, "run 3": 0.38, "mean": 0.44},
+        },
+        finish={"mean": 0.9},
+        bands=[
+            Band(1, "causal, and it runs"),
+            *(Band(1, at_most={"mean": loss}) for loss in (2.0, 1.2, 0.9)),
+        ],
+    ),
+)
+
+
+# 4 points: late keys, in several ways ----------------------------------------------------------------------------
+
+
+@one_layer.idea(4)
+def keys_one_late(
+    x: Tensor,
+    source: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_out: Tensor,
+    heads: int,
+    visible: Any = None,
+    turn: Any = None,
+    change: Any = None,
+) -> Tensor:
+    late = F.pad(source, (0, 0, 1, 0))[:, :-1]
+    pairs = (x, w_q), (late, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in pairs)
+    if turn is not None:
+        q, k = turn(q), turn(k)
+    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    if change is not None:
+        results = change(results)
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
+
+
+one_layer.slips(
+    keys_one_late,
+    {
+        "attn_mask=visible → attn_mask=None": "It reads the future: at token 0 your layer knows token 1.",
+        "(late, w_k), (source, w_v) → (source, w_k), (F.pad(source, (0, 0, 0, 1))[:, 1:], w_v)": "It reads the future: "
+        "at token 0 your layer knows token 1.",
+        "attn_mask=visible → attn_mask=visible if x.shape[1] <= 20 else None": "It reads the future: at token 0 your "
+        "layer knows token 1.",
+        "attn_mask=visible → attn_mask=visible | (torch.arange(len(visible))[:, None] > 8)": "It reads the future: at "
+        "token 9 your layer knows token 10.",
+        "F.pad(source, (0, 0, 1, 0))[:, :-1] → source.roll(1, dims=1)": "At token 1 your layer knows the last token: a "
+        "roll brings the end of a text to its start.",
+        "results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible) → scores = (q @ k.mT / q.shape[-1] ** "
+        "0.5).masked_fill(~visible.tril(-1), -torch.inf)\n    results = scores.softmax(dim=-1) @ v": "At token 0 your "
+        "layer returns NaN or ∞. A query without any visible key gives NaN.",
+        "F.pad(source, (0, 0, 1, 0))[:, :-1] → F.pad(source, (0, 0, 0, 0, 1, 0))[:-1]": "Text 1 gets another result if "
+        "only text 0 is changed. Each text is read alone.",
+        "attn_mask=visible → attn_mask=visible, dropout_p=0.1": "Called again with the same inputs, your layer returns "
+        "something else. Keep and draw nothing.",
+        "@ w_out.T → @ w_out.T / len(late[0])": "The results of the first 2 tokens depend on how long the text is.",
+        "(x, w_q) → (x, torch.eye(x.shape[-1]))": "`w_q` is not used: with another one, your layer returns the same. "
+        "It has to use all four.",
+        "@ w_out.T → ": "`w_out` is not used: with another one, your layer returns the same. It has to use all four.",
+        "results = change(results) → pass": "`change` is not used: where it is given, apply it to the heads' results, "
+        "as in Exercise 4.",
+        "late = F.pad(source, (0, 0, 1, 0))[:, :-1] → late = source\n    late[:, 1:] = source[:, :-1].clone()": "Your "
+        "layer changes its inputs in place. Return a new tensor, and leave x and the weights alone.",
+        'rearrange(results, "b h s d -> b s (h d)") @ w_out.T → results': "Return a tensor of the shape of x, here "
+        "(32, 31, 32); yours is of shape (32, 2, 31, 16).",
+    },
+)
+
+
+@one_layer.idea(4)
+def late_keys_in_one_head(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    q, k, v = (
+        (y @ w.T).unflatten(-1, (heads, -1)).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v))
+    )
+    k = torch.cat([torch.zeros_like(k[:, :1, :1]), k[:, :1, :-1]], dim=2), k[:, 1:]
+    q, k = turn(q), turn(torch.cat(k, dim=1))
+    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    results = results if change is None else change(results)
+    return results.transpose(1, 2).flatten(2) @ w_out.T
+
+
+@one_layer.idea(4)
+def half_of_each_key_from_the_token_before(
+    x: Tensor, source: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_out: Tensor, heads: int, **options: Any
+) -> Tensor:
+    half = source.shape[-1] // 2
+    mixed = source.clone()
+    mixed[:, 1:, :half] = source[:, :-1, :half]
+    mixed[:, 0, :half] = 0
+    split = (*x.shape[:2], heads, -1)
+    q, k, v = (F.linear(y, w).view(split).transpose(1, 2) for y, w in ((x, w_q), (mixed, w_k), (source, w_v)))
+    q, k = options["turn"](q), options["turn"](k)
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~options["visible"], float("-inf"))
+    results = scores.softmax(-1) @ v
+    if options.get("change"):
+        results = options["change"](results)
+    return F.linear(results.transpose(1, 2).reshape(x.shape), w_out)
+
+
+@one_layer.idea(4)
+def keys_averaged_with_the_key_before(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    keys = source @ w_k.T
+    keys = (keys + torch.cat([torch.zeros_like(keys[:, :1]), keys[:, :-1]], dim=1)) / 2
+    q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (x @ w_q.T, keys, source @ w_v.T))
+    results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
+
+
+@one_layer.idea(4)
+def late_keys_without_turn(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    late = torch.zeros_like(source)
+    late[:, 1:] = source[:, :-1]
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (late, w_k), (source, w_v)))
+    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
+
+
+@one_layer.idea(4)
+def one_head_asks_for_one_back_the_other_for_two(
+    x: Tensor, source: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_out: Tensor, heads: int, **options: Any
+) -> Tensor:
+    late = F.pad(source, (0, 0, 2, 0))
+    one, two = late[:, 1:-1], late[:, :-2]
+    queries = (x, F.pad(x, (0, 0, 1, 0))[:, :-1])
+    results = []
+    for head, (asks, found) in enumerate(zip(queries, (one, two), strict=True)):
+        rows = slice(head * len(w_q) // heads, (head + 1) * len(w_q) // heads)
+        q, k, v = asks @ w_q[rows].T, found @ w_k[rows].T, source @ w_v[rows].T
+        results.append(F.scaled_dot_product_attention(q, k, v, attn_mask=options["visible"]))
+    stacked = torch.stack(results, dim=1)
+    stacked = options["change"](stacked) if "change" in options else stacked
+    return torch.cat(stacked.unbind(1), dim=-1) @ w_out.T
+
+
+@one_layer.idea(4)
+def values_of_the_next_token_without_the_own(
+    *args: Any, visible: Any = None, turn: Any = None, change: Any = None
+) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    s = x.shape[1]
+    following = torch.cat([source[:, 1:], torch.zeros_like(source[:, :1])], dim=1)
+    inputs = (x, w_q), (source, w_k), (following, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
+    scores = turn(q) @ turn(k).mT / q.shape[-1] ** 0.5
+    earlier = visible & ~torch.eye(s).bool()
+    weights = scores.masked_fill(~earlier, -torch.inf).softmax(dim=-1).nan_to_num()
+    results = weights @ v
+    if change is not None:
+        results = change(results)
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
+
+
+# fewer points ----------------------------------------------------------------------------------------------------
+
+
+def _plain(*args: Any, visible: Any = None, turn: Any = None, change: Any = None, scale: float = 1.0) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
+    q, k = (turn(q), turn(k)) if turn else (q, k)
+    results = F.scaled_dot_product_attention(scale * q, k, v, attn_mask=visible)
+    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
+
+
+@one_layer.idea(2)
+def the_same_weights_twice(x: Tensor, source: Tensor, *weights: Any, **options: Any) -> Tensor:
+    y = x + _plain(x, source, *weights, **options)
+    return y - x + _plain(y, y, *weights, **options)
+
+
+@one_layer.idea(1)
+def the_same_weights_three_times(x: Tensor, source: Tensor, *weights: Any, **options: Any) -> Tensor:
+    y = x
+    for _ in range(3):
+        y = y + _plain(y, y, *weights, **options)
+    return y - x
+
+
+@one_layer.idea(1)
+def as_in_exercise_4(*args: Any, **options: Any) -> Tensor:
+    return _plain(*args, **options)
+
+
+@one_layer.idea(1)
+def four_heads(*args: Any, **options: Any) -> Tensor:
+    return _plain(*args[:-1], 4, **options)
+
+
+@one_layer.idea(1)
+def scores_times_four(*args: Any, **options: Any) -> Tensor:
+    return _plain(*args, **options, scale=4.0)
+
+
+@one_layer.idea(1)
+def without_turn(*args: Any, **options: Any) -> Tensor:
+    return _plain(*args, **options | {"turn": None})
+
+
+# not valid -------------------------------------------------------------------------------------------------------
+
+
+def _matched(
+    *args: Any, pairs: bool, learned: float, visible: Any = None, turn: Any = None, change: Any = None
+) -> Tensor:
+    """Look for equal tokens by hand, one or two in a row; `learned` is the part of learned scores."""
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    one, two = (F.pad(source, (0, 0, back, 0))[:, : x.shape[1]] for back in (1, 2))
+    same = x @ one.mT > x.shape[-1] - 0.1
+    if pairs:
+        same &= one @ two.mT > x.shape[-1] - 0.1
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
+    scores = 50.0 * same[:, None] + learned * q @ k.mT
+    results = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1) @ v
+    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
+
+
+@one_layer.misconception("`w_q` is not used: with another one, your layer returns the same. It has to use all four.")
+def equal_tokens_matched_by_hand(*args: Any, **options: Any) -> Tensor:
+    return _matched(*args, pairs=False, learned=0.0, **options)
+
+
+@one_layer.idea(0)
+def two_equal_tokens_matched_by_hand_and_a_little_learned(*args: Any, **options: Any) -> Tensor:
+    return _matched(*args, pairs=True, learned=0.5, **options)
