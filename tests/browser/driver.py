@@ -62,11 +62,11 @@ class Lab:
 
 
 @contextmanager
-def start_lab(folder: Path) -> Iterator[Lab]:
-    """Start `lmcourse lab` with separate settings on a new copy of `notebooks/` in `folder`."""
+def start_lab(folder: Path, released: Path = COURSE / "notebooks") -> Iterator[Lab]:
+    """Start `lmcourse lab` with separate settings on a new copy of the released notebooks in `folder`."""
     course = folder / "course"
     ignored = shutil.ignore_patterns("welcome.ipynb", ".ipynb_checkpoints")
-    shutil.copytree(COURSE / "notebooks", course / "notebooks", ignore=ignored)
+    shutil.copytree(released, course / "notebooks", ignore=ignored)
     shutil.copy(COURSE / "nbgrader_config.py", course)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
