@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse.chapters.normalization_and_blocks.runs import LENGTH, story_bytes, tiny_llama, train
+from lmcourse.chapters.normalization_and_blocks.runs import LENGTH, one_thread, story_bytes, tiny_llama, train
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -170,6 +170,7 @@ def rescued(rescue: Rescue, blocks: int, seed: int = 0) -> Transformer:
     return model
 
 
+@one_thread()
 def inspect_rescue(rescue: Rescue) -> None:
     """Raise Unfit if an answer breaks a rule of the task in an untrained model."""
     for blocks in DEPTHS:
@@ -188,6 +189,7 @@ def inspect_rescue(rescue: Rescue) -> None:
         raise Unfit(MEMORY)
 
 
+@one_thread()
 def measure_rescue(rescue: Rescue, seed: int) -> dict[str, float]:
     """Train models of both depths for 60 steps; return the mean loss of the last ten, in nats per byte, by depth."""
     ends = {}
