@@ -379,7 +379,7 @@ print("interleaved  head 0:", rearrange(rows, "s (d h) -> h s d", h=2)[0].tolist
 # ## 6 · What heads look at
 #
 # Heads specialise. Below are four patterns, drawn by hand after trained models. Which copies the previous token? Which
-# finds an earlier copy of the same word? One seems to do nothing at all.
+# finds an earlier copy of the same word? One seems to do nothing.
 
 # %%
 figures.head_gallery()
@@ -440,7 +440,8 @@ figures.copying_runs(copying)
 #
 # Text A repeats. Text B has another first copy, so there is nothing to find, and the same continuation. `loss(text)` is
 # the copier's loss on A's copied tokens, low for A, high for B. `loss(text, change)` calls `change(layer, results)` in
-# each layer, in order, with the results of its heads, and continues with what it returns.
+# each layer, in order, with the results of its heads, and continues with what it returns. Do not change the results in
+# place.
 #
 # ### Exercise 5 · What a head does  (3 points · 8 min · ●●●)
 #
@@ -512,9 +513,9 @@ with your("multi_head"):
 # %% [markdown]
 # ### Exercise 6 · One layer  (4 points · 10 min · ●●●)
 #
-# `one_layer` has the arguments of `multi_head`, `change` too, and no other weights. It must be causal. The rest is your
-# design. The check trains it with three seeds. **Finish line: a mean of at most 0.9 nats
-# per copied token.** Grading uses other seeds.
+# `one_layer` has the arguments of `multi_head`, `change` too, and uses its four weights. It must be causal. The rest is
+# your design. The check trains it with three seeds. **Finish line: a mean of at most 0.9 nats per copied token.**
+# Grading uses other seeds.
 
 # %% exercise="one_layer"
 def one_layer(
@@ -566,7 +567,7 @@ figures.copying_losses(copying | {"one_layer": mine}, finish=0.9)
 # %% [markdown]
 # <details><summary>Afterwards: how others did it</summary>
 #
-# With a *smeared key*, mixed from a token's own and the one before, one layer learned to copy (Olsson et al., 2022).
+# With a *smeared key*, mixed from two neighbours, one layer learned to copy (Olsson et al., 2022).
 # RWKV's *token shift* (Peng et al., 2023) and the *short convolutions* of linear-attention models (Yang et al., 2024)
 # also let a key know the token before it.
 #
@@ -1214,8 +1215,9 @@ check(flash_backward, hidden=True)
 
 # %% [markdown]
 # With $O = PV$ the gradient at the weights is $dP_{ij} = dO_i \cdot v_j$. So $\sum_j P_{ij}\, dP_{ij} = dO_i \cdot
-# \sum_j P_{ij} v_j = dO_i \cdot O_i$: the sum over the row was already in the result. Your update and your backward
-# pass together, 300 tokens of 64 features, against autograd:
+# \sum_j P_{ij} v_j = dO_i \cdot O_i$: the sum over the row was already in the result. If you summed it in a pass of its
+# own, `out` saves you that pass. Your update and your backward pass together, 300 tokens of 64 features, against
+# autograd:
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 with your("block_update", "flash_backward"):
