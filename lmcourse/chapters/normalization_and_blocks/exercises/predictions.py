@@ -63,8 +63,8 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "left_with_short_branches",
-        "16 post-norm blocks. Each branch is 0.11 times as long as the stream that it joins. What is the cosine of the "
-        "embedding with the stream at the end?",
+        "16 post-norm blocks. Each branch is about 0.11 times as long as the stream that it joins. What is the cosine "
+        "of the embedding with the stream at the end?",
         answer=0.81,
         low=0.0,
         high=1.0,
