@@ -28,6 +28,7 @@ from lmcourse.chapters.attention.exercises import (
     causal_mask,
     flash_backward,
     grouped_query_attention,
+    head_effect,
     multi_head,
     receptive_field,
     sliding_window_mask,
@@ -38,9 +39,20 @@ from lmcourse.chapters.attention.figures.heads import TEXTS, scores, shares_by_d
 from lmcourse.chapters.attention.figures.look import PRESETS
 from lmcourse.chapters.attention.figures.masks import mask_matrix
 from lmcourse.chapters.attention.in_model import SLIPS, in_the_model, print_slips, with_attention
-from lmcourse.chapters.attention.induction import VOCABULARY, AttentionOnly, learn_to_copy, looks, repeating_texts
+from lmcourse.chapters.attention.induction import (
+    VOCABULARY,
+    AttentionOnly,
+    CopyingRun,
+    learn_to_copy,
+    looks,
+    repeating_texts,
+    softmax_weights,
+    triangle,
+)
+from lmcourse.chapters.attention.one_layer import measure_copying
+from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts
+from lmcourse.chapters.attention.products import most_rows, multiplications
 from lmcourse.chapters.attention.stored import SHARED_KEYS
-from lmcourse.exercises.allocations import largest_tensor
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.pretrained import load_pretrained
@@ -184,7 +196,6 @@ def test_scores_from_latents_match_keys() -> None:
     q, latent, w_uk = heads(3, 2, 8), heads(6, 5), heads(3, 8, 5)
     keys = torch.einsum("tc,hdc->htd", latent, w_uk)
     torch.testing.assert_close(absorbed_scores.reference(q, latent, w_uk), q @ keys.mT)
-    assert largest_tensor(absorbed_scores.reference, q, latent, w_uk) < 3 * 6 * 8
 
 
 def test_an_answer_replaces_attention_only_during_the_comparison() -> None:
@@ -193,6 +204,10 @@ def test_an_answer_replaces_attention_only_during_the_comparison() -> None:
         before = model(tokens)
         with with_attention(model, multi_head.reference):
             torch.testing.assert_close(model(tokens), before, rtol=0, atol=1e-4)
+        with with_attention(model, multi_head.reference, triangle):
+            torch.testing.assert_close(model(tokens), before, rtol=0, atol=1e-4)
+        with with_attention(model, multi_head.reference, lambda s, t: triangle(s, t).T):
+            assert (model(tokens) - before).abs().max() > 1
         with with_attention(model, lambda x, *_, **__: x):
             assert (model(tokens) - before).abs().max() > 1
         assert torch.equal(model(tokens), before)
@@ -270,17 +285,68 @@ def test_maps_are_the_weights_of_the_first_layer() -> None:
     torch.testing.assert_close(mixed, expected)
 
 
-def test_two_layers_learn_to_copy_and_one_does_not() -> None:
-    one, two = (learn_to_copy(multi_head.reference, layers) for layers in (1, 2))
-    assert two.end < 0.8 < 2 < one.end
-    first, second = looks(two.model)
-    assert max(one_back for one_back, _ in first) > 0.3
-    assert min(after_copy for _, after_copy in second) > 0.4
-    figure = figures.copying_runs({"one layer": one, "two layers": two})
+@pytest.fixture(scope="module")
+def copier() -> CopyingRun:
+    return learn_to_copy(multi_head.reference, 2, weights=softmax_weights)
+
+
+def test_two_layers_learn_to_copy_and_one_does_not(copier: CopyingRun) -> None:
+    one = learn_to_copy(multi_head.reference, 1)
+    assert copier.end < 0.8 < 2 < one.end
+    figure = figures.copying_runs({"one layer": one, "two layers": copier})
     check_figure(figure)
     assert "two layers" in plots.alt_text(figure)
     with pytest.raises(ValueError, match="at least two layers"):
         figures.copying_runs({"one layer": one})
+
+
+def test_heads_look_back_when_the_loss_falls(copier: CopyingRun) -> None:
+    start = copier.first_below(2)
+    assert copier.losses[start] < 2 <= min(copier.losses[:start])
+    for step, (first, second) in copier.looks.items():
+        if abs(step - start) > 10:
+            assert (max(back for back, _ in first) > 0.3) == (step > start)
+            assert (min(after for _, after in second) > 0.4) == (step > start)
+
+
+def test_only_one_head_that_looks_back_is_needed(copier: CopyingRun) -> None:
+    texts = corrupted_texts()
+    loss = copying_loss(copier.model, texts)
+    (idle, _), (busy, _) = looks(copier.model)[0]
+    effects = [head_effect.reference(loss, texts.clean, texts.corrupted, 0, head) for head in (0, 1)]
+    assert min(idle, busy) > 0.25
+    assert abs(effects[0][1]) < 0.1 < 0.6 < effects[1][1]
+    assert effects[1][0] < 0
+
+
+def test_corrupted_texts_differ_in_the_first_copy_alone() -> None:
+    texts = corrupted_texts(50)
+    _, periods = repeating_texts(50, torch.Generator().manual_seed(5))
+    for clean, corrupted, copied, period in zip(
+        texts.clean, texts.corrupted, texts.copied, periods.tolist(), strict=True
+    ):
+        assert torch.equal(clean[period:], corrupted[period:])
+        predicted = copied.nonzero().flatten() + 1
+        assert predicted.tolist() == list(range(period + 1, min(2 * period, len(clean))))
+        assert torch.equal(clean[predicted], clean[predicted - period])
+        assert (corrupted[predicted] != corrupted[predicted - period]).float().mean() > 0.5
+
+
+def test_a_layer_gains_nothing_by_a_leak_that_only_training_sees() -> None:
+    def leaks(x: Tensor, *rest: Any, **options: Any) -> Tensor:
+        return multi_head.reference(x, *rest, **options) + torch.is_grad_enabled() * F.pad(x, (0, 0, 0, 1))[:, 1:]
+
+    assert learn_to_copy(leaks, 1).end < 0.5
+    assert measure_copying(leaks, [0])["mean"] > 3
+
+
+def test_products_are_counted_with_their_rows() -> None:
+    a, b = torch.ones(4, 3), torch.ones(3, 5)
+    assert multiplications(torch.matmul, a, b) == multiplications(lambda: a[:, :, None] * b) == 4 * 3 * 5
+    assert multiplications(lambda: 2 * a + a) == 0
+    keys = torch.ones(6, 3)
+    assert most_rows([keys], lambda: [each @ b for each in (2 * keys.double().float()).split(2)]) == 2
+    assert most_rows([keys], lambda: (keys[:5] * a[0]).sum(dim=1)) == 5
 
 
 def test_stored_models_have_the_parameters_that_the_notebook_prints() -> None:

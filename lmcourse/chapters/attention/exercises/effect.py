@@ -126,9 +126,8 @@ def keep_then_put_in(loss: Any, clean: Tensor, corrupted: Tensor, layer: int, he
 head_effect.slips(
     keep_then_put_in,
     {
-        "a, b = loss(clean), loss(corrupted) → a, b = loss(corrupted), loss(clean) ;; patched(corrupted, kept(clean)) "
-        "→ patched(clean, kept(corrupted)) ;; patched(clean, kept(corrupted)) - a → patched(corrupted, kept(clean)) - "
-        "a": "You have swapped the texts: *restored* puts a result of A, the clean text, into the run on B.",
+        "return restored / (b - a), destroyed / (b - a) → return destroyed / (b - a), restored / (b - a)": "You have "
+        "swapped the two numbers, or the texts: *restored* puts a result of A, the clean text, into the run on B.",
         "results = results.clone() → pass": "You write into `results`, which belongs to the run: what you have kept "
         "may be the same tensor. Change a clone.",
         "results[:, head] = source[:, head] → results[:] = source": "You take over the whole layer. Put in the result "
@@ -137,8 +136,6 @@ head_effect.slips(
         "compute with what they get.",
         "restored / (b - a), destroyed / (b - a) → restored / b, destroyed / b": "You divide by the loss of B. Divide "
         "by what there is to restore or to destroy: loss(B) − loss(A).",
-        "return restored / (b - a), destroyed / (b - a) → return destroyed / (b - a), restored / (b - a)": "Your two "
-        "numbers are in the wrong order: first *restored*, then *destroyed*.",
         "b - patched(corrupted, kept(clean)) → patched(corrupted, kept(clean)) - a": "Your *restored* is what is still "
         "missing. It is what is regained: loss(B) − the loss of B with A's result.",
         "patched(clean, kept(corrupted)) - a → b - patched(clean, kept(corrupted))": "Your *destroyed* is what is "

@@ -213,71 +213,82 @@ def values_of_the_next_token_without_the_own(
 # fewer points ----------------------------------------------------------------------------------------------------
 
 
-def _plain(*args: Any, visible: Any = None, turn: Any = None, change: Any = None, scale: float = 1.0) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
-    q, k = (turn(q), turn(k)) if turn else (q, k)
-    results = F.scaled_dot_product_attention(scale * q, k, v, attn_mask=visible)
-    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
-
-
 @one_layer.idea(2)
-def the_same_weights_twice(x: Tensor, source: Tensor, *weights: Any, **options: Any) -> Tensor:
-    y = x + _plain(x, source, *weights, **options)
-    return y - x + _plain(y, y, *weights, **options)
-
-
-@one_layer.idea(1)
-def the_same_weights_three_times(x: Tensor, source: Tensor, *weights: Any, **options: Any) -> Tensor:
+def the_same_weights_twice(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, _, w_q, w_k, w_v, w_out, heads = args
     y = x
-    for _ in range(3):
-        y = y + _plain(y, y, *weights, **options)
+    for _ in range(2):
+        q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for w in (w_q, w_k, w_v))
+        results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
+        results = change(results) if change else results
+        y = y + rearrange(results, "b h s d -> b s (h d)") @ w_out.T
     return y - x
 
 
 @one_layer.idea(1)
-def as_in_exercise_4(*args: Any, **options: Any) -> Tensor:
-    return _plain(*args, **options)
+def as_in_exercise_4(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    inputs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
+    results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 
 
 @one_layer.idea(1)
-def four_heads(*args: Any, **options: Any) -> Tensor:
-    return _plain(*args[:-1], 4, **options)
+def four_heads(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, _ = args
+    inputs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=4) for y, w in inputs)
+    results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 
 
 @one_layer.idea(1)
-def scores_times_four(*args: Any, **options: Any) -> Tensor:
-    return _plain(*args, **options, scale=4.0)
+def scores_times_four(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    inputs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
+    results = F.scaled_dot_product_attention(4 * turn(q), turn(k), v, attn_mask=visible)
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 
 
 @one_layer.idea(1)
-def without_turn(*args: Any, **options: Any) -> Tensor:
-    return _plain(*args, **options | {"turn": None})
+def without_turn(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    inputs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
+    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 
 
 # not valid -------------------------------------------------------------------------------------------------------
 
 
-def _matched(
-    *args: Any, pairs: bool, learned: float, visible: Any = None, turn: Any = None, change: Any = None
-) -> Tensor:
-    """Look for equal tokens by hand, one or two in a row; `learned` is the part of learned scores."""
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    one, two = (F.pad(source, (0, 0, back, 0))[:, : x.shape[1]] for back in (1, 2))
-    same = x @ one.mT > x.shape[-1] - 0.1
-    if pairs:
-        same &= one @ two.mT > x.shape[-1] - 0.1
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
-    scores = 50.0 * same[:, None] + learned * q @ k.mT
-    results = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1) @ v
-    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
-
-
 @one_layer.misconception("`w_q` is not used: with another one, your layer returns the same. It has to use all four.")
-def equal_tokens_matched_by_hand(*args: Any, **options: Any) -> Tensor:
-    return _matched(*args, pairs=False, learned=0.0, **options)
+def equal_tokens_matched_by_hand(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
+    x, source, _, _, w_v, w_out, heads = args
+    before = F.pad(source, (0, 0, 1, 0))[:, :-1]
+    scores = 50.0 * (x @ before.mT > x.shape[-1] - 0.1)[:, None].expand(-1, heads, -1, -1)
+    v = rearrange(source @ w_v.T, "b s (h d) -> b h s d", h=heads)
+    results = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1) @ v
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 
 
 @one_layer.idea(0)
-def two_equal_tokens_matched_by_hand_and_a_little_learned(*args: Any, **options: Any) -> Tensor:
-    return _matched(*args, pairs=True, learned=0.5, **options)
+def two_equal_tokens_matched_by_hand_and_a_little_learned(
+    *args: Any, visible: Any = None, turn: Any = None, change: Any = None
+) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    one, two = (F.pad(source, (0, 0, back, 0))[:, : x.shape[1]] for back in (1, 2))
+    same = (x @ one.mT > x.shape[-1] - 0.1) & (one @ two.mT > x.shape[-1] - 0.1)
+    inputs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
+    scores = 50.0 * same[:, None] + 0.5 * turn(q) @ turn(k).mT
+    results = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1) @ v
+    results = change(results) if change else results
+    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
