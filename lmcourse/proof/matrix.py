@@ -61,8 +61,8 @@ class IdeaResult:
 
     @property
     def as_stated(self) -> bool:
-        """True if it earns the points that its author states, in the notebook and in the grade."""
-        return self.points == self.public_points == self.graded_points
+        """True if it earns the points that its author states in the grade, and no fewer in the notebook."""
+        return self.points == self.graded_points <= self.public_points
 
 
 @dataclass(frozen=True)
