@@ -207,8 +207,11 @@ class Exercise:
     def course_answer(self) -> Any:
         """A right answer that can replace a learner's: the variant of the slips, else the first one; or the value.
 
-        A variant has the signature of the learner's answer, which the reference need not have.
+        A variant has the signature of the learner's answer, which the reference need not have. For an open task it is
+        the attempt with the fewest points, because a later cell must not show a way to the finish line.
         """
+        if self.task:
+            return min(self.ideas, key=lambda idea: idea.points).answer
         bases = [wrong.base for wrong in self.misconceptions if wrong.base]
         right = [*bases, *(variant.answer for variant in self.variants), self.reference]
         return self.reference() if self.value else right[0]

@@ -45,7 +45,9 @@ def _replaced(names: Sequence[str], notebook: dict[str, Any]) -> Iterator[None]:
     released = any(isinstance(one, ReleasedExercise) for one in exercises)  # such a file has no right answers
     own = {one.name: notebook[one.name] for one in exercises if one.name in notebook}
     try:
-        print(_told({one.name: _replace(one, notebook) for one in exercises}, "your" if released else "the course's"))
+        reasons = {one.name: _replace(one, notebook) for one in exercises}
+        whose = {one.name: "the baseline of" if one.task else "the course's" for one in exercises}
+        print(_told(reasons, dict.fromkeys(whose, "your") if released else whose))
         yield
     except NotImplementedError:
         if not released:
@@ -104,13 +106,15 @@ def _judge(exercise: Exercise, answer: Any) -> str:
     return "" if report.passed else FAILS if report.answered else NOT_WRITTEN
 
 
-def _told(reasons: dict[str, str], others: str) -> str:
-    """Return one line that says whose answers run: "with your `rope`". `others` says whose a failing one is."""
+def _told(reasons: dict[str, str], others: dict[str, str]) -> str:
+    """Return one line that says whose answers run: "with your `rope`". `others` says what replaces a failing one."""
     order = ["", *PLURAL]
+    ranks = {name: (order.index(reason), others[name] if reason else "your") for name, reason in reasons.items()}
     parts = []
-    for reason, group in groupby(sorted(reasons, key=lambda name: order.index(reasons[name])), reasons.__getitem__):
+    for (rank, whose), group in groupby(sorted(ranks, key=ranks.__getitem__), ranks.__getitem__):
+        reason = order[rank]
         *first, last = [f"`{name}`" for name in group]
         listed = f"{', '.join(first)} and {last}" if first else last
         why = f": {PLURAL[reason] if first else reason}" if reason else ""
-        parts.append(f"with {others if reason else 'your'} {listed}{why}")
+        parts.append(f"with {whose} {listed}{why}")
     return "; ".join(parts)
