@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Normalization and blocks
 #
-# **Core · 90 min · 6 exercises · 18 points** · **Further · 66 min · 3 exercises · 8 points**
+# **Core · 92 min · 6 exercises · 18 points** · **Further · 67 min · 3 exercises · 8 points**
 #
 # A transformer is a long sum: a vector per token, the **residual stream**, to which a hundred layers add, one after the other. *Why does the sum neither explode nor drown what came first?*
 #
@@ -59,12 +59,15 @@ predict("scale_of_the_gradient")
 
 # %%
 SCALES = (0.01, 0.1, 1.0, 10.0, 100.0)
-fronts: dict[str, Callable] = {"through a norm": lambda x: F.layer_norm(x, (64,), eps=1e-12), "without a norm": lambda x: x}
+fronts: dict[str, Callable] = {
+    "through a norm": lambda x: F.layer_norm(x, (64,), eps=1e-12),
+    "without a norm": lambda x: x,
+}
 sizes = {name: [input_gradient(scale, front)[1].norm().item() for scale in SCALES] for name, front in fronts.items()}
 figures.gradient_by_scale(SCALES, sizes)
 
 # %% [markdown]
-# Without a norm, what is large gets a large gradient and keeps growing: that is how things explode. Through a norm it is *exactly* the other way round. A norm is a brake.
+# The loss here is half the layer's squared output: without a norm, its gradient grows with the input. Through a norm it is *exactly* the other way round, for every loss. A norm is a brake.
 #
 # > **Spot the slip.** A colleague normalises over the sequence instead of over the features. Another one leaves out $\varepsilon$. Both programs run. What do they do?
 
@@ -86,6 +89,7 @@ print("equal features, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,), e
 # - **compute in fp32, or in fp64 if $x$ is fp64**; $x$ may be fp16 or bf16;
 # - return **the dtype of $x$**, whatever `scale` and `shift` have, and **round once, in the very last step**;
 # - numbers far from zero must come out right: one mean is 10,000.
+
 
 # %% exercise="layer_norm"
 def layer_norm(
@@ -139,6 +143,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
 #
 # The rules of Exercise 1 hold.
 
+
 # %% exercise="rms_norm"
 def rms_norm(x: Float[Tensor, "*batch d"], scale: Float[Tensor, "d"], eps: float = 1e-6) -> Float[Tensor, "*batch d"]:
     """x / √(mean square + eps), feature by feature times scale; in the dtype of x."""
@@ -159,7 +164,9 @@ check(rms_norm, hidden=True)
 # Neither norm notices a factor: $N(cx) = N(x)$. So the gradient is proportional to $1/c$, as you measured. And a step along $x$ itself changes nothing, so the gradient is **at a right angle to $x$**:
 
 # %%
-cosines = [F.cosine_similarity(*input_gradient(scale, fronts["through a norm"]), dim=-1).abs().max() for scale in SCALES]
+cosines = [
+    F.cosine_similarity(*input_gradient(scale, fronts["through a norm"]), dim=-1).abs().max() for scale in SCALES
+]
 print(f"largest cosine of an input and its gradient: {max(cosines):.5f}")
 
 # %% [markdown]
@@ -192,6 +199,7 @@ predict("from_layer_to_rms")
 # | `head` | (v, d) | the logits, after the last norm |
 #
 # Every model has an embedding; the others may be missing. Return a new dictionary with all names, in which the mean of the stream is gone and nothing else: all LayerNorms may then be RMSNorms. Do not change the given tensors.
+
 
 # %% exercise="centre_writers"
 def centre_writers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -248,6 +256,7 @@ with your("layer_norm", "rms_norm", "centre_writers"), torch.no_grad():
 #
 # *Why not norm after the feed-forward layer?* a student asks. You can: "output" does, and "double" does both. All but "post" have one more norm before the head.
 
+
 # %%
 def residual(x: Tensor, f: Callable, before: Callable | None, after: Callable | None, placement: str) -> Tensor:
     """The stream after a branch f; `before` is the norm before it, `after` the norm after it or after the sum."""
@@ -261,14 +270,7 @@ def residual(x: Tensor, f: Callable, before: Callable | None, after: Callable | 
 
 
 PLACEMENTS = ("pre", "post", "double", "output")
-for placement in PLACEMENTS:
-    branch, x = tiny_llama(1, placement, seed=0).blocks[0].feed_forward, torch.randn(3, 32)
-    after = branch.post_norm if placement == "post" else branch.output_norm
-    y = residual(x, branch.layer, branch.input_norm, after, placement)
-    print(f"{placement:6} differs from the package by {(y - branch(x)).abs().max()}")
-
-# %%
-explore(figures.block_wiring, placement=["pre", "post", "double", "output"])
+explore(figures.block_wiring, placement=list(PLACEMENTS))
 
 # %% [markdown]
 # In three of the four, the thick line meets nothing but plus signs.
@@ -276,6 +278,7 @@ explore(figures.block_wiring, placement=["pre", "post", "double", "output"])
 # And on the way back? A change of $x$ reaches the plus sign straight, and through the branch. So the gradient at $x$ has two parts. By hand: $x = 3$, no norm, $f(h) = h^2$. The gradient 1 of $y = x + x^2$ comes back as 1 on the straight way, and as 6 through the branch. *With norms in place, which part decides?*
 #
 # To find out, functions return their value *and their* **pullback**, which turns the gradient at the value into the gradient at $h$:
+
 
 # %%
 def square(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -290,6 +293,7 @@ print(value, pullback(torch.tensor(1.0)))
 # ### Exercise 4 · Two ways back  (4 points · 12 min · ●●●)
 #
 # `dy` is the gradient with respect to what `residual` returns. Return both parts of the gradient at $x$: `straight`, which bypassed `f`, and `through`. `f`, `before` and `after` return a value and its pullback, as `square` does; an unused norm may be `None`. Call each function and each pullback once, do without autograd, and do not change `x` and `dy`. Another placement: `ValueError`.
+
 
 # %% exercise="ways_back"
 def ways_back(
@@ -340,6 +344,7 @@ predict("left_after_12_blocks")
 #
 # Return the cosine between the embedding and the stream after `blocks` blocks, of *two* branches each. Every branch adds a vector at a right angle to all others. With "post" it is `ratio` times as long as the stream that it joins, else `ratio` times as long as the embedding. Unknown placement, or fewer than 0 blocks: `ValueError`.
 
+
 # %% exercise="embedding_share"
 def embedding_share(blocks: int, placement: str, ratio: float) -> float:
     """The cosine of the embedding with the stream after this many blocks, whose branches add vectors of this relative length."""
@@ -357,21 +362,25 @@ check(embedding_share, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks, and a fifth where no norm is in the stream. Random vectors of 65,536 features are nearly at right angles (cosines of about $1/\sqrt{65536}$ = 0.004):
+# Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks. Where no norm is in the stream, branches *as long as the embedding* leave a fifth. Random vectors of 65,536 features are nearly at right angles (cosines of about $1/\sqrt{65536}$ = 0.004). Here are 4 blocks of them, and 12 of an untrained model:
 
 # %%
 torch.manual_seed(0)
-embedding, *branches = F.normalize(torch.randn(25, 65_536), dim=1)
+embedding, *branches = F.normalize(torch.randn(9, 65_536), dim=1)
 with your("embedding_share"):
     for placement in ("pre", "post"):
         stream = embedding
         for added in branches:
             stream = F.normalize(stream + added, dim=0) if placement == "post" else stream + added
         cosine = stream @ embedding / stream.norm()
-        print(f"{placement:4} 12 blocks: cosine {cosine:.3f}, predicted {embedding_share(12, placement, 1.0):.3f}")
+        print(
+            f"{placement:4}  4 blocks, ratio 1.0: cosine {cosine:.3f}, predicted {embedding_share(4, placement, 1.0):.3f}"
+        )
+    ratio, cosine = branch_and_share(tiny_llama(12, "pre", seed=0))
+    print(f"pre  12 blocks, ratio {ratio:.1f}: cosine {cosine:.2f}, predicted {embedding_share(12, 'pre', ratio):.2f}")
 
 # %% [markdown]
-# A post-norm model has to write the first word again in each layer, or it is gone. A pre-norm stream *grows* instead, like $\sqrt{1 + 2L}$: after 90 blocks a branch adds to a vector 13 times as long as its own.
+# A post-norm model has to write the first word again in each layer, or it is gone. A pre-norm stream *grows* instead. If branches keep the embedding's length, after 90 blocks they add to a vector $\sqrt{1 + 2 \cdot 90}$ = 13 times as long. In the tiny model they are *four* times as long as its small embedding, and the formula with that ratio gives what is left, 0.05 (measured for four seeds: 0.02 to 0.10).
 
 # %% [markdown]
 # ## 6 · Gradients, measured
@@ -391,19 +400,20 @@ with your("ways_back"):
 print(split_table({f"{placement:6} {rule}": found for (placement, rule), found in split.items()}))
 
 # %% [markdown]
-# (Geometric means over all branches but the first two; 1 is the gradient at the branch's output.)
+# (Geometric means over the branches of blocks 2 to 48: block 1 reads the bare embedding, whose length differs. 1 is the gradient at the branch's output.)
 #
-# *On the straight path* a post-norm does divide, and 94 of them leave a billionth: section 5 is right. But the branch gives back as much as the norm has taken away (attention), or more (SwiGLU: it multiplies two functions of its input, so its Jacobian is larger than its gain). The two parts are nearly at right angles, so Pythagoras adds them: through attention, √(0.733² + 0.702²) = 1.015. Factors of 1.02 and 1.12 look harmless, and 94 of them *explode*. In "pre" a branch adds 2 to 3 %. In "output" attention adds 18 %, more than the √(1 + 0.574²) = 1.153 of right angles: there the two parts partly agree.
+# *On the straight path* a post-norm does divide, and 94 of them leave a billionth: section 5 is right. But what the norm has taken away, the branch gives back: attention about all of it, SwiGLU more. (SwiGLU multiplies two functions of its input, so 1 % more input makes more than 1 % more output.) The two parts are nearly at right angles, so Pythagoras adds them: through attention, √(0.733² + 0.702²) = 1.015, nearly the table's number. Factors of 1.02 and 1.12 look harmless, and 47 of each *explode*. In "pre" a branch adds 2 to 3 %. In "output" attention adds 18 %, more than the √(1 + 0.574²) = 1.153 of right angles: there the two parts partly agree.
 #
-# The start decides as much. With GPT-2's small weights (0.02 or less) a post-norm model keeps its gradient: each branch is tiny beside the stream. With output norms the *stream's* gradient still grows several hundred times, while that of `down` shrinks. Placement and initialisation are *one* decision: OLMo 2 starts all weights at 0.02 (OLMo Team, 2025).
+# The start decides as much. With GPT-2's small weights (0.02 or less) a post-norm model keeps its gradient: each branch is tiny beside the stream. With output norms the gradient still grows several hundred times, but no longer thousands. Placement and initialisation are *one* decision: OLMo 2 starts all weights at 0.02 (OLMo Team, 2025).
 
 # %% [markdown]
 # ## 7 · Deep post-norm
 #
-# Before the first step nothing vanishes. Do such models learn to write stories, byte by byte?
+# Before the first step nothing vanishes. Do such models learn to write stories, byte by byte? (The runs take 15 seconds, on a busy machine a minute.)
 
 # %%
 predict("deep_post_norm")
+
 
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
 def run_twice(blocks: int, placement: str, warmup: int = 1) -> list:
@@ -422,9 +432,9 @@ for blocks, by_name in runs.items():
 figures.depth_runs(runs, byte_entropy())
 
 # %% [markdown]
-# Large models show both halves: post-norm is better in models of six layers or fewer, and its training "is often unstable" with ten or more (Takase et al., 2022). A warm-up saves many a post-norm run (Xiong et al., 2020), and not this one. Why not? Look at the lower picture.
+# Large models show both halves: post-norm is better in models of six layers or fewer, and its training "is often unstable" with ten or more (Takase et al., 2022). A warm-up saves many a post-norm run (Xiong et al., 2020), and not this one. Look at the lower picture.
 #
-# Folklore comes true after all, a few steps later. At the start the post-norm gradient is larger than the pre-norm one: the explosion of section 6. After a few steps, each up to 3 % of a weight's usual size, the gradient *vanishes* on its way back: the first block stops learning. A warm-up only delays the end. ("output" learns nothing either, and its gradient stays: there is more than one way to fail.)
+# At the start the post-norm gradient is larger than the pre-norm one: the explosion of section 6. After 10 to 25 steps, each up to 3 % of a weight's usual size, the folklore is true: the gradient *vanishes* on its way back, and the first block stops learning. A warm-up only delays it. The last cell of section 8 shows what has changed. ("output" learns nothing either, and its gradient stays: there is more than one way to fail. Our figures do not explain this one.)
 
 # %% [markdown]
 # ## 8 · Rescue it
@@ -439,7 +449,7 @@ predict("left_with_short_branches")
 
 # %% tags=["nbval-ignore-output", "because the last digits differ between processors"]
 with your("embedding_share"):
-    for factor in (1.0, 0.5, 0.42, 0.21):
+    for factor in (1.0, 0.7, 0.5, 0.42):
         for blocks in (16, 32):
             ratio, measured = branch_and_share(tiny_llama(blocks, "post", 0, factor))
             left = f"{embedding_share(blocks, 'post', ratio):.2f} is left as predicted, {measured:.2f} as measured"
@@ -456,7 +466,8 @@ with your("embedding_share"):
 # | pre-norm | 2.48 | 2.56 |
 # | **finish line** (about what *two* blocks of post-norm reach) | 1.90 | 1.90 |
 #
-# `rescue(model)` gets an untrained post-norm model and returns `stream`, the rule that joins a branch to the stream. As it is: `norm(x + f(x))`. The rule returns what `norm` returned last. It may use the branch's number, but no tensor of earlier calls. The docstring says what else you may change. Many ways reach the line; the cell below tries yours in seconds.
+# `rescue(model)` gets an untrained post-norm model and returns `stream`, the rule that joins a branch to the stream. As it is: `norm(x + f(x))`. The rule's result must be the result of its last call of `norm`. The rule may use the branch's number, but no tensor of earlier calls. The docstring says what else you may change. Many ways reach the line; the cell below tries yours in 5 to 20 seconds.
+
 
 # %% exercise="rescue"
 def rescue(model: Transformer) -> Callable[[Tensor, Callable, Callable, int], Tensor]:
@@ -480,9 +491,9 @@ def rescue(model: Transformer) -> Callable[[Tensor, Callable, Callable, int], Te
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
 with your("rescue"):
     tries = {blocks: train(rescued(rescue, blocks), seed=0) for blocks in (16, 32)}
-    yours = {blocks: (branch_and_share(rescued(rescue, blocks))[1], run.end) for blocks, run in tries.items()}
-for blocks, (left, loss) in yours.items():
-    print(f"{blocks} blocks: {left:.2f} of the embedding is left, and the loss ends at {loss:.2f}")
+    outcome = {blocks: (branch_and_share(rescued(rescue, blocks))[1], run.end) for blocks, run in tries.items()}
+for blocks, (left, loss) in outcome.items():
+    print(f"{blocks} blocks with `rescue`: {left:.2f} of the embedding is left, and the loss ends at {loss:.2f}")
 
 # %% check="rescue"
 check(rescue)
@@ -491,21 +502,31 @@ check(rescue, hidden=True)
 ### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
-figures.rescue_runs({"pre": runs[16]["pre"], "post": runs[16]["post"], "yours": [tries[16]]}, KNOWN_RUNS, yours, byte_entropy())
+figures.rescue_runs(
+    {"pre": runs[16]["pre"], "post": runs[16]["post"], "rescue": [tries[16]]}, KNOWN_RUNS, outcome, byte_entropy()
+)
 
 # %% [markdown]
-# The dots are other rules. With less than a quarter of the embedding nothing is learned; near 1, branches say little. And the two ways back, with 16 blocks?
+# The dots are other rules: fixed factors, and GPT-2's weights. With fixed factors, about a quarter of the embedding or less is too little to learn from; near 1, branches say little. What is left does not decide alone: layers that write 0 at the start leave all of it, and reach 1.52. Pre-norm learns with 0.02 to 0.08.
+#
+# And the two ways back, with 16 blocks, before the first step and after 20?
 
 # %% tags=["nbval-ignore-output", "because the digits of large gradients differ between processors"]
 from lmcourse.chapters.normalization_and_blocks.runs import story_bytes
 
 with your("ways_back"):
-    for factor in (1.0, 0.5, 0.21):
-        found = split_gradients(ways_back, tiny_llama(16, "post", 0, factor), story_bytes()[:264].view(8, 33))
-        print(f"branch times {factor:<4}: over all branches, straight {found.straight:.2g}, both {found.both:.2g}")
+    for factor, steps in ((1.0, 0), (1.0, 20), (0.21, 0), (0.21, 20)):
+        train(model := tiny_llama(16, "post", 0, factor), seed=0, steps=steps)
+        found = split_gradients(ways_back, model, story_bytes()[:264].view(8, 33))
+        ratio = branch_and_share(model)[0]
+        print(
+            f"branch times {factor:<4} step {steps:2}: branch / stream {ratio:.2f}, straight {found.straight:.1e}, both {found.both:.1e}"
+        )
 
 # %% [markdown]
-# So post-norm **with branches as long as the stream** dies when it is deep: each norm shortens what was there. With branches that leave the first word in place, it is the best of all runs here. (No duel: pre-norm with branches times 0.21 gains, too, and stays behind.)
+# Training makes the branches longer beside the stream. Then each norm divides by more, and as they are the branches no longer give it back: the explosion of section 6 has become the folklore of section 7. Short branches take little away at both times.
+#
+# So post-norm **with long branches** does not learn when it is deep: the first word is gone, and soon the gradient. (Which of the two does the harm, we have not separated.) With short branches, it is the best of all runs here. No duel: pre-norm with branches times 0.21 gains, too (1.81, 1.75).
 #
 # <details><summary>Afterwards: how others did it</summary>
 #
@@ -521,10 +542,10 @@ with your("ways_back"):
 # | parameters | $2d$ | $d$ |
 # | pre-norm model | the same function as RMSNorm, once the writers are centred | |
 #
-# | placement | embedding left after 12 blocks | straight part of the gradient | 16 blocks, no warm-up |
+# | placement | left after 12 blocks, if branches are as long as the embedding (post: the stream) | straight part of the gradient | 16 blocks, no warm-up |
 # | --- | --- | --- | --- |
 # | post | 0.024 % | passes every norm | as in 2017: byte frequencies; with short branches: best |
-# | pre | 20 % | untouched | 2.48, 2.31 |
+# | pre | 20 % (4 times as long: 5 %) | untouched | 2.48, 2.31 |
 # | double | 20 % | untouched | 2.51, 2.29 |
 # | output | 20 % | untouched | 3.08, 3.07; wants small weights |
 #
@@ -550,29 +571,57 @@ assert f"{math.sqrt(5_000):.2f} {math.sqrt(15_000):.2f} {math.sqrt(2):.3f}" == "
 assert f"{8 * math.log10(2):.1f}" == "2.4"  # the digits of bf16
 assert [f"{0.001 / math.sqrt(0.001**2 + eps):.2f}" for eps in (1e-6, 1e-5)] == ["0.71", "0.30"]
 assert (f"{0.5**12:.3%}", (1 + 2 * 12) ** -0.5, f"{(1 + 2 * 90) ** 0.5:.0f}") == ("0.024%", 0.2, "13")
-assert math.hypot(4, 3) == 5 and 4 * 4 / 5 == 3.2 and f"{65_536**-0.5:.3f}" == "0.004" and f"{0.005 * 32**0.5:.0%}" == "3%"
+for placement in PLACEMENTS:  # `residual` computes what the package does
+    branch, x = tiny_llama(1, placement, seed=0).blocks[0].feed_forward, torch.randn(3, 32)
+    norm_after = branch.post_norm if placement == "post" else branch.output_norm
+    assert torch.equal(residual(x, branch.layer, branch.input_norm, norm_after, placement), branch(x))
+before_training = {
+    blocks: [branch_and_share(tiny_llama(blocks, "pre", seed)) for seed in range(4)] for blocks in (12, 16)
+}
+assert all(3.5 < ratio < 4.5 and f"{(1 + 24 * ratio**2) ** -0.5:.2f}" == "0.05" for ratio, _ in before_training[12])
+assert all(0.015 < share < 0.105 for _, share in before_training[12])
+assert all(0.015 < share < 0.085 for _, share in before_training[16])
+assert 0.5 < ((1 + 0.9**2) * (1 + 0.6**2)) ** -23.5 / split["post", "fan_in"].straight < 2
+assert (
+    math.hypot(4, 3) == 5 and 4 * 4 / 5 == 3.2 and f"{65_536**-0.5:.3f}" == "0.004" and f"{0.005 * 32**0.5:.0%}" == "3%"
+)
 assert f"{math.hypot(0.733, 0.702):.3f} {math.hypot(1, 0.574):.3f}" == "1.015 1.153"
-means = {start: [f"{mean:.3f}" for mean in found.means] for start, found in split.items()}
-assert means["post", "fan_in"][:2] == ["0.733", "0.702"] and means["output", "fan_in"][1:3] == ["0.574", "1.182"]
+means = [
+    *split["post", "fan_in"].means[:2],
+    *split["output", "fan_in"].means[1:3],
+]  # the last digit differs between processors
+assert all(abs(mean - number) < 0.004 for mean, number in zip(means, (0.733, 0.702, 0.574, 1.182), strict=True))
 rounded = {start: [f"{mean:.2f}" for mean in found.means] for start, found in split.items()}
 assert rounded["post", "fan_in"][2::3] == ["1.02", "1.12"] and rounded["pre", "fan_in"][2::3] == ["1.02", "1.03"]
 assert 5e-10 < split["post", "fan_in"].straight < 2e-9 and split["post", "fan_in"].both > 50
-assert 0.95 < split["post", "gpt2"].both < 1.02 and split["output", "gpt2"].both > 200
-assert split["output", "gpt2"].down[0] < split["output", "gpt2"].down[-1] / 10
+assert (
+    0.95 < split["post", "gpt2"].both < 1.02
+    and 200 < split["output", "gpt2"].both < 1000 < split["output", "fan_in"].both
+)
 assert (split["pre", "fan_in"].parts[:, 0] == 1).all()
-ends = {blocks: {name: [run.end for run in seeds] for name, seeds in by_name.items()} for blocks, by_name in runs.items()}
+ends = {
+    blocks: {name: [run.end for run in seeds] for name, seeds in by_name.items()} for blocks, by_name in runs.items()
+}
 assert all(post < pre - 0.1 for pre, post in zip(ends[2]["pre"], ends[2]["post"], strict=True))
 stated = {"post": (3.10, 3.09), "pre": (2.48, 2.31), "double": (2.51, 2.29), "output": (3.08, 3.07)}
-assert all(abs(end - number) < 0.06 for p, numbers in stated.items() for end, number in zip(ends[16][p], numbers, strict=True))
+assert all(
+    abs(end - number) < 0.06 for p, numbers in stated.items() for end, number in zip(ends[16][p], numbers, strict=True)
+)
 for run in (*runs[16]["post"], *runs[16]["post, warm-up of 30 steps"]):  # large at first, nothing in the end
     assert run.end > 2.9 and run.gradients[0] > max(each.gradients[0] for each in runs[16]["pre"])
     assert run.gradients[-1] < 0.01 < 0.1 < min(each.gradients[-1] for each in runs[16]["pre"])
 assert min(run.gradients[-1] for run in runs[16]["output"]) > 0.03
-assert (0.11**2 + 1) ** -16 > 0.8 and f"{(0.3**2 + 1) ** -16:.2f} {(0.3**2 + 1) ** -32:.2f}" == "0.25 0.06"
+assert f"{(0.3**2 + 1) ** -16:.2f} {(0.3**2 + 1) ** -32:.2f}" == "0.25 0.06"
 known = {(run.name, run.blocks): run.loss for run in KNOWN_RUNS}
 assert known["branch times 1", 32] == 3.1 == known["branch times 0.35", 32] and f"{64**-0.25:.2f}" == "0.35"
-assert all(run.loss > 3.05 for run in KNOWN_RUNS if run.share < 0.25) and len(KNOWN_RUNS) > 10
+assert all(run.loss > 3.05 for run in KNOWN_RUNS if run.share < 0.27) and len(KNOWN_RUNS) > 10
 short = [train(tiny_llama(16, "pre", seed, 0.21), seed).end for seed in (0, 1)]
+silent = tiny_llama(16, "post", 0)
+for block_of in silent.blocks:
+    nn.init.zeros_(block_of.attention.layer.out.weight)
+    nn.init.zeros_(block_of.feed_forward.layer.down.weight)
+assert abs(train(silent, 0).end - 1.52) < 0.06
+assert all(abs(end - number) < 0.06 for end, number in zip(short, (1.81, 1.75), strict=True))
 assert all(1.65 < end < before - 0.3 for end, before in zip(short, ends[16]["pre"], strict=True))
 
 # %% [markdown]
@@ -588,6 +637,7 @@ assert all(1.65 < end < before - 0.3 for end, before in zip(short, ends[16]["pre
 # ### Exercise 7 · Fold the norm  (2 points · 6 min · ●●)
 #
 # A linear layer reads $\gamma \odot \hat x + \beta$. Return weight and bias of the layer that reads $\hat x$ itself and computes the same. `bias` may be `None`, as in most models today; return a new bias all the same.
+
 
 # %% exercise="fold_norm"
 def fold_norm(
@@ -623,7 +673,9 @@ with your("fold_norm"):
 
 # %%
 kinds = [entry.decoder.block.norm.kind for entry in all_models() if "norm" not in entry.survey_overrides]
-print(f"of {len(all_models())} entries: RMSNorm {kinds.count('rms')}, LayerNorm {kinds.count('layer')}, not said {len(all_models()) - len(kinds)}")
+print(
+    f"of {len(all_models())} entries: RMSNorm {kinds.count('rms')}, LayerNorm {kinds.count('layer')}, not said {len(all_models()) - len(kinds)}"
+)
 
 # %% [markdown]
 # ### B · What a norm costs  (9 min)
@@ -690,7 +742,7 @@ predict("faster_kernels")
 # %% [markdown]
 # Kernels that took no time at all would give 1/(1 − 0.255) = 1.34 times the steps, and no more. A large comparison of transformers (Narang et al., 2021) measured 3.50 steps per second with LayerNorm and 3.68 with RMSNorm, at a slightly better loss: 5.1 % more. If norms alone took 25.5 % of the time there, RMSNorm saved 19 % of *the norms'* time.
 #
-# ### C · Who made the logit?  (14 min)
+# ### C · Who made the logit?  (15 min)
 #
 # The stream is a sum (section 4). Hooks show that it is true, in a model that has learned to write stories for a moment:
 
@@ -715,7 +767,9 @@ writer.norm.register_forward_pre_hook(lambda module, inputs: streams.append(inpu
 with torch.no_grad():
     logits = writer(prompt)[0, -1]
 print("parts:", ", ".join(parts))
-print(f"their sum differs from the stream by up to {(torch.stack(list(parts.values())).sum(dim=0) - streams[-1]).abs().max():.5f}")
+print(
+    f"their sum differs from the stream by up to {(torch.stack(list(parts.values())).sum(dim=0) - streams[-1]).abs().max():.5f}"
+)
 
 # %% [markdown]
 # So a logit, too, is a sum: the head reads the stream through a norm, and multiplies it by a token's row. *Which layer wanted this word?* has an answer in numbers. There is one catch, and it is the norm.
@@ -723,6 +777,7 @@ print(f"their sum differs from the stream by up to {(torch.stack(list(parts.valu
 # ### Exercise 8 · Who made the logit?  (3 points · 8 min · ●●●)
 #
 # `parts[0]` is the embedding of one token, the other rows are what each branch has added to it. The head reads an RMSNorm (`scale`, `eps`) of their sum; `row` is the row of the head for one token of the vocabulary. Keep the norm's divisor fixed. How much does each part add to the logit? The results add up to the logit.
+
 
 # %% exercise="contributions"
 def contributions(
@@ -744,8 +799,15 @@ check(contributions, hidden=True)
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
 best = int(logits.argmax())
 with your("contributions"):
-    added = contributions(torch.stack(list(parts.values())), writer.norm.weight.detach(), writer.head.linear.weight[best].detach(), eps=1e-5)
-bars = figures.contribution_bars(dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”")
+    added = contributions(
+        torch.stack(list(parts.values())),
+        writer.norm.weight.detach(),
+        writer.head.linear.weight[best].detach(),
+        eps=1e-5,
+    )
+bars = figures.contribution_bars(
+    dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”"
+)
 bars
 
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
@@ -757,6 +819,7 @@ print(f"the contributions add up to {added.sum():.3f}, and the logit is {logits[
 # ### D · Shake the weights  (5 min)
 #
 # A gradient looks at infinitely small steps. Optimizers take real ones. So change every weight of all blocks by 1 %, at random, and see how far the output moves. The idea comes from Liu et al. (2020). A post-norm model breaks, they found, not because its gradients are small or large, but because small changes are amplified from layer to layer.
+
 
 # %% tags=["nbval-ignore-output", "because the last digit of a percentage may differ between processors"]
 def shaken(blocks: int, placement: str, seed: int, noise: float = 0.01) -> float:
@@ -784,7 +847,7 @@ figures.weight_jitter(jitter, 0.01)
 # %% [markdown]
 # With 2 blocks, the post-norm model is the *calmest* of the four. With 32, 1 % of noise makes it nearly another function. The pre-norm model moves by 6 % then, only twice as far as with 2 blocks: each branch is a small part of a long sum. The runs of section 7 ended as this picture says.
 #
-# ### E · Serial and parallel  (16 min)
+# ### E · Serial and parallel  (17 min)
 #
 # In the usual, **serial** block, attention comes first, and the feed-forward layer reads what the stream is *after* it: two pre-norm branches in a row, each with its own norm. GPT-J (Wang & Komatsuzaki, 2021) put them **in parallel**: both branches read one and the same normalised $x$, and what they return is added to $x$ together.
 
@@ -797,6 +860,7 @@ explore(figures.block_wiring, branches=["serial", "parallel", "parallel_two_norm
 # ### Exercise 9 · Serial and parallel  (3 points · 8 min · ●● · differentiable)
 #
 # Write both blocks as one function. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a tensor of shape (b, s, d). The parallel block has one norm, `norm_1`, and `norm_2` may be `None`. Call each function at most once, and do not change `x`.
+
 
 # %% exercise="block"
 def block(
@@ -838,7 +902,9 @@ torch.manual_seed(0)
 n, v_in, up = torch.randn(1, 5, 8).double(), torch.randn(8, 8).double(), torch.randn(32, 8).double()
 out, down = torch.randn(8, 8).double(), torch.randn(8, 32).double()
 with your("block"):
-    four = block(n, lambda x: (x @ v_in.T) @ out.T, lambda x: (x @ up.T).relu() @ down.T, lambda x: x, None, parallel=True)
+    four = block(
+        n, lambda x: (x @ v_in.T) @ out.T, lambda x: (x @ up.T).relu() @ down.T, lambda x: x, None, parallel=True
+    )
 values, hidden = (n @ torch.cat([v_in, up]).T).split([8, 32], dim=-1)
 two = n + torch.cat([values, hidden.relu()], dim=-1) @ torch.cat([out, down], dim=1).T
 print(f"four products and two differ by up to {(four - two).abs().max():.12f}, in numbers up to {four.abs().max():.0f}")
@@ -886,7 +952,7 @@ print(f"biases of gpt-3: {biases / 1e6:.1f} million of {total / 1e9:.0f} billion
 # | let one thing gate another | SwiGLU in the blocks above (11) | the LSTM's gates (06) |
 # | think of the machine | fused norms, parallel blocks | FlashAttention and GQA (08) |
 #
-# ### G · Two more pictures  (7 min)
+# ### G · Two more pictures  (8 min)
 #
 # Section 5 in one picture: whose is the stream, block by block, if every branch is as long as the embedding?
 
@@ -909,7 +975,9 @@ for placement in ("pre", "post"):
     print(f"{placement:6} last block, {', '.join(map(str, DEPTHS))} blocks: {last}")
 for placement in PLACEMENTS:
     found = [profiles[placement][48], *(block_gradients(48, placement, seed) for seed in (1, 2))]
-    print(f"{placement:6} 48 blocks, first block over last, three seeds: {', '.join(f'{g[0] / g[-1]:.2g}' for g in found)}")
+    print(
+        f"{placement:6} 48 blocks, first block over last, three seeds: {', '.join(f'{g[0] / g[-1]:.2g}' for g in found)}"
+    )
 
 # %%
 figures.gradient_by_block(profiles)
@@ -941,13 +1009,24 @@ figures.gradient_by_block(profiles)
 
 # %% tags=["hide-input"]
 assert [len(steps) for steps in STEPS.values()] == [7, 4]
-assert f"{1 / (1 - 0.255):.2f} {3.68 / 3.5 - 1:.1%} {(1 - 3.5 / 3.68) / 0.255:.0%} {1 / (1 - 0.3 * 0.255) - 1:.1%}" == "1.34 5.1% 19% 8.3%"
+assert (
+    f"{1 / (1 - 0.255):.2f} {3.68 / 3.5 - 1:.1%} {(1 - 3.5 / 3.68) / 0.255:.0%} {1 / (1 - 0.3 * 0.255) - 1:.1%}"
+    == "1.34 5.1% 19% 8.3%"
+)
 assert sum(published_norms().values()) == len(all_models()) - 5  # four of the course's own, and one that does not say
 assert min(jitter, key=lambda placement: jitter[placement][2]) == "post"
-assert 1.5 < jitter["pre"][32] / jitter["pre"][2] < 2.5 and f"{jitter['pre'][32]:.0%}" in ("5%", "6%") and jitter["post"][32] > 0.5
-assert {e.name for e in all_models() if e.name.startswith("opt") and e.decoder.block.placement == "post"} == {"opt-350m"}
+assert (
+    1.5 < jitter["pre"][32] / jitter["pre"][2] < 2.5
+    and f"{jitter['pre'][32]:.0%}" in ("5%", "6%")
+    and jitter["post"][32] > 0.5
+)
+assert {e.name for e in all_models() if e.name.startswith("opt") and e.decoder.block.placement == "post"} == {
+    "opt-350m"
+}
 assert max(entry.year for entry in zoo_parallel) == find_model("command-a").year == 2025
 for placement, (low, high) in {"pre": (5, 30), "post": (60, 1000), "double": (5, 50), "output": (3e3, 1e5)}.items():
     assert low < profiles[placement][48][0] / profiles[placement][48][-1] < high, placement
 assert profiles["pre"][48][-1] < profiles["pre"][2][-1] / 4
-assert max(by_block[-1] for by_block in profiles["post"].values()) < 2 * min(by_block[-1] for by_block in profiles["post"].values())
+assert max(by_block[-1] for by_block in profiles["post"].values()) < 2 * min(
+    by_block[-1] for by_block in profiles["post"].values()
+)
