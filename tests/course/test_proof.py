@@ -11,7 +11,7 @@ from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
 
-pytestmark = pytest.mark.prove
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(1800)]  # all ideas for an open task are trained
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
