@@ -184,8 +184,8 @@ class NumberScale:
             yield (self.high if sign > 0 else self.low), f"far {direction}"
         elif self.unit.startswith("%") and span >= 50:
             yield answer + sign * 5, "within 5 percentage points"
-            for points in itertools.count(10, 10):
-                yield answer + sign * (points + 5), f"about {points} percentage points {direction}"
+            for points in itertools.count(5, 5):
+                yield answer + sign * (points + 2.5), f"about {points} percentage points {direction}"
         else:
             yield answer + sign * span / 20, "within a twentieth of the range"
             for part, words in _PARTS:
