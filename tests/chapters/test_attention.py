@@ -50,7 +50,7 @@ from lmcourse.chapters.attention.induction import (
     triangle,
 )
 from lmcourse.chapters.attention.one_layer import measure_copying
-from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts
+from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
 from lmcourse.chapters.attention.products import most_rows, multiplications
 from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo.styles import llama_like
@@ -317,6 +317,11 @@ def test_only_one_head_that_looks_back_is_needed(copier: CopyingRun) -> None:
     assert min(idle, busy) > 0.25
     assert abs(effects[0][1]) < 0.1 < 0.6 < effects[1][1]
     assert effects[1][0] < 0
+
+
+def test_a_look_back_taken_from_a_makes_b_copy_its_own_token(copier: CopyingRun) -> None:
+    texts = corrupted_texts()
+    assert misled(copier.model, texts) < 0.15 < 0.6 < misled(copier.model, texts, patched=(0, 1))
 
 
 def test_corrupted_texts_differ_in_the_first_copy_alone() -> None:

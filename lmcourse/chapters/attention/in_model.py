@@ -105,12 +105,12 @@ def print_slips(count: int = 8) -> None:
     """Print what famous slips in multi-head attention do to the trained model's logits, loss and best tokens."""
     tokens = validation_texts(count)
     expected = logits_with(None, tokens)
-    print(f"{'in every layer':37} {'difference':>10} {'loss':>6} {'same best token':>16}")
+    print(f"{'in every layer':37} {'a logit moves by':>16} {'loss':>6} {'same best token':>16}")
     for name, settings in SLIPS.items():
         received = logits_with(partial(_multi_head, **settings), tokens)
         difference = (received - expected).abs().max().item()
         same = (received.argmax(dim=-1) == expected.argmax(dim=-1)).float().mean().item()
-        print(f"{name:37} {difference:10.0f} {loss_of(received, tokens):6.2f} {same:16.0%}")
+        print(f"{name:37} {difference:16.0f} {loss_of(received, tokens):6.2f} {same:16.0%}")
 
 
 _CUT, _JOIN = "b s (h d) -> b h s d", "b h s d -> b s (h d)"

@@ -24,11 +24,13 @@ class TextPair:
         clean: the texts A.
         corrupted: the texts B.
         copied: True where the next token belongs to A's second copy, which an earlier copy predicts in A, not in B.
+        misleading: for these tokens, what stands in the first copy of B in the place of the right token.
     """
 
     clean: Int[Tensor, "b s"]
     corrupted: Int[Tensor, "b s"]
     copied: Bool[Tensor, "b s-1"]
+    misleading: Int[Tensor, "b s-1"]
 
 
 def corrupted_texts(count: int = 128) -> TextPair:
@@ -37,7 +39,9 @@ def corrupted_texts(count: int = 128) -> TextPair:
     other, _ = repeating_texts(count, torch.Generator().manual_seed(6))
     position, periods = torch.arange(LENGTH), periods[:, None]
     copied = (position >= periods) & (position < 2 * periods - 1)
-    return TextPair(clean, torch.where(position < periods, other, clean), copied[:, :-1])
+    corrupted = torch.where(position < periods, other, clean)
+    misleading = corrupted.gather(1, (position + 1 - periods).clamp(min=0))
+    return TextPair(clean, corrupted, copied[:, :-1], misleading[:, :-1])
 
 
 def copying_loss(model: AttentionOnly, texts: TextPair) -> Loss:
@@ -55,6 +59,27 @@ def copying_loss(model: AttentionOnly, texts: TextPair) -> Loss:
     return loss
 
 
+@torch.no_grad()
+def misled(model: AttentionOnly, texts: TextPair, patched: tuple[int, int] | None = None) -> float:
+    """Return the mean probability, in runs on B, of the token that the first copy of B has in the right one's place.
+
+    Args:
+        patched: a layer and a head, whose result is taken from the run on A.
+    """
+    recorded: dict[int, Tensor] = {}
+    model(texts.clean[:, :-1], lambda layer, results: recorded.setdefault(layer, results))
+
+    def change(layer: int, results: Tensor) -> Tensor:
+        changed = results.clone()
+        if patched and layer == patched[0]:
+            changed[:, patched[1]] = recorded[layer][:, patched[1]]
+        return changed
+
+    probabilities = model(texts.corrupted[:, :-1], change).softmax(dim=-1)
+    differs = texts.copied & (texts.misleading != texts.clean[:, 1:])
+    return probabilities.gather(-1, texts.misleading[..., None])[differs].mean().item()
+
+
 def toy_loss(rule: Callable[[list[float], list[float]], float]) -> Loss:
     """Return a loss of two layers of heads, for which it is known what each head does.
 
@@ -64,7 +89,7 @@ def toy_loss(rule: Callable[[list[float], list[float]], float]) -> Loss:
 
     def loss(text: Float[Tensor, "2 b h s d"], change: Change | None = None) -> float:
         used = change or (lambda layer, results: results)
-        first = used(0, text[0])
+        first = used(0, text[0].clone())  # as in a model, results are not the text: a change may write into them
         second = used(1, text[1] + first)
         return rule(*(each.mean(dim=(0, 2, 3)).tolist() for each in (first, second)))
 

@@ -66,7 +66,8 @@ def _cases(random: Random) -> list[Case]:
     ]
 
 
-_ON, _OFF = [[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]
+_ON, _OFF = [[2.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]  # nowhere 0 in the results: that is not B's
+_LATE = [[1.0, 1.0], [0.0, 1.0]]
 
 head_effect = Exercise(
     "head_effect",
@@ -75,13 +76,13 @@ head_effect = Exercise(
     difficulty=3,
     reference=_effect,
     cases=[
-        _toy("one head does it all", "5 - 4 * layer0[1]", _ON, _OFF, 0, 1),
-        _toy("a head that does nothing", "5 - 4 * layer0[1]", _ON, _OFF, 0, 0),
-        _toy("two heads, only together", "5 - 4 * layer0[0] * layer0[1]", _ON, _OFF, 0, 0),
-        _toy("two heads, one is enough", "5 - 4 * max(layer0)", _ON, _OFF, 0, 1),
-        _toy("a head of layer 1 does it all", "5 - 4 * layer1[1]", [[0.0, 0.0], [0.0, 1.0]], _OFF, 1, 1),
-        _toy("the same head of layer 0", "5 - 4 * layer1[1]", [[0.0, 0.0], [0.0, 1.0]], _OFF, 0, 1),
-        _toy("layer 1 reads layer 0", "5 - 3 * layer1[0] - layer1[1]", _ON, _OFF, 0, 0),
+        _toy("one head does it all", "9 - 4 * layer0[1]", _ON, _OFF, 0, 1),
+        _toy("a head that does nothing", "9 - 4 * layer0[1]", _ON, _OFF, 0, 0),
+        _toy("two heads, only together", "5 - 4 * (layer0[0] - 1) * (layer0[1] - 1)", _ON, _OFF, 0, 0),
+        _toy("two heads, one is enough", "9 - 4 * max(layer0)", _ON, _OFF, 0, 1),
+        _toy("a head of layer 1 does it all", "9 - 4 * layer1[1]", _LATE, _OFF, 1, 1),
+        _toy("the same head of layer 0", "9 - 4 * layer1[1]", _LATE, _OFF, 0, 1),
+        _toy("layer 1 reads layer 0", "9 - 3 * layer1[0] - layer1[1]", _ON, _OFF, 0, 0),
     ],
     hidden_cases=_cases,
     hints=[
@@ -128,8 +129,13 @@ head_effect.slips(
     {
         "return restored / (b - a), destroyed / (b - a) → return destroyed / (b - a), restored / (b - a)": "You have "
         "swapped the two numbers, or the texts: *restored* puts a result of A, the clean text, into the run on B.",
-        "results = results.clone() → pass": "You write into `results`, which belongs to the run: what you have kept "
-        "may be the same tensor. Change a clone.",
+        "    def kept(text: Tensor) -> Tensor:\n        found = [] →     found = []\n\n    def kept(text: Tensor) -> "
+        "Tensor:": "Your *destroyed* is 0: you put A's own result back into A. If both runs fill one list, it begins "
+        "with the results of the first.",
+        "patched(clean, kept(corrupted)) → patched(clean, torch.zeros_like(kept(corrupted)))": "Your *destroyed* sets "
+        "the head's result to zero. Take it from the run on B: zero may be something that no text gives.",
+        "return found[layer] → return found[-1]": "You keep the results of the last layer for every layer. `change` is "
+        "called once for each layer: keep them all, in order.",
         "results[:, head] = source[:, head] → results[:] = source": "You take over the whole layer. Put in the result "
         "of one head, [:, head].",
         "if place != layer → if False": "You put the head in at every layer: `layer` is not used. The other layers "
@@ -175,3 +181,8 @@ def one_function_for_both_ways(loss: Any, clean: Any, corrupted: Any, layer: int
         return (loss(into) - loss(into, swap)) / (loss(into) - start)
 
     return moved(corrupted, clean), moved(clean, corrupted)
+
+
+head_effect.equivalent_mutant(
+    "changed = results.clone() → changed = results", "The results are those of this run alone: nothing else reads them."
+)

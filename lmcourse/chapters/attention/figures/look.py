@@ -51,7 +51,6 @@ def _around(start: int) -> tuple[Pair, ...]:
 
 PRESETS: dict[str, HandmadeHead] = {
     "he finds Tom": HandmadeHead((*[_ZERO] * 4, (2, 0.5), _ZERO), _FEATURES, _VALUES),
-    "she would find Susan": HandmadeHead((*[_ZERO] * 4, (-2, 0.5), _ZERO), _FEATURES, _VALUES),
     "no query asks": HandmadeHead((_ZERO,) * 6, _FEATURES, _VALUES),
     "each asks for the previous": HandmadeHead(_around(-1), _around(0), _VALUES),
 }
