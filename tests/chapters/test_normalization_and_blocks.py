@@ -156,6 +156,15 @@ def test_embedding_share_predicts_an_untrained_post_norm_model() -> None:
         assert exercises.embedding_share.reference(16, "post", ratio) == pytest.approx(cosine, abs=0.06)
 
 
+@pytest.mark.parametrize("placement", ["pre", "double", "output"])
+def test_branches_outside_post_norm_are_measured_beside_the_embedding(placement: Placement) -> None:
+    model = tiny_llama(16, placement, 0)
+    ratio, cosine = branch_and_share(model)
+    assert exercises.embedding_share.reference(16, placement, ratio) == pytest.approx(cosine, abs=0.04)
+    if placement != "pre":  # a norm gives each feature a size of about 1
+        assert ratio == pytest.approx(1 / model.embedding.tokens.weight.square().mean().sqrt().item(), rel=0.15)
+
+
 def test_stored_runs_are_those_of_such_models() -> None:
     for known in KNOWN_RUNS[:-2]:
         model = tiny_llama(known.blocks, "post", 0, float(known.name.removeprefix("branch times ")))
@@ -209,6 +218,15 @@ def test_inspection_names_a_trick(trick: str) -> None:
     rescue, sentence = TRICKS[trick]
     with pytest.raises(Unfit, match=re.escape(sentence)):
         inspect_rescue(rescue)
+
+
+def test_a_rescue_may_register_a_list_of_parameters() -> None:
+    def register(model: Transformer) -> Callable[..., Tensor]:
+        model.factors = nn.ParameterList([torch.ones(1) for _ in range(2 * len(model.blocks))])
+        return lambda x, f, norm, branch: norm(x + model.factors[branch] * f(x))  # type: ignore[index]
+
+    assert len(list(rescued(register, 2).parameters())) == len(list(tiny_llama(2, "post", 0).parameters())) + 4
+    inspect_rescue(register)
 
 
 CALLS = 2 * 4 * 60

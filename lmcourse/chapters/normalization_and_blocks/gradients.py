@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.chapters.normalization_and_blocks.runs import down_gradients
 from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -51,20 +50,20 @@ def untrained(
 def block_gradients(blocks: int, placement: Placement, seed: int = 0) -> list[float]:
     """Return the norm of the gradient of each block's `down` matrix in an untrained model."""
     model, tokens = untrained(blocks, placement, seed=seed)
-    return _backward(model, tokens)
+    _backward(model, tokens)
+    down = (weight for name, weight in model.named_parameters() if name.endswith("down.weight"))
+    return [weight.grad.norm().item() for weight in down if weight.grad is not None]
 
 
 @dataclass(frozen=True)
 class GradientSplit:
-    """What arrives at the start of each branch, divided by the gradient at its end; without the first two branches.
+    """The gradient at the start of each branch over the gradient at its end, without the first block's branches.
 
     Attributes:
         parts: for each branch, the norms of the straight part, of the part through the branch, and of their sum.
-        down: for each block, the norm of the gradient of its `down` matrix.
     """
 
     parts: Float[Tensor, "branches 3"]
-    down: list[float]
 
     @property
     def means(self) -> list[float]:
@@ -100,7 +99,7 @@ def split_gradients(
         seen.append((branch, inputs, output))
 
     hooks = [each.register_forward_hook(note) for each in model.modules() if isinstance(each, Residual)]
-    down = _backward(model, tokens)
+    _backward(model, tokens)
     for hook in hooks:
         hook.remove()
     rows = []
@@ -111,7 +110,7 @@ def split_gradients(
         assert dy is not None
         straight, through = ways_back(x.detach(), dy, *map(with_pullback, functions), placement)
         rows.append([(part.norm() / dy.norm()).item() for part in (straight, through, straight + through)])
-    return GradientSplit(torch.tensor(rows), down)
+    return GradientSplit(torch.tensor(rows))
 
 
 def with_pullback(function: TensorFunction) -> WithPullback:
@@ -127,18 +126,18 @@ def with_pullback(function: TensorFunction) -> WithPullback:
 
 
 def split_table(splits: Mapping[str, GradientSplit]) -> str:
-    """Return a table with a row for each split: geometric means, products over all branches, gradients of `down`."""
+    """Return a table with a row for each split: geometric means, and products over all branches."""
     width = max(map(len, splits))
     branches = len(next(iter(splits.values())).parts)
     indent = " " * width
     lines = [
-        f"{indent}    through attention       through SwiGLU         product of {branches} branches     `down` of the",
-        f"{indent} straight  branch  both   straight  branch  both    straight        both    first / last block",
+        f"{indent}        attention               SwiGLU           product of {branches} branches",
+        f"{indent} straight  branch  both   straight  branch  both    straight        both",
     ]
     for name, split in splits.items():
         means = "".join(f"{mean:8.3f}" for mean in split.means)
         products = f"{split.straight:11.1e} {split.both:11.1e}"
-        lines.append(f"{name:{width}} {means} {products} {split.down[0] / split.down[-1]:12.2g}")
+        lines.append(f"{name:{width}} {means} {products}")
     return "\n".join(lines)
 
 
@@ -146,7 +145,5 @@ def _scaled(branch: Residual, h: Tensor, context: list[Any]) -> Tensor:
     return branch.scale * branch.layer(h, *context)  # type: ignore[no-any-return]
 
 
-def _backward(model: Transformer, tokens: Int[Tensor, "b s"]) -> list[float]:
-    """Run the model forwards and backwards; return the norm of the gradient of each block's `down` matrix."""
+def _backward(model: Transformer, tokens: Int[Tensor, "b s"]) -> None:
     next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()  # type: ignore[no-untyped-call]
-    return down_gradients(model)

@@ -247,16 +247,22 @@ def _branches(model: Transformer) -> list[OwnStream]:
 
 
 def _settings(model: Transformer) -> dict[str, Any]:
-    """Return everything but numbers that a model consists of: its modules, with their settings and hooks."""
+    """Return everything but numbers that a model consists of: its modules, with their settings and hooks.
+
+    Lists of parameters are numbers, too: an answer may register some.
+    """
     numbers = ("_parameters", "_buffers", "probing", "alone", "moved")
     return {
         name: (type(module), {key: _copied(value) for key, value in vars(module).items() if key not in numbers})
         for name, module in model.named_modules()
+        if not isinstance(module, nn.ParameterList)
     }
 
 
 def _copied(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {key: one for key, one in value.items() if not isinstance(one, nn.ParameterList)}
 
 
 def _shapes(model: Transformer) -> dict[str, torch.Size]:

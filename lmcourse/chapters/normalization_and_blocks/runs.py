@@ -20,6 +20,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.block import Placement, Residual
+from lmcourse.nn.norm import identity
 
 BATCH, LENGTH = 8, 32
 
@@ -80,6 +81,7 @@ def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1, rate:
     """Train a model of `tiny_llama` in place with AdamW; the rate rises to `rate` in `warmup` steps and stays there."""
     optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     run = Run([], [])
+    first_down = next(weight for name, weight in model.named_parameters() if name.endswith("down.weight"))
     with Loader(story_bytes(), batch=BATCH, seq_len=LENGTH, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             optimizer.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / warmup)
@@ -89,31 +91,33 @@ def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1, rate:
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             run.losses.append(loss.item())
-            run.gradients.append(down_gradients(model)[0])
+            assert first_down.grad is not None
+            run.gradients.append(first_down.grad.norm().item())
     return run
-
-
-def down_gradients(model: Transformer) -> list[float]:
-    """Return for each block the norm of the gradient of its `down` matrix."""
-    down = (weight for name, weight in model.named_parameters() if name.endswith("down.weight"))
-    return [weight.grad.norm().item() for weight in down if weight.grad is not None]
 
 
 @torch.no_grad()
 def branch_and_share(model: Transformer) -> tuple[float, float]:
-    """Measure a model of `tiny_llama`: how long a branch is beside the stream, and what is left of the embedding.
+    """Measure a model of `tiny_llama`: how long its branches are, and what is left of the embedding.
 
     Returns:
-        The length of what a branch adds over the length of the stream that it reads, the mean over all branches but the
-        first two, for a post-norm model; and the cosine of the embedding with the last stream, for any model.
+        The length of what a branch adds, the mean over all branches but the first two: over the length of the stream
+        that it joins in a post-norm model, else over the length of the embedding; 0 for a rescued model. And the cosine
+        of the embedding with the last stream.
     """
-    ratios: list[float] = []
-    for branch in (each for each in model.modules() if isinstance(each, Residual)):
-
-        def note(_: object, inputs: tuple[Tensor, ...], added: Tensor, scale: float = branch.scale) -> None:
-            ratios.append((scale * added.norm(dim=-1) / inputs[0].norm(dim=-1)).mean().item())
-
-        branch.layer.register_forward_hook(note)
     tokens = story_bytes()[: BATCH * LENGTH].view(BATCH, LENGTH)
-    cosines = F.cosine_similarity(model.embedding(tokens, torch.arange(LENGTH)), model.encode(tokens), dim=-1)
+    embedding = model.embedding(tokens, torch.arange(LENGTH))
+    ratios: list[float] = []
+
+    def note(branch: Residual, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if branch.post_norm is identity:
+            added, joined = output - inputs[0], embedding
+        else:
+            added, joined = branch.scale * branch.layer(*inputs), inputs[0]
+        ratios.append((added.norm(dim=-1) / joined.norm(dim=-1)).mean().item())
+
+    hooks = [each.register_forward_hook(note) for each in model.modules() if isinstance(each, Residual)]
+    cosines = F.cosine_similarity(embedding, model.encode(tokens), dim=-1)
+    for hook in hooks:
+        hook.remove()
     return sum(ratios[2:]) / max(len(ratios) - 2, 1), cosines.mean().item()

@@ -101,8 +101,8 @@ centre_writers = Exercise(
         "Sort the kinds of tensors into those that *write to* the stream and those that read it. Only one group has to "
         "change, and name.split('.')[0] is the kind.",
         "`out` computes out @ h. When does out @ h have mean 0 for every h? When each column of `out` has.",
-        "Rows of embedding and positions: subtract the mean over the last axis. Matrices and biases of out and down: "
-        "over the first. Copy everything else unchanged into the new dictionary.",
+        "A row of embedding or positions is written as it is, so subtract its mean. A bias is written as it is, too. "
+        "Do to each column of `out` and `down` what you do to a row of the tables, and copy the rest unchanged.",
     ],
 )
 

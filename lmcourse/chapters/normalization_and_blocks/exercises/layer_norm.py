@@ -194,6 +194,8 @@ layer_norm.slips(
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; "
         "scale + shift → scale.to(x.dtype) + shift.to(x.dtype)": "You compute in 16 bits: in fp16 400² is infinite, "
         "and bf16 loses digits. Convert to fp32 first, and cast back at the end.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; shift).to(x.dtype) → shift)": "You leave the dtypes "
+        "to torch: 16-bit inputs lose digits, and fp32 parameters make the result fp32. Convert x first, cast it last.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; "
         "(normed * scale + shift).to(x.dtype) → normed.to(x.dtype) * scale + shift": "You cast back to the dtype of x "
         "before scale and shift, which convert it to fp32 again. Cast in the very last step.",

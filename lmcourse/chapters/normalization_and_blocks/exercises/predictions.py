@@ -26,7 +26,8 @@ PREDICTIONS = (
         "gives the same logits?",
         options=("nearly, if the means are small", "yes, exactly", "no: an RMSNorm cannot subtract a mean"),
         answer="yes, exactly",
-        because="An RMSNorm cannot subtract a mean. But the mean can be gone before the norm reads it.",
+        because="An RMSNorm cannot subtract a mean. But the mean can be gone before the norm reads it. (The RMSNorms "
+        "keep the shifts β, and GPT-2's head, which is its embedding, becomes a matrix of its own first.)",
     ),
     NumberPrediction(
         "left_after_12_blocks",
@@ -42,15 +43,16 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "straight_alone",
-        "48 post-norm blocks, at initialisation. Look at the straight part of the gradient alone, as if no branch "
-        "passed anything back. By which factor does it change on its way through 94 branches?",
+        "48 post-norm blocks, at initialisation. Attention adds vectors about 0.9 times as long as the stream, SwiGLU "
+        "about 0.6 times. Look at the straight part of the gradient alone, as if no branch passed anything back. By "
+        "which factor does it change on its way through blocks 48 to 2, so through 94 branches?",
         answer=7.7e-10,
-        low=1e-12,
+        low=1e-16,
         high=1e3,
         unit="times",
         log=True,
         because="On the straight way, each post-norm divides the gradient by about the factor by which it shortens "
-        "the stream. 94 divisions leave about a billionth.",
+        "the stream, √(1 + 0.9²) or √(1 + 0.6²). 94 divisions leave about a billionth.",
     ),
     Prediction(
         "deep_post_norm",
@@ -63,12 +65,12 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "left_with_short_branches",
-        "16 post-norm blocks. Each branch is about 0.11 times as long as the stream that it joins. What is the cosine "
-        "of the embedding with the stream at the end?",
-        answer=0.81,
+        "16 post-norm blocks. Each branch is 0.3 times as long as the stream that it joins, and at a right angle to "
+        "it. What is the cosine of the embedding with the stream at the end?",
+        answer=0.25,
         low=0.0,
         high=1.0,
-        because="A norm now divides by √(1 + 0.11²) = 1.006. Even 32 such divisions leave most of the embedding.",
+        because="A norm now divides by √(1 + 0.3²) = 1.044, and 32 of them by 1.09¹⁶ = 4.0.",
     ),
     Prediction(
         "faster_norm",

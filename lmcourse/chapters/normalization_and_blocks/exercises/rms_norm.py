@@ -170,6 +170,9 @@ rms_norm.slips(
         "digits.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x": IN_16_BITS,
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale → * scale.to(x.dtype)": IN_16_BITS,
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; (normed * scale).to(x.dtype) → normed * scale": "You "
+        "leave the dtypes to torch: squares overflow in fp16, and fp32 scales make the result fp32. Convert x first, "
+        "cast it last.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() ;; * scale → * scale.float()": "You compute in "
         "fp32 even for fp64 inputs, which loses half of their digits.",
         "scale).to(x.dtype) → scale)": "Your result has a different dtype from x. Cast it back, or the whole model "
@@ -191,7 +194,7 @@ rms_norm.slips(
 rms_norm.slips(
     with_rsqrt,
     {
-        "x.to(torch.promote_types(x.dtype, torch.float32)) → x": IN_16_BITS,
+        "wide = x.to(torch.promote_types(x.dtype, torch.float32)) → wide = x": IN_16_BITS,
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; * scale) → * scale.to(x.dtype))": IN_16_BITS,
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; scale).to(x.dtype) → scale)": IN_16_BITS,
     },

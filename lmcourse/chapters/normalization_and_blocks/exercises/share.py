@@ -149,6 +149,9 @@ embedding_share.slips(
         "(1 + ratio**2) ** -blocks → (1 + ratio) ** (-2 * blocks) ;; "
         "math.sqrt(1 + 2 * blocks * ratio**2) → (1 + 2 * blocks * ratio)": "You add lengths. Vectors at right angles "
         "add by the squares of their lengths.",
+        "(1 + ratio**2) ** -blocks → (1 + ratio) ** -blocks ;; "
+        "math.sqrt(1 + 2 * blocks * ratio**2) → (1 + blocks * ratio)": "You add lengths, one branch a block. Vectors "
+        "at right angles add by the squares of their lengths, and a block has two branches.",
         "1 + 2 * blocks * ratio**2 → 2 * blocks * ratio**2 or 1": "Your stream lacks the embedding itself: add its "
         "square, 1, to those of the branches.",
         "(1 + ratio**2) → 2.0 ;; blocks * ratio**2 → blocks": "Your results belong to a ratio of 1. `ratio` gives the "

@@ -19,7 +19,7 @@ COLOURS = {
     "post": PALETTE["vermilion"],
     "double": PALETTE["green"],
     "output": PALETTE["orange"],
-    "yours": PALETTE["purple"],
+    "rescue": PALETTE["purple"],
 }
 _MARKERS = {"pre": "o", "post": "s", "double": "^", "output": "D"}
 WINDOW = 8

@@ -17,14 +17,17 @@ _FILLS: dict[int, FillStyleType] = {16: "full", 32: "none"}
 
 
 def rescue_runs(
-    runs: Mapping[str, Sequence[Run]], known: Iterable[KnownRun], yours: Mapping[int, tuple[float, float]], floor: float
+    runs: Mapping[str, Sequence[Run]],
+    known: Iterable[KnownRun],
+    outcome: Mapping[int, tuple[float, float]],
+    floor: float,
 ) -> Figure:
-    """Runs with 16 blocks, the learner's among them, and below them losses against what is left of the embedding.
+    """Runs with 16 blocks, that of `rescue` among them, and losses against what is left of the embedding.
 
     Args:
-        runs: for "pre", "post" and "yours", the runs of each seed.
+        runs: for "pre", "post" and "rescue", the runs of each seed.
         known: runs of post-norm models with other rules.
-        yours: for 16 and 32 blocks, what is left of the embedding before the learner's run, and the loss at its end.
+        outcome: for 16 and 32 blocks, what is left of the embedding before the run of `rescue`, and its last loss.
         floor: the loss of a model that knows only the frequency of each byte, in nats.
     """
     figure = new_figure(8.0, 6.4)
@@ -37,23 +40,23 @@ def rescue_runs(
         axes.set_subplotspec(place)
     ends = draw_losses(left, runs, floor)
     draw_gradients(right, runs)
-    _draw_points(below, known, yours)
+    _draw_points(below, known, outcome)
     below.axhline(floor, color=GREY, linewidth=1, linestyle=":")
-    found = [f"{blocks} blocks: {share:.2f} is left, loss {loss:.1f}" for blocks, (share, loss) in yours.items()]
+    found = [f"{blocks} blocks: {share:.2f} is left, loss {loss:.1f}" for blocks, (share, loss) in outcome.items()]
     caption = (
-        "Below: post-norm models with other rules, and yours; filled: 16 blocks, open: 32. Dotted: a model that knows "
-        "only byte frequencies."
+        "Below: post-norm models with `rescue` and with other rules; filled: 16 blocks, open: 32. Dotted: a model that "
+        "knows only byte frequencies."
     )
-    alt = f"Losses at the end of 16 blocks, {'; '.join(ends)}. Your rule, {'; '.join(found)}"
+    alt = f"Losses at the end of 16 blocks, {'; '.join(ends)}. With rescue, {'; '.join(found)}"
     return describe(figure, caption=caption, alt=alt)
 
 
-def _draw_points(axes: Axes, known: Iterable[KnownRun], yours: Mapping[int, tuple[float, float]]) -> None:
+def _draw_points(axes: Axes, known: Iterable[KnownRun], outcome: Mapping[int, tuple[float, float]]) -> None:
     others = [(run.blocks, run.share, run.loss) for run in known]
-    own = [(blocks, share, loss) for blocks, (share, loss) in yours.items()]
+    own = [(blocks, share, loss) for blocks, (share, loss) in outcome.items()]
     for name, points, colour, marker, size in (
         ("other rules", others, "post", "o", 7),
-        ("yours", own, "yours", "*", 15),
+        ("rescue", own, "rescue", "*", 15),
     ):
         for blocks, share, loss in points:
             axes.plot(

@@ -44,9 +44,10 @@ def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
     axes.legend(frameon=False, fontsize=10, loc="upper right")
     lengths = np.hypot(*after.T)
     near = float((lengths < 1.4).mean())
+    square = "mean square" if kind == "rms" else "variance"
     where = "the circle of radius √2" if kind == "rms" else "two points, (1, −1) and (−1, 1)"
     caption = (
-        f"Every vector lands on {where}, except those whose mean square is not large beside ε: {near:.0%} of the "
+        f"Every vector lands on {where}, except those whose {square} is not large beside ε: {near:.0%} of the "
         f"vectors stay visibly inside."
     )
     alt = (

@@ -50,19 +50,21 @@ def _branch(
         at += w + 2
 
 
-def block_wiring(placement: str = "pre", branches: str = "serial") -> Figure:
+def block_wiring(placement: str = "pre", branches: str = "") -> Figure:
     """A block as a drawing: the stream as a straight line, the branches above it, and every norm in its place.
 
+    Without `branches` the block is serial, and the drawing says nothing about it.
     ValueError for an unknown placement or kind of branches, and for parallel branches whose placement is not "pre".
     """
-    if placement not in PLACEMENTS or branches not in (BRANCHES if placement == "pre" else BRANCHES[:1]):
+    if placement not in PLACEMENTS or branches not in ("", *(BRANCHES if placement == "pre" else BRANCHES[:1])):
         raise ValueError(f"there is no block with norms {placement!r} and branches {branches!r}")
     figure = new_figure(8.0, 3.4)
-    if branches != "serial":
+    if branches.startswith("parallel"):
         return _parallel(figure, two_norms=branches == "parallel_two_norms")
     before, after, post = placement in ("pre", "double"), placement in ("double", "output"), placement == "post"
     count = 2 * (before + after + post)
-    title = f"“{placement}”, serial: {count} norms, " + ("two of them in the stream" if post else "none in the stream")
+    name = f"“{placement}”, serial" if branches else f"“{placement}”"
+    title = f"{name}: {count} norms, " + ("two of them in the stream" if post else "none in the stream")
     axes = _canvas(figure, title)
     for x, layer in ((6, "attention"), (54, "feed-forward")):
         _branch(axes, x, 1.5, layer, before=before, after=after, end=x + 33)
@@ -70,7 +72,8 @@ def block_wiring(placement: str = "pre", branches: str = "serial") -> Figure:
         if post:
             _box(axes, x + 40, 0, "N", PALETTE["orange"], 4.0)
     straight = "is normalised twice a block" if post else "is a straight line: nothing but additions"
-    return _told(figure, title, f"The stream (thick) {straight}. Four weight matrices in a row: in, out, in, out.")
+    rows = " Four weight matrices in a row: in, out, in, out." if branches else ""
+    return _told(figure, title, f"The stream (thick) {straight}.{rows}")
 
 
 def _canvas(figure: Figure, title: str) -> Axes:
