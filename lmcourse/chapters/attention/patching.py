@@ -84,13 +84,14 @@ def toy_loss(rule: Callable[[list[float], list[float]], float]) -> Loss:
     """Return a loss of two layers of heads, for which it is known what each head does.
 
     A text is a tensor (2, b, heads, s, d): layer 0 returns its first part, and layer 1 adds its second part to what
-    layer 0 returned. `rule` makes the loss from the mean result of each head of layer 0, and of each of layer 1.
+    layer 0 returned. `rule` makes the loss from the root mean square of each head's results in layer 0 and in layer 1,
+    which an average of them does not keep.
     """
 
     def loss(text: Float[Tensor, "2 b h s d"], change: Change | None = None) -> float:
         used = change or (lambda layer, results: results)
         first = used(0, text[0].clone())  # as in a model, results are not the text: a change may write into them
         second = used(1, text[1] + first)
-        return rule(*(each.mean(dim=(0, 2, 3)).tolist() for each in (first, second)))
+        return rule(*(each.square().mean(dim=(0, 2, 3)).sqrt().tolist() for each in (first, second)))
 
     return loss

@@ -35,8 +35,9 @@ def _effect(loss: Any, clean: Tensor, corrupted: Tensor, layer: int, head: int) 
 
 
 def _text(signals: Signals) -> Tensor:
-    """Return a text of a toy loss in which each head of each layer gives its own number everywhere."""
-    return torch.tensor(signals)[:, None, :, None, None].repeat(1, 3, 1, 4, 2)
+    """Return a text of a toy loss in which the results of each head have its own root mean square, and vary."""
+    varies = torch.tensor([0.2, 1.4]).repeat(6).reshape(4, 3).T[:, None, :, None]  # by text and token
+    return torch.tensor(signals)[:, None, :, None, None] * varies.expand(-1, 1, -1, 2)
 
 
 def _toy(name: str, rule: str, clean: Signals, corrupted: Signals, layer: int, head: int) -> Case:
@@ -66,7 +67,7 @@ def _cases(random: Random) -> list[Case]:
     ]
 
 
-_ON, _OFF = [[2.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]  # nowhere 0 in the results: that is not B's
+_ON, _OFF = [[2.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]  # B's results are not 0: setting 0 differs
 _LATE = [[1.0, 1.0], [0.0, 1.0]]
 
 head_effect = Exercise(
@@ -154,6 +155,10 @@ head_effect.slips(
         "the tokens. The heads are the second axis: [:, head].",
         "results[:, head] = source[:, head] → results[:, head] = 0": "You set the head's result to zero. Take it from "
         "the run on the other text: zero may be something that no text gives.",
+        "results[:, head] = source[:, head] → results[:, head] = source[:, head].mean(dim=(0, 1))": "You put in an "
+        "average of the head's results. Put in the results themselves, text by text and token by token.",
+        "results[:, head] = source[:, head] → results[:, head] = results[:, head].mean(dim=(0, 1))": "You put in an "
+        "average of the run's own results. Take the head's result from the run on the other text.",
         "return found[layer] → return found[0]": "You keep the results of layer 0 for every layer. `change` is called "
         "once for each layer, in order.",
         "restored / (b - a), destroyed / (b - a) → restored, destroyed": "You return differences of losses. Divide "
