@@ -75,7 +75,7 @@ def misled(model: AttentionOnly, texts: TextPair, patched: tuple[int, int] | Non
             changed[:, patched[1]] = recorded[layer][:, patched[1]]
         return changed
 
-    probabilities = model(texts.corrupted[:, :-1], change).softmax(dim=-1)
+    probabilities: Tensor = model(texts.corrupted[:, :-1], change).softmax(dim=-1)
     differs = texts.copied & (texts.misleading != texts.clean[:, 1:])
     return probabilities.gather(-1, texts.misleading[..., None])[differs].mean().item()
 
