@@ -1,7 +1,7 @@
 """Remember a reader's predictions in a small file beside the notebook, so that they outlive its kernel.
 
-Only a kernel that JupyterLab started for a notebook remembers: the server names the notebook in JPY_SESSION_NAME. nbval,
-grading and `jupyter execute` start kernels without this name, and so read and write nothing.
+Only a kernel that JupyterLab started for a notebook remembers: the server names the notebook in JPY_SESSION_NAME.
+nbval, grading and `jupyter execute` start kernels without this name, and so read and write nothing.
 """
 
 from __future__ import annotations
