@@ -1,4 +1,4 @@
-"""The functions that notebooks import in their first cell: check, hint, predict, explore, your, start."""
+"""The functions that notebooks import in their first cell: check, hint, predict, explore, your, start; and `inputs`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from IPython.core.getipython import get_ipython
 from lmcourse import one_line_errors
 from lmcourse.course import find_chapter
 from lmcourse.exercises import check, hint
+from lmcourse.exercises.case_inputs import inputs
 from lmcourse.exercises.later_cells import your
 from lmcourse.exercises.prediction import predict
 from lmcourse.exercises.registry import exercises_here, look_first_in
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from lmcourse.widgets import Control, Explorer
 
-__all__ = ["check", "explore", "hint", "predict", "start", "your"]
+__all__ = ["check", "explore", "hint", "inputs", "predict", "start", "your"]
 
 
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:

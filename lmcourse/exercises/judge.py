@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lmcourse.exercises.case_result import case_result
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
@@ -37,7 +38,7 @@ def judge(
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
     if exercise.task:
         return _measured(exercise, exercise.task, trials, broken, hidden=hidden)
-    results = [_result(exercise, trial) for trial in trials]
+    results = [case_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     earned = score(trials, [result.passed for result in results], groups_of(trials))
     preview = exercise.preview if not (hidden or failing or broken) else None
@@ -86,13 +87,6 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
         answered=answered,
         table=task.table(outcomes) if answered else (),
     )
-
-
-def _result(exercise: Exercise, trial: Trial) -> CaseResult:
-    wrong = trial.wrong
-    call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
-    message = (wrong or "").removeprefix(f"`{call}`: ")  # if a script has only one line, the line is the call
-    return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden, trial.case.of)
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:

@@ -107,7 +107,7 @@ def _run(
         if case.script is not None:
             return *_run_script(case, answer, name, inputs), None
         result = answer(*inputs.args, **inputs.kwargs)
-        value = _gradients(result, inputs.floats()) if case.gradients else to_plain(result)
+        value = gradients_of(result, inputs.floats()) if case.gradients else to_plain(result)
         return value, inputs.within(result, answer), None
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
@@ -159,7 +159,7 @@ def _run_script(
             # is used.
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
-    return _gradients(values, inputs.floats()) if case.gradients else results, tuple(shared)
+    return gradients_of(values, inputs.floats()) if case.gradients else results, tuple(shared)
 
 
 def _plain_or_type(value: object) -> Plain:
@@ -170,7 +170,7 @@ def _plain_or_type(value: object) -> Plain:
         return Special(one_line(str(error), MAX_VALUE_CHARS))
 
 
-def _gradients(result: object, floats: Sequence[Tensor]) -> list[Plain]:
+def gradients_of(result: object, floats: Sequence[Tensor]) -> list[Plain]:
     """Return the gradient of a weighted sum of the result for each float input; None for inputs without a gradient."""
     total = torch.zeros((), dtype=torch.float64)
     for part in tensors_in(result):
