@@ -7,15 +7,18 @@ this process, in plain nbgrader, or in a sandbox.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from lmcourse.exercises.case_result import case_result
-from lmcourse.exercises.diagnosis import broken_rule, diagnose
+from lmcourse.exercises.diagnosis import break_down, broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import is_unwritten
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import Outcomes, outcomes_of
-from lmcourse.exercises.recognition import recognise
+from lmcourse.exercises.recognition import Recognised, recognise
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -53,7 +56,7 @@ def judge(
         cases=tuple(results),
         diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing) or foretold * short),
         mistake=named.sentence if named else "",
-        besides=named.besides if named else "",
+        besides=_besides(exercise, trials, named) if named else "",
         groups=(earned.passed, earned.total),
         notes=(*_notes([trial.outcome for trial in trials]), *[foretold] * (bool(foretold) and not short)),
         hints=tuple(exercise.hints) if failing or broken else (),
@@ -89,6 +92,33 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
     )
 
 
+def _besides(exercise: Exercise, trials: Sequence[Trial], named: Recognised) -> str:
+    """Return a sentence on the failing cases that known mistakes do not explain, with the reason if they break down."""
+    reason = break_down(exercise, trials, named.unexplained)
+    return f"{named.besides.removesuffix('.')}: {reason[0].lower()}{reason[1:]}" if reason else named.besides
+
+
+def instead_of(report: Report, earlier: Report) -> Report | None:
+    """Return a report on an earlier answer that fails its own check, in place of the report on an answer that calls it.
+
+    Only the points are those of the answer. None if the earlier answer passes all public cases.
+    """
+    name, wrong = f"`{earlier.exercise}`", [case for case in earlier.cases if not case.passed and not case.hidden]
+    if not earlier.answered:
+        return only_earlier(report, f"{name}, which is not written yet.")
+    if wrong:
+        return only_earlier(report, f"{name}, which does not pass its own check yet:", wrong[0])
+    broken = earlier.diagnosis if not earlier.points and not any(not case.passed for case in earlier.cases) else ""
+    return only_earlier(report, f"{name}, which does not pass its own check yet. {broken}") if broken else None
+
+
+def only_earlier(report: Report, what: str, *failing: CaseResult) -> Report:
+    """Return a report with the points of another one that says only which earlier answer comes first."""
+    nothing: dict[str, Any] = {"mistake": "", "besides": "", "groups": (0, 0), "answered": True}
+    nothing |= dict.fromkeys(("notes", "hints", "to_come", "table"), ())
+    return replace(report, diagnosis=f"This calls your {what}", cases=failing, **nothing)
+
+
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     """Return a diagnosis from the public cases, which are chosen to distinguish misconceptions; if all of them pass,
     from the hidden ones."""
@@ -103,7 +133,7 @@ def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tr
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     if outcome.failure:
-        return outcome.failure.kind == "NotImplementedError"
+        return is_unwritten(outcome.failure)
     return exercise.value and outcome.value is None
 
 
