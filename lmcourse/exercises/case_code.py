@@ -115,7 +115,7 @@ def broken(line: str) -> list[str]:
     return [parts[0], *(" " * (opening.start() + depth) + part for part in parts[1:])]
 
 
-def _statements(case: Case, wrong: int | None) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _statements(case: Case, wrong: int | None) -> tuple[Sequence[ast.Import | ast.ImportFrom], list[ast.stmt]]:
     """Return the imports and the other statements of a script: before a wrong expression, those it needs."""
     tree = ast.parse(case.script or "").body
     imports = [one for one in tree if isinstance(one, ast.Import | ast.ImportFrom)]
@@ -136,11 +136,10 @@ def _names(statements: Iterable[ast.stmt]) -> set[str]:
     return {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
 
 
-def _kept(imports: Iterable[ast.stmt], used: set[str]) -> list[str]:
+def _kept(imports: Iterable[ast.Import | ast.ImportFrom], used: set[str]) -> list[str]:
     """Return the imports that the code needs, without the course's, and without torch, which every notebook imports."""
     lines = []
     for node in imports:
-        assert isinstance(node, ast.Import | ast.ImportFrom)
         names = [one for one in node.names if (one.asname or one.name) in used - {"torch"}]
         if names and not is_of_course(node):
             kept = ast.ImportFrom(node.module, names, 0) if isinstance(node, ast.ImportFrom) else ast.Import(names)

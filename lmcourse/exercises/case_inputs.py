@@ -90,15 +90,15 @@ def named_inputs(exercise: Exercise, case: Case) -> dict[str, Any]:
 
 
 def _parameters(exercise: Exercise, case: Case) -> list[str]:
-    """Return names for the positional inputs: those of the parameters, if there are enough that are free."""
-    count = len(case.args)
+    """Return names for the positional inputs: those of the parameters as far as there are any, if they are free."""
     try:
-        parameters = inspect.signature(exercise.course_answer).parameters.values()
+        parameters = [*inspect.signature(exercise.course_answer).parameters.values()]
     except (TypeError, ValueError):
-        parameters = {}.values()
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][:count]
-    fit = len(names) == count and not {*names} & {exercise.name, *case.kwargs}
-    return names if fit else [f"input_{number}" for number in range(1, count + 1)]
+        parameters = []
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    taken = {exercise.name, *case.kwargs}
+    numbered = [f"input_{number}" for number in range(1, len(case.args) + 1)]
+    return [*numbered] if taken & {*names[: len(numbered)]} else [*names, *numbered[len(names) :]][: len(numbered)]
 
 
 def _used_of_course(case: Case) -> dict[str, Any]:

@@ -29,7 +29,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def imports_of(chapter: Chapter) -> dict[str, ast.Import | ast.ImportFrom]:
     """Return the imports of a notebook by the names that they define."""
     source = REPOSITORY / "solutions" / chapter.id / f"{chapter.topic}.py"
-    found = {}
+    found: dict[str, ast.Import | ast.ImportFrom] = {}
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found |= {(alias.asname or alias.name): node for alias in node.names}

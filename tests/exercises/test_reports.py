@@ -8,11 +8,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises import Report, case, check, check_exercise, hint, script
+from lmcourse.exercises import Report, check, check_exercise, hint, script
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.report import REPORT_MIME, CaseResult
 from tests.exercises.toy import answering, doubling
