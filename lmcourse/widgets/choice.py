@@ -88,7 +88,8 @@ class Choice:
 
 def again_button(reset: Callable[[], None]) -> ipywidgets.Button:
     """Return a hidden button "Answer again" that calls `reset` and hides. `reset` moves the keyboard focus."""
-    again = ipywidgets.Button(description="Answer again", layout=ipywidgets.Layout(width="auto", display="none"))
+    layout = ipywidgets.Layout(width="auto", align_self="flex-start", display="none")
+    again = ipywidgets.Button(description="Answer again", layout=layout)
 
     def press(_: ipywidgets.Button) -> None:
         reset()
