@@ -54,7 +54,9 @@ def _script(exercise: Exercise, case: Case, given: dict[str, Any], wrong: int | 
     imports, body = _statements(case, wrong)
     used = _names(body)
     lines = _set_up(exercise, case, given, _codes(case, given), [name for name in given if name in used])
+    # lines without inputs come first, because other cases may begin with them, too; so may helpers
     first = next((place for place, one in enumerate(body[:-1]) if _names([one]) & {*given}), len(body) - 1)
+    first = first if case.inputs else 0
     texts = [_text(case, statement) for statement in body]
     if wrong is not None and len(texts) > 1:
         texts[-1] += "  # ← this differs"
@@ -81,12 +83,21 @@ def _set_up(
     lines = [line for name in names[count:] if name in apart for line in broken(f"{name} = {codes[name]}")]
     if not count:
         return lines
-    label = next((label for label, one in labels_of(exercise) if one is case), case.name)
+    label = _label(exercise, case, given)
     quoted = f'"{label}"' if label.isprintable() and not {*label} & {*'"\\'} else repr(label)
     unpacked = ", ".join([*names[:count], *["*_"] * (count < len(names))])
     unpacked = unpacked if len(names) > 1 else f"[{unpacked}]"
     told = [f"# {line}" for name in names[:count] for line in broken(f"{name}{_said(given[name])}")]
     return [IMPORT, f'{unpacked} = inputs("{exercise.name}", {quoted})', *told, *lines]
+
+
+def _label(exercise: Exercise, case: Case, given: dict[str, Any]) -> str:
+    """Return the name of a case for `inputs`; if it has only helpers, that of the first case with the same ones."""
+
+    def fits(other: Case) -> bool:
+        return not (case.inputs or other.inputs) and named_inputs(exercise, other).keys() == given.keys()
+
+    return next((label for label, one in labels_of(exercise) if one is case or fits(one)), case.name)
 
 
 def _said(value: Any) -> str:

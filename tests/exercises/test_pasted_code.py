@@ -21,6 +21,7 @@ from lmcourse.exercises.outcome import gradients_of
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.tracked import tensors_in
+from lmcourse.exercises.trial import ALWAYS_WRONG_EXCEPTIONS
 from lmcourse.exercises.values import Special, to_plain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -57,6 +58,7 @@ def wrong_results(
     """Yield what differs when the code of a case, or of each expression of its script, is pasted."""
     expected = outcomes_of(exercise).expected(case)
     if expected.failure:
+        assert expected.failure.kind not in ALWAYS_WRONG_EXCEPTIONS, expected.failure
         try:
             pasted(code_of(exercise, case), exercise, imports)
             yield f"{expected.failure.kind} is not raised"

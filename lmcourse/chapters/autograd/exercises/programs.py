@@ -58,7 +58,7 @@ def other_programs(random: Random) -> list[Case]:
     x, y = random.uniform(0.2, 0.9), random.uniform(-2.0, -0.2)
     return [
         *(_random_graph(Random(seed), length) for seed, length in ((1, 4), (2, 8), (3, 16))),
-        sweep("a leaf alone", "x = Value(3)", "x", "x"),
+        sweep("a leaf alone", "x = Node(3)", "x", "x"),
         sweep("an end in the middle", f"x = Node({x})\nu = x * 3\nL = u * u", "u", "u", "x", "L"),
         detour("short ways and detours", y),
         beside("nodes that do not lead to the end", x),
