@@ -28,6 +28,12 @@ SECONDS_AFTER_TIMEOUT = 1.0
 is slow in one case can still pass the others."""
 
 
+NAMELESS = (
+    "`check` finds the exercise by the name in the `def` of your function, and this one has another name or none: it "
+    "is a lambda, a partial, or decorated without `functools.wraps`."
+)
+
+
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
     """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
 
@@ -44,9 +50,13 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
             raise CourseError(f"`{name}` asks for a function or a class: check({name})")
         return _in_its_notebook(check_exercise(exercise, lambda: value, hidden=hidden), exercise)
     name = _name_of(answer)
-    if values or not callable(answer) or name in ("", "<lambda>"):
+    if values or not callable(answer):
         raise CourseError("Pass `check` the function you wrote, by its name: check(my_function).")
-    exercise = find_exercise(name)
+    try:
+        exercise = find_exercise(name)
+    except CourseError as error:
+        made_elsewhere = not name or "<" in getattr(answer, "__qualname__", "")
+        raise CourseError(NAMELESS if made_elsewhere else str(error)) from None
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")
     return _in_its_notebook(check_exercise(exercise, answer, hidden=hidden), exercise, answer)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from lmcourse.exercises.derived import only_derived
 from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.failure import is_unwritten
+from lmcourse.exercises.failure import NOT_PLAIN, is_unwritten
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial, misused
@@ -37,7 +37,7 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
-    "is of another type": (kinds.only_dtype,),
+    "is of another type": (kinds.only_dtype, kinds.other_kind),
     "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
 
@@ -80,6 +80,10 @@ def diagnose(
 
 STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
     (lambda outcome: is_unwritten(outcome.failure), "it still raises NotImplementedError."),
+    (
+        lambda outcome: outcome.failure is None and outcome.value is None and bool(outcome.printed),
+        "your function prints, but it returns None: `return` the result.",
+    ),
     (lambda outcome: outcome.failure is None and outcome.value is None, "your function returns None."),
     (lambda outcome: outcome.timed_out, "your code did not come to an end in time, and the check stopped it."),
     (
@@ -210,7 +214,7 @@ def _kind(trial: Trial) -> str:
     if trial.expected.failure:
         return "is not refused"
     if trial.outcome.failure:
-        return "raises"
+        return "is of another type" if trial.outcome.failed_with(NOT_PLAIN) else "raises"
     shapes_differ, types_differ = kinds.what_differs(trial.expected.value, trial.outcome.value)
     return "is of another type" if types_differ else "is of another shape" if shapes_differ else "differs"
 

@@ -101,7 +101,8 @@ def _own_lines(trace: TracebackType | None) -> Iterator[tuple[FrameType, str, in
 
 def _calls_unwritten(trace: TracebackType | None) -> str:
     """Return a sentence on the function that raises NotImplementedError if another function of the learner calls it."""
-    called = list(dict.fromkeys(frame.f_code.co_qualname for frame, _, _ in _own_lines(trace)))
+    own = [frame for frame, _, _ in _own_lines(trace)]
+    called = list(dict.fromkeys(one.f_code.co_qualname for one in own if one.f_globals is own[-1].f_globals))
     if len(called) < 2 or called[-1].startswith(f"{called[0]}."):
         return ""
     return f"It calls `{called[-1]}`, which still raises NotImplementedError."

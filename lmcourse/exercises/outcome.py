@@ -77,7 +77,8 @@ def run_case(
     failure: Failure | None = None
     # The time limit must be innermost: it may interrupt anywhere inside, and the contexts around it must still be
     # undone.
-    with modes_end() if is_watched else nullcontext(), isolated_state() as (output, warned), memory_limit():
+    modes, state = modes_end() if is_watched else nullcontext(), isolated_state(compiled=bool(case.by))
+    with modes, state as (output, warned), memory_limit():
         try:
             with time_limit(seconds):
                 if case.by:

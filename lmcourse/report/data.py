@@ -157,11 +157,16 @@ class ReportData:
     def reckoning(self) -> str:
         """An explanation of lost points, such as "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
-        if self.passed or not self.answered or passed in (0, total) or self.table:
+        if self.passed or not self.answered or passed == total or self.table or len(self.cases) == 1:
             return ""
+        if not passed and self.sentences and not any(case.passed for case in self.cases):
+            return ""  # the sentence says why, and everything fails
+        earned = f"{self.points:g} of {self.max_points} points."
+        if total == 1:
+            return f"All cases form one group, which fails: {earned}"
         public = [case.passed for case in self.cases if not case.hidden and not case.of]
-        few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
-        return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
+        few = " and more than half of the public cases fail" if passed and 2 * sum(public) < len(public) else ""
+        return f"{passed} of {total} groups of cases pass{few}: {earned}"
 
     @property
     def closing(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -80,6 +81,7 @@ def test_text_has_the_mistake_then_failures_then_passes() -> None:
         "    largest difference 12 at [0]: expected -6, yours 6",
         "✓ passes: two numbers",
         "· `hint()` gives a nudge.",
+        "· All cases form one group, which fails: 0 of 2 points.",
         "· Grading adds 2 cases (other sizes): `check(double, hidden=True)` shows them.",
     ]
 
@@ -205,7 +207,8 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
     [
         (lambda: check(), "Pass `check` the function"),
         (lambda: check(3), "Pass `check` the function"),  # type: ignore[arg-type]
-        (lambda: check(lambda x: x), "Pass `check` the function"),
+        (lambda: check(lambda x: x), "a lambda, a partial, or decorated"),
+        (lambda: check(partial(max, 1)), "a lambda, a partial, or decorated"),
         (lambda: check(decimal_eror=3), "Did you mean `decimal_error`?"),
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
