@@ -222,7 +222,7 @@ def in_short(value: Plain) -> str:
     """Return a value with all of its numbers, rounded to six digits; if it is large, describe its parts."""
     if isinstance(value, Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
-        if value.numel() > MAX_NUMBERS or max(value.shape, default=0) > MAX_NUMBERS:
+        if value.is_meta or value.numel() > MAX_NUMBERS or max(value.shape, default=0) > MAX_NUMBERS:
             return f"{'an' if dtype[0] in 'iu' else 'a'} {dtype} tensor of shape {tuple(value.shape)}"
         return f"tensor({_nested(value.tolist())}{'' if value.dtype in DEFAULT_DTYPES else f', {dtype}'})"
     if isinstance(value, list | tuple | dict):
