@@ -11,6 +11,7 @@ from typing import Any
 from lmcourse.errors import CourseError
 from lmcourse.exercises.checking import report_of
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import is_unwritten
 from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.released import ReleasedExercise
@@ -73,7 +74,7 @@ def _judge(exercise: Exercise, answer: Any) -> str:
         return FAILS
     if exercise.task:
         outcome = run_case(answer, exercise.task.inspection, name=exercise.name, seconds=exercise.seconds)
-        return NOT_WRITTEN if outcome.failed_with("NotImplementedError") else FAILS if outcome.failure else ""
+        return NOT_WRITTEN if is_unwritten(outcome.failure) else FAILS if outcome.failure else ""
     try:
         report = report_of(exercise, answer)
     except CourseError:  # the machine is too busy for the course's own answer
