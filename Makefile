@@ -104,7 +104,7 @@ $(LOCKED): requirements.lock
 	$(PIP) check
 	@cp requirements.lock $(LOCKED)
 
-$(READY): $(LOCKED) pyproject.toml
+$(READY): $(LOCKED) pyproject.toml setup.py
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 

@@ -1,4 +1,5 @@
-"""Build steps that pyproject.toml cannot express: a wheel includes the student notebooks from outside the package."""
+"""Build steps that pyproject.toml cannot express: a wheel includes the student notebooks from outside the package, and
+an environment gets a startup file for IPython."""
 
 from __future__ import annotations
 
@@ -11,12 +12,17 @@ CARRIED = (*sorted(Path("notebooks").glob("[0-9]*/*.ipynb")), Path("nbgrader_con
 
 
 class BuildWithNotebooks(build_py):
-    """Copies the notebooks into the package; an editable installation finds them in their place."""
+    """Copies the notebooks into the package; an editable installation finds them in their place.
+
+    Setuptools leaves data files out of an editable installation, so they are installed here.
+    """
 
     def run(self) -> None:
         """Build the package, then add the notebooks."""
         super().run()
-        if not self.editable_mode:
+        if self.editable_mode:
+            self.run_command("install_data")
+        else:
             for path, target in self._carried().items():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self.copy_file(str(path), str(target))
@@ -29,4 +35,6 @@ class BuildWithNotebooks(build_py):
         return {path: Path(self.build_lib, "lmcourse", "course_folder", path) for path in CARRIED}
 
 
-setup(cmdclass={"build_py": BuildWithNotebooks})
+STARTUP = "lmcourse/jupyter/startup/lmcourse_startup.py"
+
+setup(cmdclass={"build_py": BuildWithNotebooks}, data_files=[("etc/ipython/startup", [STARTUP])])

@@ -22,6 +22,9 @@ JUPYTER = Path(__file__).parent / "jupyter"
 long lines of code, no panel for authors of assignments. An extension gives figures and controls descriptions for screen
 readers, and shows the saved picture of a widget if there is no kernel."""
 
+STARTUP = JUPYTER / "startup" / "lmcourse_startup.py"
+"""A startup file for kernels, so that a cell of the course that runs before the first one is told so in one line."""
+
 
 def main(args: Sequence[str] = (), named: Path | None = None) -> int:
     """Start JupyterLab, wait until it ends, and return its exit status.
@@ -87,9 +90,13 @@ def jupyter_arguments(
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return environment variables for JupyterLab: settings, our extension, and `lmcourse` in its terminals."""
+    """Return environment variables for JupyterLab: settings, our extension, and `lmcourse` in its terminals.
+
+    The kernels run our startup file even if the package was not installed but only found, unless you have one yourself.
+    """
     ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
-    return {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
+    joined = {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
+    return {"PYTHONSTARTUP": env.get("PYTHONSTARTUP") or str(STARTUP), **joined}
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:

@@ -26,7 +26,7 @@ CORE_DONE = "You have done the core of every notebook here."
 @dataclass(frozen=True)
 class ExerciseProgress:
     """Progress in one exercise: earned and possible points, whether an answer was ever checked, and whether it belongs
-    to the core of its notebook.
+    to the core of its notebook. `text` is the id of the cell with its text, if that cell has one.
     """
 
     name: str
@@ -34,6 +34,7 @@ class ExerciseProgress:
     max_points: float
     started: bool
     core: bool = True
+    text: str = ""
 
     @property
     def state(self) -> State:
@@ -47,7 +48,7 @@ class ExerciseProgress:
 class NotebookProgress:
     """Progress in one of the learner's notebooks, in the order of its cells; `problem` says why it cannot be read.
 
-    `minutes` are those in its first cell, of the core and of Further if it has both.
+    `minutes` are those in its first cell, of the core and of Further if it has both. `saved` is the time of its file.
     """
 
     chapter: Chapter
@@ -55,6 +56,18 @@ class NotebookProgress:
     exercises: tuple[ExerciseProgress, ...] = ()
     problem: str = ""
     minutes: tuple[int, ...] = ()
+    saved: float = 0.0
+
+    @property
+    def started(self) -> list[int]:
+        """The indices of the exercises that have been started."""
+        return [index for index, item in enumerate(self.exercises) if item.started]
+
+    def next_exercise(self, *, core: bool) -> int | None:
+        """Return the index of the exercise of a part to continue with: after the last one started, if any is open."""
+        wanted = [index for index, item in enumerate(self.exercises) if item.core is core and item.state != "done"]
+        last = max(self.started, default=0)
+        return min(wanted, key=lambda index: (index < last, index), default=None)
 
     @property
     def parts(self) -> list[list[ExerciseProgress]]:
@@ -121,6 +134,18 @@ class Progress:
         readable = not any(notebook.problem for notebook in self.notebooks)
         return readable and states == {"done"} and len(exercises) > sum(item.core for item in exercises)
 
+    @property
+    def next_exercise(self) -> tuple[NotebookProgress, int] | None:
+        """The notebook to continue with and the index of its exercise, or None if every exercise is done.
+
+        Every core comes before Further, and the started notebook that was saved last before later and earlier ones.
+        """
+        started = [index for index, notebook in enumerate(self.notebooks) if notebook.started]
+        first = max(started, key=lambda index: self.notebooks[index].saved, default=0)
+        in_order = (*self.notebooks[first:], *self.notebooks[:first])
+        found = ((notebook, notebook.next_exercise(core=core)) for core in (True, False) for notebook in in_order)
+        return next(((notebook, index) for notebook, index in found if index is not None), None)
+
     def to_json(self) -> dict[str, Any]:
         """Return the progress as plain data."""
         notebooks = [notebook.to_json() for notebook in self.notebooks]
@@ -140,8 +165,11 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
         texts = [(str(cell["cell_type"]), "".join(cell.get("source", ""))) for cell in cells]
         core = core_length(texts)
         exercises: dict[str, ExerciseProgress] = {}
+        text, saved = "", path.stat().st_mtime
         for place, cell in enumerate(cells):
-            for found in _graded(cell, core=place < core):
+            if cell["cell_type"] == "markdown":
+                text = str(cell.get("id", ""))
+            for found in _graded(cell, core=place < core, text=text):
                 # A copied check cell has the same id: the better report counts.
                 known = exercises.get(found.name)
                 if known is None or (found.started, found.points) > (known.started, known.points):
@@ -150,7 +178,7 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a notebook"
         return NotebookProgress(chapter, path, problem=f"{path} cannot be read: {reason}.")
     minutes = minutes_in(texts[0][1]) if texts else ()
-    return NotebookProgress(chapter, path, tuple(exercises.values()), minutes=minutes)
+    return NotebookProgress(chapter, path, tuple(exercises.values()), minutes=minutes, saved=saved)
 
 
 def saved_report(path: Path, exercise: str) -> dict[str, Any]:
@@ -168,8 +196,8 @@ def _report(cell: dict[str, Any]) -> dict[str, Any]:
     return next((report for report in reversed(reports) if report), {})
 
 
-def _graded(cell: dict[str, Any], *, core: bool) -> Iterator[ExerciseProgress]:
-    """Return the exercise that a cell checks, or None if it is not a check cell."""
+def _graded(cell: dict[str, Any], *, core: bool, text: str) -> Iterator[ExerciseProgress]:
+    """Yield the exercise that a cell checks, or nothing if it is not a check cell."""
     said = cell["metadata"].get("nbgrader") or {}
     name = str(said.get("grade_id", ""))
     if not said.get("grade") or not name.startswith(CHECK_PREFIX):
@@ -178,4 +206,4 @@ def _graded(cell: dict[str, Any], *, core: bool) -> Iterator[ExerciseProgress]:
     report = _report(cell)
     points = float(report.get("points", 0.0))
     fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0
-    yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)), core=core)
+    yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)), core=core, text=text)

@@ -1,7 +1,7 @@
 """Write the welcome page of the course: introduction, map with your progress, how a check works, help.
 
-`lmcourse lab` writes it at every start from the learner's own notebooks. Its only cell updates the progress while the
-course is open.
+`lmcourse lab` writes it at every start from the learner's own notebooks. While the course is open, the extension of
+JupyterLab updates the progress in its only code cell whenever the page is shown again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import json
 import platform
 from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from lmcourse.atomic import write_all
 from lmcourse.course import BUILDS_ON, CHAPTERS, Chapter, routes_text
@@ -43,10 +45,10 @@ In twenty notebooks you predict, implement, measure and plot every part of a tra
 from the bits of a number to training on many GPUs. You write the code; a check under each exercise tells
 you at once what is right, what differs, and often why. A laptop is enough.
 
-Open a notebook below, read from the top, and run each cell with **Shift + Enter**."""
+Open a notebook, read from the top, and run each cell with **Shift + Enter**. Help is below the table."""
 
 HOW_TO_TEXT = f"""\
-## How a check works
+<details><summary><b>How a check works</b></summary>
 
 Each exercise has a cell for your answer and a check below it. Write your answer, run it, run the check. Here the
 answer counts a `bool` as one bit:
@@ -70,9 +72,12 @@ To grade a whole notebook yourself, open a terminal (**File → New → Terminal
 `lmcourse grade 01-floating-point`.
 
 **Predictions.** Before some results you are asked what you expect. Press a button first: a wrong guess
-teaches more than a right answer that you only read. Predictions earn nothing and cost nothing.
+teaches more than a right answer that you only read. Predictions earn nothing and cost nothing. The notebook remembers
+them: run the cell the next day, and it shows what you chose.
 
-## Stuck?
+</details>
+
+<details><summary><b>Stuck?</b></summary>
 
 - Open **Hint 1** in the report, or type `hint()` in a new cell: it is about the exercise you checked last. Run it
   again for the next hint, up to nearly the answer.
@@ -80,16 +85,20 @@ teaches more than a right answer that you only read. Predictions earn nothing an
 - Something strange? **Kernel → Restart Kernel**, then run the cells from the top.
 - An exercise can wait. Later sections, and later notebooks, do not need your answer.
 
-## Your work
+</details>
 
-It is yours, in the notebooks: **Ctrl + S** (⌘ S) saves, and JupyterLab saves every two minutes by itself.
-Progress is read from what is saved. To start a notebook afresh, give yours another name; then start the course
-again, or, in a clone, type `git checkout 01-floating-point` in a terminal."""
+<details><summary><b>Your work</b></summary>
+
+It is yours, in the notebooks: **Ctrl + S** (⌘ S) saves, and JupyterLab saves every two minutes by itself. When you come
+back to this page, it saves your notebooks and reads your progress from them. To start a notebook afresh, give yours
+another name; then start the course again, or, in a clone, type `git checkout 01-floating-point` in a terminal.
+
+</details>"""
 
 CELL = """\
 from lmcourse.welcome import progress_table
 
-progress_table()  # run this cell again to see your latest points"""
+progress_table()  # JupyterLab updates the table when you come back; elsewhere, run this cell again"""
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -123,15 +132,14 @@ def welcome(notebooks: Path) -> dict[str, Any]:
     table = progress_table(notebooks)
     shown = {"text/html": table._repr_html_(), "text/plain": repr(table)}
     output = {"output_type": "execute_result", "execution_count": 1, "data": shown, "metadata": {}}
+    hidden = {"jupyter": {"source_hidden": True}}
     code = {"cell_type": "code", "source": CELL, "execution_count": 1, "outputs": [output]}
     cells: list[dict[str, Any]] = [
-        {"id": "greeting", "cell_type": "markdown", "source": GREETING},
-        {"id": "map", "cell_type": "markdown", "source": f"## The course\n\n{course_map(table.progress)}"},
-        {"id": "progress", "cell_type": "markdown", "source": "## Your progress"},
-        {"id": "progress-table", **code},
-        {"id": "how", "cell_type": "markdown", "source": HOW_TO_TEXT},
+        {"id": "greeting", "cell_type": "markdown", "metadata": {}, "source": GREETING},
+        {"id": "progress-table", "metadata": hidden, **code},
+        {"id": "how", "cell_type": "markdown", "metadata": {}, "source": HOW_TO_TEXT},
+        {"id": "ways", "cell_type": "markdown", "metadata": {}, "source": ways_through(table.progress)},
     ]
-    cells = [{**cell, "metadata": {}} for cell in cells]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA, "cells": cells}
 
 
@@ -146,31 +154,20 @@ def _sign(page: dict[str, Any]) -> None:
         return
 
 
-def course_map(progress: Progress) -> str:
-    """Return the twenty notebooks as a Markdown table, and paths through them; the learner's notebooks are links."""
-    here = {notebook.chapter.id: notebook for notebook in progress.notebooks}
+def ways_through(progress: Progress) -> str:
+    """Return paths through the course as Markdown; the learner's notebooks are links."""
+    here = {notebook.chapter: _address(notebook) for notebook in progress.notebooks}
 
     def link(chapter: Chapter) -> str:
-        notebook = here.get(chapter.id)
-        return f"[{chapter.title}]({chapter.id}/{notebook.path.name})" if notebook else chapter.title
+        return f"[{chapter.title}]({here[chapter]})" if chapter in here else chapter.title
 
-    minutes = {notebook.chapter: notebook.minutes for notebook in progress.notebooks if notebook.minutes}
-    lines = ["| | Notebook | Minutes | Builds on |", "| --- | :--- | ---: | :--- |"]
-    part = ""
-    for chapter in CHAPTERS:
-        if chapter.part != part:
-            part = chapter.part
-            lines.append(f"| | **{part}** | | |")
-        before = BUILDS_ON[chapter.number].replace(" ", ", ")
-        lines.append(f"| {chapter.number} | {link(chapter)} | {joined(minutes.get(chapter, ())) or '–'} | {before} |")
-    hours = f" its {round(sum(map(sum, minutes.values())) / 60)} hours" * (len(minutes) == len(CHAPTERS))
-    if any(len(parts) > 1 for parts in minutes.values()):
-        lines += ["", "`88 + 70` are the minutes of the core and of *Further*, for those who have time."]
-    return "\n".join([*lines, "", f"### Ways through{hours}", "", routes_text(link)])
+    minutes = [sum(notebook.minutes) for notebook in progress.notebooks if notebook.minutes]
+    hours = f" its {round(sum(minutes) / 60)} hours" * (len(minutes) == len(CHAPTERS))
+    return f"<details><summary><b>Ways through{hours}</b></summary>\n\n{routes_text(link)}\n\n</details>"
 
 
 class ProgressTable:
-    """The learner's progress, notebook by notebook and exercise by exercise, as a table and as text."""
+    """The course with the learner's progress: a row per notebook, with its exercises folded, and as text."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -187,9 +184,15 @@ class ProgressTable:
             yield CORE_DONE
 
     def _repr_html_(self) -> str:
-        blocks = "".join(_block(notebook) for notebook in self.progress.notebooks)
+        here = {notebook.chapter: notebook for notebook in self.progress.notebooks}
+        bodies = [
+            f'<tbody><tr><th colspan="6" scope="rowgroup">{escape(part)}</th></tr>'
+            f"{''.join(_row(chapter, here.get(chapter)) for chapter in chapters)}</tbody>"
+            for part, chapters in groupby(CHAPTERS, key=lambda chapter: chapter.part)
+        ]
         done = f"<p>{CORE_DONE}</p>" * self.progress.core_done
-        return f"<div>{blocks}<p><b>{_points(self.progress)}</b> points in all</p>{done}</div>"
+        table = f"<table>{HEAD}{''.join(bodies)}</table>"
+        return f'{STYLE}<div class="lmcourse-progress">{_summary(self.progress)}{done}{table}</div>'
 
 
 def progress_table(notebooks: Path | None = None) -> ProgressTable:
@@ -197,31 +200,87 @@ def progress_table(notebooks: Path | None = None) -> ProgressTable:
     return ProgressTable(read_progress(notebooks or Path.cwd()))
 
 
-COLOURS = {
-    "done": "var(--jp-success-color1, #2e7d32)",
-    "in progress": "var(--jp-warn-color1, #b35c00)",
-    "not started": "var(--jp-border-color2, #bdbdbd)",
-}
+STYLE = """\
+<style>
+  .lmcourse-progress table { margin: 0; }
+  .lmcourse-progress :is(th, td) { text-align: left !important; vertical-align: top; white-space: nowrap; }
+  .lmcourse-progress td[role="alert"] { white-space: normal; }
+  .lmcourse-progress tbody th { font-weight: normal; }
+  .lmcourse-progress th[colspan] { font-weight: bold; }
+  .lmcourse-progress .bar {
+    display: inline-block; width: 6em; height: 0.7em; margin-right: 0.5em;
+    border: 1px solid var(--jp-border-color1, #bdbdbd);
+  }
+  .lmcourse-progress .bar > span { display: block; height: 100%; background: var(--jp-success-color1, #2e7d32); }
+  .lmcourse-progress ul { list-style: none; margin: 0.2em 0; padding: 0; }
+  .lmcourse-progress li { padding: 1px 8px; border-left: 6px solid var(--jp-border-color2, #bdbdbd); }
+  .lmcourse-progress li.done { border-color: var(--jp-success-color1, #2e7d32); }
+  .lmcourse-progress li.in-progress { border-color: var(--jp-warn-color1, #b35c00); }
+</style>"""
+
+HEAD = "<thead><tr>{}</tr></thead>".format(
+    "".join(
+        f'<th scope="col">{name}</th>'
+        for name in ("Notebook", "Minutes", "Builds on", "Points", "Points in <i>Further</i>", "Exercises")
+    )
+)
 
 
-def _block(notebook: NotebookProgress) -> str:
+def _summary(progress: Progress) -> str:
+    """Return the exercise to continue with, as a link, and the points of all notebooks."""
+    found = progress.next_exercise
+    if found:
+        notebook, index = found
+        if notebook.started:
+            place = f"exercise {index + 1} of notebook {notebook.chapter.number}"
+            line = f"Continue with {_link(notebook, place, notebook.exercises[index])}"
+        else:
+            verb = "Continue" if any(other.started for other in progress.notebooks) else "Begin"
+            line = f"{verb} with {_link(notebook, f'notebook {notebook.chapter.number}')}"
+    else:
+        line = "You have done every exercise here" if progress.max_points else "There are no notebooks here yet"
+    return f"<p><b>{line}.</b> &emsp; {_bar(progress.points, progress.max_points)} points in all</p>"
+
+
+def _row(chapter: Chapter, notebook: NotebookProgress | None) -> str:
+    """Return the row of a notebook, which may be missing from the learner's folder."""
+    title = _link(notebook, chapter.title) if notebook else escape(chapter.title)
+    minutes = joined(notebook.minutes) if notebook else ""
+    before = BUILDS_ON[chapter.number].replace(" ", ", ")
+    first = f'<th scope="row">{chapter.number} &nbsp; {title}</th><td>{minutes or "–"}</td><td>{before}</td>'
+    if not notebook:
+        return f"<tr>{first}<td></td><td></td><td></td></tr>"
     if notebook.problem:
-        return f'<p role="alert">{escape(notebook.problem)}</p>'
-    items = "<b>Further</b>".join("".join(map(_item, part)) for part in notebook.parts)
-    link = f'<a href="{escape(notebook.chapter.id)}/{escape(notebook.path.name)}">{escape(notebook.chapter.title)}</a>'
-    title = f"<b>{link}</b> &nbsp; {notebook.earned} points"
-    return (
-        f"<p style='margin: 0.8em 0 0.2em 0;'>{title}</p>"
-        f"<div style='display: flex; flex-wrap: wrap; gap: 6px; max-width: 56em;'>{items}</div>"
-    )
+        return f'<tr>{first}<td colspan="3" role="alert">{escape(notebook.problem)}</td></tr>'
+    bars = [_bar(sum(item.points for item in part), sum(item.max_points for item in part)) for part in notebook.parts]
+    return f"<tr>{first}<td>{bars[0]}</td><td>{''.join(bars[1:])}</td><td>{_exercises(notebook)}</td></tr>"
 
 
-def _item(item: ExerciseProgress) -> str:
-    """Return one exercise; its state is shown as text and colour."""
-    return (
-        f"<span title='{item.state}' style='border-left: 6px solid {COLOURS[item.state]}; padding: 1px 8px; "
-        f"background: var(--jp-layout-color2, #eeeeee);'>{escape(item.name)} {_short(item)}</span>"
-    )
+def _bar(points: float, most: float) -> str:
+    """Return points as a bar and as text; a screen reader reads only the text."""
+    width = f"{points / most:.0%}" if most else "0"
+    return f'<span class="bar" aria-hidden="true"><span style="width: {width}"></span></span>{points:g} / {most:g}'
+
+
+def _exercises(notebook: NotebookProgress) -> str:
+    """Return the exercises, folded; the state of each is shown as text and colour."""
+    items = [
+        f'<li class="{item.state.replace(" ", "-")}">{_link(notebook, item.name, item)} {_short(item)}</li>'
+        for part in notebook.parts
+        for item in part
+    ]
+    done = sum(item.state == "done" for item in notebook.exercises)
+    return f"<details><summary>{done} of {len(items)} done</summary><ul>{''.join(items)}</ul></details>"
+
+
+def _link(notebook: NotebookProgress, text: str, exercise: ExerciseProgress | None = None) -> str:
+    """Return a link to a notebook, or to the text of one of its exercises."""
+    cell = f"#cell-id={quote(exercise.text)}" if exercise and exercise.text else ""
+    return f'<a href="{escape(_address(notebook) + cell)}">{escape(text)}</a>'
+
+
+def _address(notebook: NotebookProgress) -> str:
+    return f"{notebook.chapter.id}/{notebook.path.name}"
 
 
 def _short(item: ExerciseProgress) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, format_value, to_plain
+from lmcourse.exercises.values import Plain, to_plain
 
 
 @dataclass(frozen=True, eq=False)  # a case is itself: its inputs hold tensors, which have no one truth value for ==
@@ -44,13 +44,10 @@ class Case:
     def __post_init__(self) -> None:
         self.expressions  # noqa: B018 - raises an error if the script is not Python, so that its author sees it
 
-    def call(self, answer: str) -> str:
-        """Return the case as code, such as `ulp(1.0, 'bf16')`."""
-        if self.script is not None:
-            return "; ".join(line.strip() for line in self.script.strip().splitlines())
-        inputs = [format_value(value) for value in self.args]
-        inputs += [f"{name}={format_value(value)}" for name, value in self.kwargs.items()]
-        return f"{answer}({', '.join(inputs)})"
+    @property
+    def inputs(self) -> tuple[Plain, ...]:
+        """The inputs, without their names."""
+        return (*self.args, *self.kwargs.values())
 
     @cached_property
     def plain_inputs(self) -> tuple[list[Plain], dict[str, Plain]]:
@@ -60,7 +57,7 @@ class Case:
     @cached_property
     def special(self) -> bool:
         """True if the case is marked as an edge case, or an input is empty, infinite or NaN."""
-        return self.edge or any(map(_is_empty_or_not_finite, (*self.args, *self.kwargs.values())))
+        return self.edge or any(map(_is_empty_or_not_finite, self.inputs))
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import monotonic
+from itertools import takewhile
 from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import forbidden_in_source
-from lmcourse.exercises.judge import judge
-from lmcourse.exercises.notebook_state import failed_version, globals_used
+from lmcourse.exercises.judge import instead_of, judge, only_earlier
+from lmcourse.exercises.notebook_state import everything_used, failed_version
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.registry import find_exercise, notebook_of
 from lmcourse.exercises.released import ReleasedExercise
-from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.trial import Trial
 from lmcourse.report import Report
 from lmcourse.report.report import HINT, TEXT, with_marks
 
@@ -26,7 +27,11 @@ SECONDS_AFTER_TIMEOUT = 1.0
 """The time limit in seconds for cases after a case that ran out of time. It ends endless loops soon, and an answer that
 is slow in one case can still pass the others."""
 
-SECONDS_FOR_CALLS = 4.0
+
+NAMELESS = (
+    "`check` finds the exercise by the name in the `def` of your function, and this one has another name or none: it "
+    "is a lambda, a partial, or decorated without `functools.wraps`."
+)
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
@@ -45,42 +50,63 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
             raise CourseError(f"`{name}` asks for a function or a class: check({name})")
         return _in_its_notebook(check_exercise(exercise, lambda: value, hidden=hidden), exercise)
     name = _name_of(answer)
-    if values or not callable(answer) or name in ("", "<lambda>"):
+    if values or not callable(answer):
         raise CourseError("Pass `check` the function you wrote, by its name: check(my_function).")
-    exercise = find_exercise(name)
+    try:
+        exercise = find_exercise(name)
+    except CourseError as error:
+        made_elsewhere = not name or "<" in getattr(answer, "__qualname__", "")
+        raise CourseError(NAMELESS if made_elsewhere else str(error)) from None
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")
     return _in_its_notebook(check_exercise(exercise, answer, hidden=hidden), exercise, answer)
 
 
 def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., Any] | None = None) -> Report:
-    """Add notices about the notebook to a report: a version that did not run, or a wrong answer that this answer
-    calls."""
+    """Add to a report that the last version of the answer did not run; if an earlier answer that a failing answer calls
+    is wrong, report only on that one."""
     global _last_checked
     _last_checked = exercise.name
     failed = failed_version(exercise.name, answer)
     notice = f"Your last version of `{exercise.name}` did not run ({failed}). This report is on the version before it."
-    calls = () if report.passed or answer is None else _wrong_calls(exercise, answer)
-    notes = [f"This calls your `{name}`, which does not pass its own check yet." for name in calls]
-    return replace(report, notices=(notice,) if failed else (), notes=(*notes, *report.notes))
+    if answer is not None and not report.passed:
+        report = _about_earlier(report, exercise, answer) or report
+    return replace(report, notices=(notice,) if failed else ())
 
 
-def _wrong_calls(exercise: Exercise, answer: Callable[..., Any]) -> Iterator[str]:
-    """Yield the names of failing exercises of the same notebook that an answer calls."""
-    end = monotonic() + SECONDS_FOR_CALLS
-    used = globals_used(answer)
-    for other in notebook_of(exercise):
-        function = used.get(other.name)
-        is_own = getattr(function, "__module__", None) == getattr(answer, "__module__", "")
-        if other is exercise or other.value or other.task or not callable(function) or not is_own:
+def _about_earlier(report: Report, exercise: Exercise, answer: Callable[..., Any]) -> Report | None:
+    """Return a report on the first earlier answer of the notebook that an answer calls and that fails its own check."""
+    used, module = everything_used(answer), getattr(answer, "__module__", "")
+    for other in takewhile(lambda other: other is not exercise, notebook_of(exercise)):
+        if other.value or other.task:
             continue
-        for case in other.cases:
-            seconds = end - monotonic()
-            outcome = run_case(function, case, name=other.name, seconds=max(seconds, 0.1))
-            expected = outcomes_of(other).expected(case)
-            if seconds > 0 and not outcome.timed_out and verdict(other, case, expected, outcome):
-                yield other.name
-                break
+        if any(case.message.startswith(f"NameError: name '{other.name}' is not defined") for case in report.cases):
+            return only_earlier(report, f"`{other.name}`, which is not defined in this kernel yet: run its cell.")
+        function = used.get(other.name)
+        if not callable(function) or getattr(function, "__module__", None) != module:
+            continue
+        with suppress(CourseError):  # the machine is too busy for the course's own answer
+            if found := instead_of(report, report_of(other, function)):
+                return found
+    return None
+
+
+_reports: dict[str, tuple[list[object], Report]] = {}
+"""For each exercise, the last answer judged by `report_of` with everything that it uses, and the report."""
+
+
+def report_of(exercise: Exercise, answer: Any) -> Report:
+    """Return the report on a value, function or class of the notebook; the last one if nothing that it uses changed.
+
+    Raises CourseError as `check_exercise` does.
+    """
+    versions = [answer, *everything_used(answer).values()]
+    known = _reports.get(exercise.name)
+    if known and [*map(id, known[0])] == [*map(id, versions)]:
+        return known[1]
+    report = check_exercise(exercise, (lambda: answer) if exercise.value else answer)
+    _reports[exercise.name] = versions, report
+    return report
 
 
 def check_exercise(

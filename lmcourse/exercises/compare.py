@@ -96,7 +96,9 @@ def _kinds_line(expected: Plain, received: Plain) -> str:
     if type(expected) in (int, float):
         wanted = "a number"
     came = "a tensor" if isinstance(received, Tensor) and received.ndim else type_phrase(received)
-    return f"expected {wanted}, yours is {type_phrase(received)}{CONVERSIONS.get((type(expected), came), '')}"
+    of_parts = isinstance(expected, list) and not all(isinstance(part, bool | int | float | list) for part in expected)
+    converted = "" if of_parts else CONVERSIONS.get((type(expected), came), "")
+    return f"expected {wanted}, yours is {type_phrase(received)}{converted}"
 
 
 def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:

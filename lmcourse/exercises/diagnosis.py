@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 from lmcourse.exercises.derived import only_derived
 from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import NOT_PLAIN, is_unwritten
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial, misused
@@ -36,7 +37,7 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
-    "is of another type": (kinds.only_dtype,),
+    "is of another type": (kinds.only_dtype, kinds.other_kind),
     "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
 
@@ -71,14 +72,18 @@ def diagnose(
     trials, failing = ([trial for trial in part if not trial.case.gradients] for part in (trials, failing))
     return (
         _stopped(trials, failing)
-        or _shadowed(failing)
+        or _caused(failing)
         or _by_evidence(exercise, trials, failing, others)
         or _by_names(trials, failing, others)
     )
 
 
 STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
-    (lambda outcome: outcome.failed_with("NotImplementedError"), "it still raises NotImplementedError."),
+    (lambda outcome: is_unwritten(outcome.failure), "it still raises NotImplementedError."),
+    (
+        lambda outcome: outcome.failure is None and outcome.value is None and bool(outcome.printed),
+        "your function prints, but it returns None: `return` the result.",
+    ),
     (lambda outcome: outcome.failure is None and outcome.value is None, "your function returns None."),
     (lambda outcome: outcome.timed_out, "your code did not come to an end in time, and the check stopped it."),
     (
@@ -87,21 +92,27 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
     ),
 )
 
-NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
+
+def _not_written(trial: Trial) -> str:
+    """Return a sentence on an answer that raises NotImplementedError; a class may have written methods, too."""
+    failure = trial.outcome.failure
+    if trial.case.script is not None and failure and failure.number:
+        return f"Line {failure.number} still raises NotImplementedError: replace it."
+    return "Nothing here yet: replace the line that raises NotImplementedError."
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
         if len(found) == len(trials):
-            whole = NOT_WRITTEN if holds is STOPPED[0][0] else sentence
+            whole = _not_written(found[0]) if holds is STOPPED[0][0] else sentence
             return f"{whole[0].upper()}{whole[1:]}"
         if _is_main(found, failing):
             return f"In {names(found)} {sentence}"
     return ""
 
 
-def _shadowed(failing: Sequence[Trial]) -> str:
+def _caused(failing: Sequence[Trial]) -> str:
     causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
     return next(filter(None, causes), "")
 
@@ -116,8 +127,7 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
     """Return the sentence of the first detector that explains all failing cases or, failing that, at least half of
     them, which fail in the same way."""
     passing = [trial for trial in trials if trial not in failing]
-    for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
-        of_kind = [trial for trial in failing if _kind(trial) == kind]
+    for kind, of_kind in _by_kind(failing):
         if not _is_main(of_kind, failing):
             continue
         evidence = Evidence(exercise, of_kind, passing)
@@ -125,10 +135,32 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
         # this sentence is about all public cases
         if alone and kind == "differs" and (sentence := _first([features.same_result_for_all], evidence)):
             return sentence
-        if sentence := _first(detectors, evidence):
+        if sentence := _first(OTHERS.get(kind, NUMBERS), evidence):
             whole = (alone and not others) or names(of_kind) in sentence
             return sentence if whole else f"In {_where(of_kind, others)}: {sentence[0].lower()}{sentence[1:]}"
     return ""
+
+
+def _by_kind(failing: Sequence[Trial]) -> Iterator[tuple[str, list[Trial]]]:
+    """Yield the failing cases of each kind; those with other numbers also without the ones that have NaN or infinities,
+    which hide what the numbers have in common.
+    """
+    kinds = {id(trial): _kind(trial) for trial in failing}
+    for kind in ("differs", *OTHERS):
+        of_kind = [trial for trial in failing if kinds[id(trial)] == kind]
+        yield kind, of_kind
+        finite = [trial for trial in of_kind if not trial.breaks_down]
+        if kind == "differs" and len(finite) < len(of_kind):
+            yield kind, finite
+            yield kind, [trial for trial in of_kind if trial.breaks_down]
+
+
+def break_down(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+    """Return a sentence on cases in which an answer raises an exception or gives NaN, or ""."""
+    passing = [trial for trial in trials if trial.wrong is None]
+    if not failing or not all(trial.breaks_down for trial in failing):
+        return ""
+    return _first((exceptions.raises, positions.not_finite), Evidence(exercise, failing, passing))
 
 
 def _where(trials: Sequence[Trial], others: Collection[str]) -> str:
@@ -182,7 +214,7 @@ def _kind(trial: Trial) -> str:
     if trial.expected.failure:
         return "is not refused"
     if trial.outcome.failure:
-        return "raises"
+        return "is of another type" if trial.outcome.failed_with(NOT_PLAIN) else "raises"
     shapes_differ, types_differ = kinds.what_differs(trial.expected.value, trial.outcome.value)
     return "is of another type" if types_differ else "is of another shape" if shapes_differ else "differs"
 

@@ -6,6 +6,7 @@ import builtins
 import linecache
 import re
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType, ModuleType, TracebackType
 
@@ -52,6 +53,11 @@ class Failure:
         return f"{self.kind}{message}, in line {self.number}: `{self.line}`" if self.line else f"{self.kind}{message}"
 
 
+def is_unwritten(failure: Failure | None) -> bool:
+    """Return True if the answer itself still raises NotImplementedError, not another function that it calls."""
+    return failure is not None and failure.kind == "NotImplementedError" and not failure.cause
+
+
 def failure_of(error: BaseException) -> Failure:
     """Return the `Failure` for an exception that an answer raised; never raise an exception."""
     message = _message(error)
@@ -60,6 +66,8 @@ def failure_of(error: BaseException) -> Failure:
     if _out_of_memory(error, message):
         kinds, message = ("MemoryError", *kinds), "it asked for more memory than this check allows"
     cause = _shadowed(kinds, message, line, frame) if frame else ""
+    if kinds[0] == "NotImplementedError":
+        cause = _calls_unwritten(error.__traceback__)
     return Failure(kinds, message, one_line(line, MAX_MESSAGE_CHARS), number, cause)
 
 
@@ -79,13 +87,25 @@ def _out_of_memory(error: BaseException, message: str) -> bool:
 
 def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
     """Return the deepest line of the traceback that the learner wrote: its frame, its text and its number."""
-    for frame, number in reversed(list(traceback.walk_tb(trace))):
+    return ([(None, "", 0), *_own_lines(trace)])[-1]
+
+
+def _own_lines(trace: TracebackType | None) -> Iterator[tuple[FrameType, str, int]]:
+    for frame, number in traceback.walk_tb(trace):
         name = frame.f_code.co_filename
         # There is no line number if a time limit stopped the code between two lines.
         line = "" if in_library(name) or not number else linecache.getline(name, number).strip()
         if line:
-            return frame, line, number
-    return None, "", 0
+            yield frame, line, number
+
+
+def _calls_unwritten(trace: TracebackType | None) -> str:
+    """Return a sentence on the function that raises NotImplementedError if another function of the learner calls it."""
+    own = [frame for frame, _, _ in _own_lines(trace)]
+    called = list(dict.fromkeys(one.f_code.co_qualname for one in own if one.f_globals is own[-1].f_globals))
+    if len(called) < 2 or called[-1].startswith(f"{called[0]}."):
+        return ""
+    return f"It calls `{called[-1]}`, which still raises NotImplementedError."
 
 
 def _shadowed(kinds: tuple[str, ...], message: str, line: str, frame: FrameType) -> str:

@@ -10,8 +10,11 @@ from torch import Tensor
 
 
 def normal(random: Random, *shape: int, scale: float = 1.0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return a tensor of this shape with entries from N(0, scale²), drawn in float64 and rounded to `dtype`."""
-    numbers = [random.gauss(0.0, scale) for _ in range(torch.Size(shape).numel())]
+    """Return a tensor of this shape with entries from N(0, scale²), rounded to four digits and to `dtype`.
+
+    So a report can show a small tensor as code that gives exactly its numbers.
+    """
+    numbers = [float(f"{random.gauss(0.0, scale):.4g}") for _ in range(torch.Size(shape).numel())]
     return torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(dtype)
 
 

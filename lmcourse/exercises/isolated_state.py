@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import random
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 
 import torch
 
@@ -33,10 +34,15 @@ class BoundedBuffer(io.StringIO):
 
 
 @contextmanager
-def isolated_state() -> Iterator[tuple[BoundedBuffer, list[warnings.WarningMessage]]]:
+def isolated_state(*, compiled: bool = False) -> Iterator[tuple[BoundedBuffer, list[warnings.WarningMessage]]]:
     """Capture output and warnings, set fixed random seeds, and undo changes of torch's modes. So a repeated check gives
     the same result, and a check does not change the notebook's state.
+
+    A function under `torch.compile` runs as it is written, because compiling takes longer than a check may; if
+    `compiled`, it is compiled.
     """
+    # torch has imported its compiler, which takes seconds, if it is used
+    as_written = not compiled and "torch._dynamo" in sys.modules
     output = BoundedBuffer()
     random_state, grad, dtype = random.getstate(), torch.is_grad_enabled(), torch.get_default_dtype()
     with (
@@ -44,6 +50,7 @@ def isolated_state() -> Iterator[tuple[BoundedBuffer, list[warnings.WarningMessa
         redirect_stdout(output),
         redirect_stderr(output),
         torch.random.fork_rng(devices=[]),
+        torch.compiler.set_stance("force_eager") if as_written else nullcontext(),
     ):
         warnings.simplefilter("default")
         random.seed(0)

@@ -7,14 +7,18 @@ this process, in plain nbgrader, or in a sandbox.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from lmcourse.exercises.diagnosis import broken_rule, diagnose
+from lmcourse.exercises.case_result import case_result
+from lmcourse.exercises.diagnosis import break_down, broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import is_unwritten
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import Outcomes, outcomes_of
-from lmcourse.exercises.recognition import recognise
+from lmcourse.exercises.recognition import Recognised, recognise
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -37,7 +41,7 @@ def judge(
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
     if exercise.task:
         return _measured(exercise, exercise.task, trials, broken, hidden=hidden)
-    results = [_result(exercise, trial) for trial in trials]
+    results = [case_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     earned = score(trials, [result.passed for result in results], groups_of(trials))
     preview = exercise.preview if not (hidden or failing or broken) else None
@@ -52,7 +56,7 @@ def judge(
         cases=tuple(results),
         diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing) or foretold * short),
         mistake=named.sentence if named else "",
-        besides=named.besides if named else "",
+        besides=_besides(exercise, trials, named) if named else "",
         groups=(earned.passed, earned.total),
         notes=(*_notes([trial.outcome for trial in trials]), *[foretold] * (bool(foretold) and not short)),
         hints=tuple(exercise.hints) if failing or broken else (),
@@ -88,11 +92,31 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
     )
 
 
-def _result(exercise: Exercise, trial: Trial) -> CaseResult:
-    wrong = trial.wrong
-    call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
-    message = (wrong or "").removeprefix(f"`{call}`: ")  # if a script has only one line, the line is the call
-    return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden, trial.case.of)
+def _besides(exercise: Exercise, trials: Sequence[Trial], named: Recognised) -> str:
+    """Return a sentence on the failing cases that known mistakes do not explain, with the reason if they break down."""
+    reason = break_down(exercise, trials, named.unexplained)
+    return f"{named.besides.removesuffix('.')}: {reason[0].lower()}{reason[1:]}" if reason else named.besides
+
+
+def instead_of(report: Report, earlier: Report) -> Report | None:
+    """Return a report on an earlier answer that fails its own check, in place of the report on an answer that calls it.
+
+    Only the points are those of the answer. None if the earlier answer passes all public cases.
+    """
+    name, wrong = f"`{earlier.exercise}`", [case for case in earlier.cases if not case.passed and not case.hidden]
+    if not earlier.answered:
+        return only_earlier(report, f"{name}, which is not written yet.")
+    if wrong:
+        return only_earlier(report, f"{name}, which does not pass its own check yet:", wrong[0])
+    broken = earlier.diagnosis if not earlier.points and not any(not case.passed for case in earlier.cases) else ""
+    return only_earlier(report, f"{name}, which does not pass its own check yet. {broken}") if broken else None
+
+
+def only_earlier(report: Report, what: str, *failing: CaseResult) -> Report:
+    """Return a report with the points of another one that says only which earlier answer comes first."""
+    nothing: dict[str, Any] = {"mistake": "", "besides": "", "groups": (0, 0), "answered": True}
+    nothing |= dict.fromkeys(("notes", "hints", "to_come", "table"), ())
+    return replace(report, diagnosis=f"This calls your {what}", cases=failing, **nothing)
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
@@ -109,7 +133,7 @@ def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tr
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     if outcome.failure:
-        return outcome.failure.kind == "NotImplementedError"
+        return is_unwritten(outcome.failure)
     return exercise.value and outcome.value is None
 
 

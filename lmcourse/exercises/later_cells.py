@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises.checking import check_exercise
+from lmcourse.exercises.checking import report_of
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.notebook_state import globals_used
+from lmcourse.exercises.failure import is_unwritten
 from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.released import ReleasedExercise
@@ -25,9 +25,6 @@ PLURAL = {
     NOT_WRITTEN: "yours are not written yet",
     NOT_CHECKED: "the checks of yours did not run",
 }
-
-_judged: dict[str, tuple[list[object], str]] = {}
-"""For each exercise, the last answer judged with everything that it calls, and the reason to replace it."""
 
 
 def your(*names: str) -> AbstractContextManager[None]:
@@ -68,29 +65,10 @@ def _with_used(names: Sequence[str]) -> Iterator[Exercise]:
 
 def _replace(exercise: Exercise, notebook: dict[str, Any]) -> str:
     """Replace an answer in the notebook if it fails its check; return the reason, or ""."""
-    reason = _reason(exercise, notebook[exercise.name]) if exercise.name in notebook else NOT_WRITTEN
+    reason = _judge(exercise, notebook[exercise.name]) if exercise.name in notebook else NOT_WRITTEN
     if reason and not isinstance(exercise, ReleasedExercise):
         notebook[exercise.name] = exercise.course_answer
     return reason
-
-
-def _reason(exercise: Exercise, answer: Any) -> str:
-    versions = _versions(answer)
-    judged, reason = _judged.get(exercise.name, ([], ""))
-    if len(judged) != len(versions) or any(a is not b for a, b in zip(judged, versions, strict=True)):
-        reason = _judge(exercise, answer)
-        _judged[exercise.name] = versions, reason
-    return reason
-
-
-def _versions(answer: object) -> list[object]:
-    """Return an answer and the objects that its code reads, directly or through other functions of the notebook."""
-    found = [answer]
-    for one in found:  # grows meanwhile
-        if getattr(one, "__module__", None) == getattr(answer, "__module__", ""):
-            read = globals_used(one)
-            found += [read[name] for name in sorted(read) if not any(read[name] is known for known in found)]
-    return found
 
 
 def _judge(exercise: Exercise, answer: Any) -> str:
@@ -98,9 +76,9 @@ def _judge(exercise: Exercise, answer: Any) -> str:
         return FAILS
     if exercise.task:
         outcome = run_case(answer, exercise.task.inspection, name=exercise.name, seconds=exercise.seconds)
-        return NOT_WRITTEN if outcome.failed_with("NotImplementedError") else FAILS if outcome.failure else ""
+        return NOT_WRITTEN if is_unwritten(outcome.failure) else FAILS if outcome.failure else ""
     try:
-        report = check_exercise(exercise, (lambda: answer) if exercise.value else answer)
+        report = report_of(exercise, answer)
     except CourseError:  # the machine is too busy for the course's own answer
         return NOT_CHECKED
     return "" if report.passed else FAILS if report.answered else NOT_WRITTEN

@@ -76,6 +76,19 @@ def globals_used(answer: object) -> dict[str, Any]:
     return {name: names[name] for name in read & names.keys()}
 
 
+def everything_used(answer: object) -> dict[str, Any]:
+    """Return the global names that an answer reads, directly or through other functions of the notebook, with their
+    values."""
+    found: dict[str, Any] = {}
+    waiting = [answer]
+    for one in waiting:  # grows meanwhile
+        if getattr(one, "__module__", None) == getattr(answer, "__module__", ""):
+            read = {name: value for name, value in sorted(globals_used(one).items()) if name not in found}
+            found |= read
+            waiting += read.values()
+    return found
+
+
 def _functions_of(answer: object) -> list[FunctionType]:
     parts = vars(answer).values() if isinstance(answer, type) else [answer]
     plain = (inspect.unwrap(part) for part in parts if callable(part))

@@ -77,7 +77,8 @@ def run_case(
     failure: Failure | None = None
     # The time limit must be innermost: it may interrupt anywhere inside, and the contexts around it must still be
     # undone.
-    with modes_end() if is_watched else nullcontext(), isolated_state() as (output, warned), memory_limit():
+    modes, state = modes_end() if is_watched else nullcontext(), isolated_state(compiled=bool(case.by))
+    with modes, state as (output, warned), memory_limit():
         try:
             with time_limit(seconds):
                 if case.by:
@@ -107,7 +108,7 @@ def _run(
         if case.script is not None:
             return *_run_script(case, answer, name, inputs), None
         result = answer(*inputs.args, **inputs.kwargs)
-        value = _gradients(result, inputs.floats()) if case.gradients else to_plain(result)
+        value = gradients_of(result, inputs.floats()) if case.gradients else to_plain(result)
         return value, inputs.within(result, answer), None
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
@@ -159,7 +160,7 @@ def _run_script(
             # is used.
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
-    return _gradients(values, inputs.floats()) if case.gradients else results, tuple(shared)
+    return gradients_of(values, inputs.floats()) if case.gradients else results, tuple(shared)
 
 
 def _plain_or_type(value: object) -> Plain:
@@ -170,7 +171,7 @@ def _plain_or_type(value: object) -> Plain:
         return Special(one_line(str(error), MAX_VALUE_CHARS))
 
 
-def _gradients(result: object, floats: Sequence[Tensor]) -> list[Plain]:
+def gradients_of(result: object, floats: Sequence[Tensor]) -> list[Plain]:
     """Return the gradient of a weighted sum of the result for each float input; None for inputs without a gradient."""
     total = torch.zeros((), dtype=torch.float64)
     for part in tensors_in(result):

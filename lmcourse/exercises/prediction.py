@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import chapters
+from lmcourse.exercises.remembered import recall, remember
 from lmcourse.widgets.number_scale import NumberScale
 
 if TYPE_CHECKING:
@@ -46,13 +48,18 @@ class NumberPrediction(NumberScale):
 
 
 def predict(name: str) -> Choice | Guess:
-    """Ask for a prediction, as in `predict("sum_of_hundredths")`; raise CourseError if none has this name."""
+    """Ask for a prediction, as in `predict("sum_of_hundredths")`; raise CourseError if none has this name.
+
+    In JupyterLab an earlier answer is shown again with its verdict.
+    """
     from lmcourse.widgets import Choice, Guess  # imported here because graders load all predictions but no widgets
 
     prediction = find_prediction(name)
+    earlier, keep = recall(name), partial(remember, name)
     if isinstance(prediction, NumberPrediction):
-        return Guess(prediction.question, prediction, prediction.because)
-    return Choice(prediction.question, prediction.shuffled, prediction.answer, prediction.because)
+        return Guess(prediction.question, prediction, prediction.because, earlier=earlier, keep=keep)
+    question, options, answer = prediction.question, prediction.shuffled, prediction.answer
+    return Choice(question, options, answer, prediction.because, earlier=earlier, keep=keep)
 
 
 def find_prediction(name: str) -> Prediction | NumberPrediction:

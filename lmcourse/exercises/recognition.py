@@ -2,8 +2,10 @@
 
 A mistake explains an answer if it gives the answer's result in every ordinary case: the same wrong result if the answer
 fails, and a right result if the answer passes. Edge cases do not count, because two people who make the same mistake
-often treat an empty input differently. If no mistake explains the failing hidden cases, too, one that explains the
-public ones is enough, so that a grade says what the check has said.
+often treat an empty input differently. If nothing explains an answer, up to half of the ordinary cases do not count
+either: those in which only one of the two breaks down, by an exception or NaN, because the other has a guard there. If
+no mistake explains the failing hidden cases, too, one that explains the public ones is enough, so that a grade says the
+same as the check.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import Outcomes
-from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.trial import Trial, breaks_down, verdict
 from lmcourse.exercises.values import Plain
 
 MAX_NAMED = 2
@@ -40,10 +42,10 @@ PAIR_SECONDS, ALL_PAIRS_SECONDS = 0.2, 2.0
 
 @dataclass(frozen=True)
 class Recognised:
-    """The known mistakes that explain an answer, and the names of the failing cases that they do not explain."""
+    """The known mistakes that explain an answer, and the failing trials that they do not explain."""
 
     mistakes: tuple[Misconception, ...]
-    unexplained: tuple[str, ...]
+    unexplained: tuple[Trial, ...]
 
     @property
     def sentence(self) -> str:
@@ -55,7 +57,7 @@ class Recognised:
         """A sentence that names the failing cases which the mistake does not explain, or ""."""
         if not self.unexplained:
             return ""
-        *first, last = (f"“{name}”" for name in self.unexplained)
+        *first, last = dict.fromkeys(f"“{trial.case.name}”" for trial in self.unexplained)
         return f"{', '.join(first)} and {last} fail, too." if first else f"{last} fails, too."
 
 
@@ -68,26 +70,35 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], table: Outcomes) -> R
         decisions.append(public)
     singles = (_explaining(exercise, trials, deciding, table) for deciding in decisions)
     pairs = (_pair(exercise, trials, deciding, table) for deciding in decisions)
-    return next(filter(None, chain(singles, pairs)), None)
+    guarded = (_explaining(exercise, trials, deciding, table, guarded=True) for deciding in decisions)
+    return next(filter(None, chain(singles, pairs, guarded)), None)
 
 
 def _explaining(
-    exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes
+    exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes, *, guarded: bool = False
 ) -> Recognised | None:
-    """Return the mistakes that agree with an answer in the ordinary ones among some deciding trials."""
+    """Return the mistakes that agree with an answer in the ordinary ones among some deciding trials.
+
+    If `guarded`, the answer or the mistake may break down in up to half of them.
+    """
     ordinary = [trial for trial in deciding if not trial.edge]
     if not any(trial.wrong is not None for trial in ordinary):
         ordinary = list(deciding)  # if an answer fails only edge cases, they are used to recognise it
-    ordinary.sort(key=lambda trial: trial.wrong is None)  # failing cases first, because they exclude most mistakes
+    # failing cases first, because they exclude most mistakes
+    ordinary.sort(key=lambda trial: (trial.wrong is None, trial.breaks_down))
     found: list[tuple[Misconception, list[Trial]]] = []
     for wrong in exercise.misconceptions:
-        if not all(_agrees(wrong, trial, table) for trial in ordinary):
+        if not _fits(wrong, ordinary, table, guarded=guarded):
             continue
         other = [trial for trial in trials if not _agrees(wrong, trial, table)]
         both = [
-            trial for trial in ordinary if trial.wrong is not None and _fails(trial, table.given(wrong, trial.case))
+            trial
+            for trial in ordinary
+            if trial.wrong is not None
+            and _agrees(wrong, trial, table)
+            and _fails(trial, table.given(wrong, trial.case))
         ]
-        doubtful = any(trial is one for trial in deciding for one in other)
+        doubtful = any(trial is one for trial in deciding for one in other if not _breaks_down(wrong, one, table))
         if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
@@ -96,11 +107,28 @@ def _explaining(
     return _recognised(trials, best)
 
 
+def _fits(wrong: Misconception, ordinary: Sequence[Trial], table: Outcomes, *, guarded: bool) -> bool:
+    """Return True if a mistake agrees with an answer in these trials; if `guarded`, in those in which none of the two
+    breaks down, and in at least half."""
+    if not all(_agrees(wrong, one, table) or (guarded and _breaks_down(wrong, one, table)) for one in ordinary):
+        return False
+    return 2 * sum(_agrees(wrong, trial, table) for trial in ordinary) >= len(ordinary)
+
+
+def _breaks_down(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
+    """Return True if an answer or a known mistake breaks down in a trial."""
+    seconds = PAIR_SECONDS if wrong.parts else None
+    return trial.breaks_down or breaks_down(table.given(wrong, trial.case, seconds), trial.expected)
+
+
 def _recognised(trials: Sequence[Trial], best: Sequence[tuple[Misconception, list[Trial]]]) -> Recognised:
     """Return mistakes, each with the trials in which it differs from the answer, as the explanation of an answer."""
     failing = [trial for trial in trials if trial.wrong is not None]
     unexplained = [trial for trial in failing if all(any(trial is one for one in other) for _, other in best)]
-    return Recognised(tuple(wrong for wrong, _ in best), tuple(dict.fromkeys(one.case.name for one in unexplained)))
+    names = {trial.case.name for trial in unexplained}
+    return Recognised(
+        tuple(wrong for wrong, _ in best), tuple(trial for trial in unexplained if trial.case.of not in names)
+    )
 
 
 def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], table: Outcomes) -> Recognised | None:
@@ -142,7 +170,7 @@ def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcom
 def _contradicts(pair: Misconception, trial: Trial, table: Outcomes) -> bool:
     """Return True if an answer and a pair both return a value in an edge case, and not the same one."""
     returned = not trial.outcome.failure and not table.given(pair, trial.case, PAIR_SECONDS).failure
-    return trial.edge and returned and not _agrees(pair, trial, table)
+    return trial.edge and returned and not _agrees(pair, trial, table) and not _breaks_down(pair, trial, table)
 
 
 def enough_for_two(failing: Sequence[Trial]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case
@@ -52,6 +53,37 @@ class Trial:
     def edge(self) -> bool:
         """True if the inputs are special, the reference raises an exception, or the case is derived."""
         return self.case.special or bool(self.case.of) or self.expected.failure is not None
+
+    @cached_property
+    def breaks_down(self) -> bool:
+        """True if the answer raises an exception or gives NaN or infinite numbers, and the reference does not."""
+        return breaks_down(self.outcome, self.expected)
+
+
+def breaks_down(outcome: Outcome, expected: Outcome) -> bool:
+    """Return True if an outcome is an exception or has NaN or infinite numbers where the expected outcome has none."""
+    if outcome.failure or expected.failure:
+        known = outcome.failure is None or outcome.failure.kind in ("NotImplementedError", "TimeLimitExceeded")
+        return not expected.failure and not known
+    return any(found(outcome.value) and not found(expected.value) for found in (has_nan, has_infinite))
+
+
+def has_nan(value: Plain) -> bool:
+    """Return True if a number in a result is NaN."""
+    return _has(value, torch.isnan)
+
+
+def has_infinite(value: Plain) -> bool:
+    """Return True if a number in a result is infinite."""
+    return _has(value, torch.isinf)
+
+
+def _has(value: Plain, found: Callable[[Tensor], Tensor]) -> bool:
+    if isinstance(value, Tensor):
+        return not value.is_meta and bool(found(value).any())
+    if isinstance(value, list | dict):
+        return any(_has(item, found) for item in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, float) and bool(found(torch.tensor(value)))
 
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:

@@ -7,6 +7,7 @@ NumPy array) become a `Special`, which keeps the name of their kind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,6 +26,15 @@ union.)"""
 
 MAX_VALUE_CHARS = 80
 """Number of characters above which a value is described instead of printed."""
+
+MAX_NUMBERS, MAX_CODE_CHARS = 30, 500
+"""Largest number of numbers, and of characters, of an input that a report shows whole."""
+
+MAX_DIGITS = 8
+"""Number of characters above which numbers count as long: a report shows only few of them."""
+
+DEFAULT_DTYPES = (torch.float32, torch.int64, torch.bool)
+"""The dtypes that `torch.tensor` gives to Python's numbers."""
 
 
 class NotPlainError(TypeError):
@@ -176,10 +186,12 @@ def format_value(value: object) -> str:
     return one_line(repr(value), MAX_VALUE_CHARS)
 
 
-def _format_items(value: list[Plain] | tuple[Plain, ...] | dict[Plain, Plain]) -> str:
+def _format_items(
+    value: list[Plain] | tuple[Plain, ...] | dict[Plain, Plain], form: Callable[[Plain], str | None] = format_value
+) -> str:
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{format_value(key)}: {format_value(item)}' for key, item in value.items())}}}"
-    inside = ", ".join(format_value(item) for item in value)
+        return f"{{{', '.join(f'{format_value(key)}: {form(item)}' for key, item in value.items())}}}"
+    inside = ", ".join(str(form(item)) for item in value)
     return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
 
 
@@ -189,15 +201,107 @@ def _describe_tensor(tensor: Tensor) -> str:
     if tensor.numel() <= 8 and max(tensor.shape, default=0) <= 8:
         text = f"tensor({_nested(tensor.tolist())})"
         if len(text) <= MAX_VALUE_CHARS:
-            return text if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f"{text[:-1]}, {dtype})"
+            return text if tensor.dtype in DEFAULT_DTYPES else f"{text[:-1]}, {dtype})"
     return f"a {dtype} tensor of shape {tuple(tensor.shape)}"
 
 
-def _nested(value: Plain) -> str:
+def _nested(value: Plain, number: Callable[[Any], str] | None = None) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_nested, value))}]"
-    text = format_number(value)
+        return f"[{', '.join(_nested(item, number) for item in value)}]"
+    text = (number or format_number)(value)
     return f"{text}." if isinstance(value, float) and text.lstrip("-").isdigit() else text
+
+
+def as_code(value: Plain) -> str | None:
+    """Return Python code that gives exactly this value, and uses only `torch`; None if it would be long."""
+    text = _code(value) if is_small(value) else None
+    return text if text is None or len(text) <= MAX_CODE_CHARS else None
+
+
+def in_short(value: Plain) -> str:
+    """Return a value with all of its numbers, rounded to six digits; if it is large, describe its parts."""
+    if isinstance(value, Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        if value.is_meta or value.numel() > MAX_NUMBERS or max(value.shape, default=0) > MAX_NUMBERS:
+            return f"{'an' if dtype[0] in 'iu' else 'a'} {dtype} tensor of shape {tuple(value.shape)}"
+        return f"tensor({_nested(value.tolist())}{'' if value.dtype in DEFAULT_DTYPES else f', {dtype}'})"
+    if isinstance(value, list | tuple | dict):
+        text = _format_items(value, in_short) if len(value) <= MAX_NUMBERS else ""
+        return text if text and len(text) <= MAX_CODE_CHARS else _listing(value)
+    if isinstance(value, float):
+        return min(repr(value), format_number(value), key=len)
+    if isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
+        return f"a text of {len(value)} characters, {one_line(repr(value), MAX_VALUE_CHARS)}"
+    return format_value(value)
+
+
+def _listing(value: list[Plain] | tuple[Plain, ...] | dict[Plain, Plain]) -> str:
+    """Return the kind and the length of a long list or dict, and the keys of a dict."""
+    keys = f", with the keys {', '.join(map(repr, value))}" if isinstance(value, dict) else ""
+    return f"{type_phrase(value)} of {len(value)}{keys if len(keys) <= MAX_CODE_CHARS else ''}"
+
+
+def is_small(value: Plain) -> bool:
+    """Return True if a value has so few numbers that a report shows all of them."""
+    return _count(value) <= MAX_NUMBERS
+
+
+def _count(value: Plain) -> int:
+    """Return how many numbers and strings a value contains; a tensor such as `torch.zeros(9)` counts as one."""
+    if isinstance(value, Tensor):
+        return 1 if _constructor(value) else value.numel()
+    if isinstance(value, list | tuple | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return len(value) if len(value) > MAX_NUMBERS else sum(map(_count, items))
+    return 1
+
+
+def _code(value: Plain) -> str | None:
+    if isinstance(value, Tensor):
+        return _constructor(value) or _tensor_code(value)
+    if isinstance(value, list | tuple | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return None if any(_code(item) is None for item in items) else _format_items(value, _code)
+    if isinstance(value, float) and not math.isfinite(value):
+        return _shortest(value, torch.float64)
+    return repr(value) if value is None or type(value) in (bool, int, float, complex, str) else None
+
+
+def _constructor(tensor: Tensor) -> str:
+    """Return the call for a tensor of zeros, of ones, or of 0, 1, 2, …, if it is longer than a row or empty."""
+    if 0 < tensor.numel() <= 8 or tensor.requires_grad:
+        return ""
+    dtype = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
+    for name, make in (("zeros", torch.zeros), ("ones", torch.ones)):
+        if same(tensor, make(tensor.shape, dtype=tensor.dtype)):
+            return f"torch.{name}({', '.join(map(str, tensor.shape))}{dtype})"
+    return f"torch.arange({len(tensor)})" if tensor.ndim == 1 and same(tensor, torch.arange(len(tensor))) else ""
+
+
+def _tensor_code(tensor: Tensor) -> str | None:
+    longest = 0
+
+    def number(value: complex) -> str:
+        nonlocal longest
+        text = _shortest(value, tensor.dtype)
+        longest = max(longest, len(text))
+        return text
+
+    text = _nested(tensor.tolist(), number)
+    if longest > MAX_DIGITS and len(text) > MAX_VALUE_CHARS:
+        return None
+    dtype = "" if tensor.dtype in DEFAULT_DTYPES else f", dtype={tensor.dtype}"
+    return f"torch.tensor({text}{dtype}{', requires_grad=True' * tensor.requires_grad})"
+
+
+def _shortest(value: complex, dtype: torch.dtype) -> str:
+    """Return the shortest code for a number of a tensor that gives exactly this number."""
+    if not isinstance(value, float):
+        return str(value)
+    if not math.isfinite(value):
+        return f"{'-' * (value < 0)}torch.{abs(value)}"
+    texts = (f"{value:.{digits}g}" for digits in range(6, 18))
+    return next(text for text in texts if torch.tensor(float(text), dtype=dtype).item() == value)
 
 
 def distinct_digits(a: complex, b: complex) -> tuple[str, str]:

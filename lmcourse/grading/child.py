@@ -257,9 +257,9 @@ def _only_seed(chapter: str) -> None:
 
 
 def _disable_checks() -> None:
-    """Replace `check`, `hint`, `predict` and `explore` by functions that do nothing, and let `start` only set the
-    seed."""
+    """Replace `check`, `hint`, `inputs`, `predict` and `explore` by functions that do nothing, and let `start` only set
+    the seed."""
     for module in (lmcourse.notebook, lmcourse.exercises):
-        for name in {"check", "check_exercise", "explore", "hint", "predict"} & vars(module).keys():
+        for name in {"check", "check_exercise", "explore", "hint", "inputs", "predict"} & vars(module).keys():
             setattr(module, name, _nothing)
     lmcourse.notebook.start = _only_seed

@@ -18,7 +18,7 @@ from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
-from lmcourse.exercises.judge import judge
+from lmcourse.exercises.judge import instead_of, judge
 from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import outcomes_of
@@ -114,10 +114,18 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
             printed = [submitted.printed[name] for name in names]
             again = _Run(_with_printed(submitted, names), together, settings, end, losses, printed)
             again.everything()
-            better = {name: report for name, report in again.reports.items() if report.points > reports[name].points}
-            reports |= {name: replace(report, stand_ins=names) for name, report in better.items()}
+            earlier = [reports[name] for name in names]
+            reports |= {name: _better(reports[name], report, earlier) for name, report in again.reports.items()}
     cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
     return Examination(reports, cells, tuple(run.broke_off), _failed_cell(submitted, run))
+
+
+def _better(own: Report, again: Report, earlier: Sequence[Report]) -> Report:
+    """Return the report to give on an answer that calls wrong earlier answers: the one with the printed solutions in
+    their place if it has more points, or as many and a known mistake. Else the report is on the first wrong answer."""
+    if (again.points, bool(again.mistake)) > (own.points, False):
+        return replace(again, stand_ins=tuple(report.exercise for report in earlier))
+    return next(filter(None, (instead_of(own, report) for report in earlier)), own)
 
 
 def _failed_cell(submitted: Submitted, run: _Run) -> str:

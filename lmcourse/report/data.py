@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from typing import Any, Self
 
 CHECK_PREFIX = "check_"
@@ -22,6 +23,9 @@ REPORT_MIME = "application/vnd.lmcourse.report+json"
 MAX_FAILING_SHOWN = 3
 """Largest number of failing cases that a report shows with their calls; it only counts further ones."""
 
+MIN_LINES_SHARED = 2
+"""Smallest number of first lines that a report shows once for several cases."""
+
 MAX_LIST_CHARS = 160
 
 HIDDEN = "hidden: "
@@ -34,7 +38,10 @@ OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back", "ta
 class CaseResult:
     """The result of one case: its name, whether it passed, what differed, the call, and whether it is hidden.
 
-    For a derived case, `of` is the name of the original case.
+    Attributes:
+        call: the case as lines of Python.
+        of: for a derived case, the name of the original case.
+        values: the expected and the received value, in a line or more each, if they are small.
     """
 
     name: str
@@ -43,6 +50,7 @@ class CaseResult:
     call: str = ""
     hidden: bool = False
     of: str = ""
+    values: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,11 +157,16 @@ class ReportData:
     def reckoning(self) -> str:
         """An explanation of lost points, such as "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
-        if self.passed or not self.answered or passed in (0, total) or self.table:
+        if self.passed or not self.answered or passed == total or self.table or len(self.cases) == 1:
             return ""
+        if not passed and self.sentences and not any(case.passed for case in self.cases):
+            return ""  # the sentence says why, and everything fails
+        earned = f"{self.points:g} of {self.max_points} points."
+        if total == 1:
+            return f"All cases form one group, which fails: {earned}"
         public = [case.passed for case in self.cases if not case.hidden and not case.of]
-        few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
-        return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
+        few = " and more than half of the public cases fail" if passed and 2 * sum(public) < len(public) else ""
+        return f"{passed} of {total} groups of cases pass{few}: {earned}"
 
     @property
     def closing(self) -> str:
@@ -202,6 +215,32 @@ def _shortened(names: Sequence[str]) -> str:
     while count > 1 and len(", ".join(quoted[:count])) > MAX_LIST_CHARS:
         count -= 1
     return ", ".join([*quoted[:count], *([f"and {len(names) - count} more"] if count < len(names) else [])])
+
+
+def code_shown(results: Sequence[CaseResult]) -> Iterator[tuple[str, str]]:
+    """Yield the code of each result, after a remark on the first lines that it shares with an earlier one."""
+    earlier: list[tuple[str, list[str]]] = []
+    for result in results:
+        statements = _statements(result.call)
+        shared = [(_shared(statements, others), name) for name, others in earlier]
+        count, name = max(shared, key=lambda one: one[0], default=(0, ""))
+        lines = sum(len(one.splitlines()) for one in statements[:count])
+        if lines < MIN_LINES_SHARED:
+            yield "", result.call
+        else:
+            yield f"The first {lines} lines of {name}, then:", "\n".join(statements[count:])
+        earlier.append((result.name if '"' in result.name else f"“{result.name}”", statements))
+
+
+def _statements(code: str) -> list[str]:
+    """Return the lines of code; a line that continues the one before it is joined to it."""
+    return re.split(r"\n(?![\s)\]}])", code)
+
+
+def _shared(statements: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many statements at the beginning are the same in others, without the last one."""
+    same = (a == b for a, b in zip(statements[:-1], others, strict=False))
+    return len([*takewhile(bool, same)])
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:

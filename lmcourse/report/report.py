@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from textwrap import indent as indent_lines
 from textwrap import wrap
 from typing import Any
 
-from lmcourse.report.data import REPORT_MIME, CaseResult, ReportData
+from lmcourse.report.data import REPORT_MIME, CaseResult, ReportData, code_shown
 from lmcourse.text import code_html, prose_html
 
 TEXT = "var(--jp-content-font-color1, #212121)"
@@ -35,7 +36,7 @@ def html(report: ReportData) -> str:
         *(_row(BAD, "!", f"<b>{with_marks(notice)}</b>") for notice in report.notices),
         *(_row(HINT, "→", with_marks(sentence)) for sentence in report.sentences),
         _table_html(report.table),
-        *(_row(BAD, "✗", escape(name) + "".join(map(_detail, results)), "failed") for name, results in failing),
+        *_failing_html(failing),
         *([_row(BAD, "✗", escape(more), "failed")] if more else []),
         *([_row(GOOD, "✓", escape(report.passing()), "passed")] if report.passing() else []),
         hints_html(report.hints),
@@ -78,18 +79,33 @@ def _table_html(table: Sequence[Sequence[str]]) -> str:
     return f'<table style="border-collapse: collapse; margin: 0.4em 0;">{body}</table>'
 
 
-def _detail(result: CaseResult) -> str:
-    call = (
-        f'<div style="{CODE} text-indent: 0; overflow-wrap: anywhere;">{escape(result.call)}</div>'
-        if result.call
-        else ""
+def _failing_html(failing: Sequence[tuple[str, Sequence[CaseResult]]]) -> Iterator[str]:
+    """Yield a row for each failing case: its code, what differs, and the expected and received value."""
+    codes = code_shown([result for _, results in failing for result in results])
+    for name, results in failing:
+        details = "".join(_detail(result, *next(codes)) for result in results)
+        yield _row(BAD, "✗", escape(name) + details, "failed")
+
+
+def _detail(result: CaseResult, remark: str, code: str) -> str:
+    faint = f"text-indent: 0; color: {FAINT};"
+    return "".join(
+        [
+            f'<div style="{faint}">{escape(remark)}</div>' * bool(remark),
+            _block(code),
+            f'<div style="{faint}">{code_html(result.message, CODE)}</div>' * bool(result.message),
+            _block(result.values),
+        ]
     )
-    text = (
-        f'<div style="text-indent: 0; color: {FAINT};">{code_html(result.message, CODE)}</div>'
-        if result.message
-        else ""
+
+
+def _block(lines: str) -> str:
+    """Return lines of code, which keep their breaks when they are copied."""
+    style = (
+        f"{CODE} color: inherit; background: none; border: 0; margin: 0; padding: 0; text-indent: 0; line-height: 1.5;"
     )
-    return call + text
+    wrap = "white-space: pre-wrap; overflow-wrap: anywhere;"
+    return f'<pre style="{style} {wrap}">{escape(lines)}</pre>' if lines else ""
 
 
 def hints_html(hints: Sequence[str]) -> str:
@@ -128,17 +144,20 @@ class Report(ReportData):
         return "\n".join(line for text, indent in self._lines() for line in _wrapped(text, indent))
 
     def _lines(self) -> Iterator[tuple[str, int]]:
-        """Yield each paragraph of the text, with the indentation of all lines after its first."""
+        """Yield each paragraph of the text, with the indentation of all lines after its first; of code, -1."""
         done = " · all passed" if self.passed else ""
         yield f"{self.exercise}   {self.points:g} / {self.max_points} points{done}", 4
         yield from ((f"! {notice}", 2) for notice in self.notices)
         yield from ((f"→ {sentence}", 2) for sentence in self.sentences)
         yield from ((line, 0) for line in _table_lines(self.table))
         failing, more = self.failing()
+        codes = code_shown([result for _, results in failing for result in results])
         for name, results in failing:
             yield f"✗ {name}", 2
             for result in results:
-                yield from ((f"    {text}", 4) for text in (result.call, result.message) if text)
+                remark, code = next(codes)
+                parts = (remark, 4), (code, -1), (result.message, 4), (result.values, -1)
+                yield from ((indent_lines(text, "    "), indent) for text, indent in parts if text)
         if more:
             yield f"✗ {more}", 2
         if passing := self.passing():
@@ -164,4 +183,6 @@ def _table_lines(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
+    if indent < 0:
+        return text.splitlines()
     return wrap(text, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
 
 from lmcourse.text import prose_html, question_html
-from lmcourse.widgets.choice import RIGHT, WRONG
+from lmcourse.widgets.choice import RIGHT, WRONG, again_button
 from lmcourse.widgets.live import WIDGET_MIME
 from lmcourse.widgets.number_scale import NumberScale
 
@@ -16,12 +17,25 @@ from lmcourse.widgets.number_scale import NumberScale
 class Guess:
     """A question, a slider and a field for the same number, and the text shown after the button is pressed.
 
-    The first guess on the scale counts. `slider`, `field`, `button` and `verdict` are its widgets. Without a kernel it
-    is shown as a plain list.
+    The first guess on the scale counts. `slider`, `field`, `button`, `verdict` and `again` are its widgets. Without a
+    kernel it is shown as a plain list.
+
+    Args:
+        question, scale, because: the texts, and the scale with the answer.
+        earlier: the reader's earlier guess. If it is on the scale, it is shown with its verdict and the button `again`.
+        keep: function that is called with each guess as it was typed.
     """
 
-    def __init__(self, question: str, scale: NumberScale, because: str) -> None:
-        self._question, self._scale, self._because = question, scale, because
+    def __init__(
+        self,
+        question: str,
+        scale: NumberScale,
+        because: str,
+        *,
+        earlier: str = "",
+        keep: Callable[[str], None] = lambda guess: None,
+    ) -> None:
+        self._question, self._scale, self._because, self._keep = question, scale, because, keep
         width = ipywidgets.Layout
         self.slider = ipywidgets.SelectionSlider(
             options=list(zip(scale.labels, scale.stops, strict=True)),
@@ -34,7 +48,7 @@ class Guess:
             description="Your guess", placeholder="?", continuous_update=False, tooltip="", layout=width(width="15em")
         )
         self.button = ipywidgets.Button(description="This is my guess", layout=width(width="auto", margin="2px 12px"))
-        self.verdict = ipywidgets.HTML()
+        self.verdict, self.again = ipywidgets.HTML(), again_button(self._reset)
         self.slider.observe(self._follow_slider, "index")
         self.field.observe(self._follow_field, "value")
         self.button.on_click(lambda _: self._commit())
@@ -42,7 +56,12 @@ class Guess:
         row = [low, self.slider, high, self.field, unit, self.button]
         asked = ipywidgets.HTML(f"<b>Predict.</b> {question_html(question)}")
         line = ipywidgets.HBox(row, layout=width(flex_flow="row wrap", align_items="center"))
-        self._box = ipywidgets.VBox([asked, line, self.verdict])
+        self._box = ipywidgets.VBox([asked, line, self.verdict, self.again])
+        guess = scale.read(earlier)
+        if guess is not None:
+            self.field.value = earlier
+            self._show(guess)
+            self.again.layout.display = None
 
     def _follow_slider(self, _: object) -> None:
         guess = self._scale.read(self.field.value)
@@ -57,14 +76,24 @@ class Guess:
             self._commit()  # while the kernel was busy, the press of the button overtook the number
 
     def _commit(self) -> None:
-        scale, guess = self._scale, self._scale.read(self.field.value)
+        guess = self._scale.read(self.field.value)
         if guess is None:
-            self.verdict.value = f'<div role="status">{html.escape(scale.help)}</div>'
+            self.verdict.value = f'<div role="status">{html.escape(self._scale.help)}</div>'
             return
+        self._show(guess)
+        self._keep(self.field.value)
+
+    def _show(self, guess: float) -> None:
+        scale = self._scale
         self.slider.disabled = self.field.disabled = True  # the button keeps the keyboard focus
         colour = RIGHT if scale.is_close(guess) else WRONG
         text = f'<b style="color: {colour}">{html.escape(scale.verdict(guess))}</b> {question_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
+
+    def _reset(self) -> None:
+        self.verdict.value = ""
+        self.slider.disabled = self.field.disabled = False
+        self.field.focus()
 
     def __repr__(self) -> str:
         return f"Predict. {self._question}  [ a number {self._scale.ends} ]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
-from tests.browser.driver import Lab, Notebook, solution_of, start_lab
+from tests.browser.driver import LONG, Lab, Notebook, solution_of, start_lab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -47,7 +47,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def notebook(lab: Lab, page: Page) -> Notebook:
     """Notebook 01, opened from the welcome page, with every cell run once."""
     welcome = Notebook.open(page, lab, "welcome.ipynb")
-    page.locator(".jp-RenderedMarkdown table a", has_text="Floating point").click()
+    page.locator(".lmcourse-progress a", has_text="Floating point").click()
     welcome.wait_until_ready(PATH)
     welcome.run_all()
     return welcome
@@ -255,6 +255,26 @@ def border(shown: Locator) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", colour)[:3])
 
 
+def test_the_welcome_page_updates_itself_and_leads_to_the_next_exercise(notebook: Notebook) -> None:
+    """The answers are not saved yet, and the page was written when the server started."""
+    from playwright.sync_api import expect
+
+    notebook.switch("welcome.ipynb")
+    shown = notebook.panel.locator(".lmcourse-progress")
+    solved = shown.locator("li", has_text="tensor_bytes ✓ 2/2")
+    solved.wait_for(state="attached")
+    assert not notebook.run_script("return panel.context.model.dirty;")
+    assert not solved.is_visible()
+    shown.locator("summary").first.press("Enter")
+    solved.wait_for()
+    link = shown.locator("a", has_text=re.compile(r"^exercise \d+ of notebook 01$"))
+    number = link.inner_text().split()[1]
+    link.press("Enter")
+    notebook.wait_until_ready(PATH)
+    heading = notebook.panel.get_by_role("heading", name=f"Exercise {number} ·")
+    expect(heading).to_be_in_viewport(timeout=LONG)
+
+
 def test_validate_names_open_exercises_until_all_are_solved(notebook: Notebook) -> None:
     """Validate runs the whole notebook, so demonstration cells are deleted first."""
     cells = notebook.cells()
@@ -279,15 +299,3 @@ def validate(notebook: Notebook) -> str:
     dialog.locator("button.jp-mod-accept").click()
     dialog.wait_for(state="detached")
     return text
-
-
-def test_the_welcome_page_shows_the_points(notebook: Notebook) -> None:
-    notebook.run("tensor_bytes")
-    notebook.run("check_tensor_bytes")
-    notebook.save()
-    notebook.switch("welcome.ipynb")
-    shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
-    assert "tensor_bytes –/2" in shown.inner_text()  # the page was written when the server started
-    notebook.run("progress-table")
-    shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
-    assert "tensor_bytes ✓ 2/2" in shown.inner_text()

@@ -55,8 +55,13 @@ def verdict(notebook: Notebook) -> Locator:
     return found
 
 
+def options_of(notebook: Notebook) -> Locator:
+    """Return the buttons of the prediction."""
+    return notebook.select(with_widget(notebook, PREDICTION)).locator(".widget-hbox .widget-button")
+
+
 def test_a_prediction_is_made_by_keyboard_and_survives_a_reload(notebook: Notebook, lab: Lab) -> None:
-    options = notebook.select(with_widget(notebook, PREDICTION)).locator(".widget-button")
+    options = options_of(notebook)
     texts = options.all_inner_texts()
     for option in options.all():
         option.focus()
@@ -96,3 +101,16 @@ def test_every_widget_shows_its_saved_picture_when_reopened(notebook: Notebook, 
     shown = notebook.select(with_widget(notebook, FIGURE))
     shown.locator(".noUi-handle").wait_for()
     assert shown.locator(".lmcourse-still").count() == 0
+
+
+def test_a_new_kernel_remembers_the_prediction_until_it_is_made_again(notebook: Notebook) -> None:
+    earlier = verdict(notebook).inner_text()
+    first, second, *_ = options_of(notebook).all()
+    notebook.panel.get_by_role("button", name="Answer again").press("Enter")
+    notebook.page.wait_for_function("element => element === document.activeElement", arg=first.element_handle())
+    second.press("Enter")
+    later = verdict(notebook).inner_text()
+    assert later != earlier
+    notebook.run_script("await panel.sessionContext.session.kernel.restart();")
+    notebook.run_all()
+    assert verdict(notebook).inner_text() == later

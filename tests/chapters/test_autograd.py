@@ -71,7 +71,7 @@ def test_the_sweep_over_nodes_gives_torchs_gradients() -> None:
 
     for case in asked("backpropagate"):
         build, end = (case.script or "").split("\n", 1)[1].split("\n_ = backpropagate(")
-        names: dict[str, Any] = {"Value": torchs}
+        names: dict[str, Any] = {"Node": torchs}
         exec(build, names)
         end, *lines = end.replace(")", "").splitlines()
         nodes = [names[line.removesuffix(".grad")] for line in lines]

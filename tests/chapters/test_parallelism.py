@@ -190,7 +190,7 @@ def test_buckets_stick_out_only_where_the_text_says() -> None:
 @pytest.mark.parametrize("case", [case for case in exercises.best_layout.cases if not case.edge])
 def test_the_best_layout_is_a_clear_winner(case: Case) -> None:
     """Nearly equal times come from the same parts, and no layout nearly fits, so rounding cannot decide."""
-    step, machines = eval(case.call("").split("; ")[-1].removeprefix("best_layout"), vars(step_time_module))
+    step, machines = eval(str(case.script).splitlines()[-1].removeprefix("best_layout"), vars(step_time_module))
     priced = [step_time(step, machines, *layout) for layout in candidates(step, machines)]
     assert all(abs(time.memory / machines.memory - 1) > 1e-3 for time in priced)
     fitting = [time for time in priced if time.memory <= machines.memory]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 
 from lmcourse.cli import main, tables
-from lmcourse.course import CHAPTERS
+from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.progress import CORE_DONE, read_notebook_progress, read_progress
 from lmcourse.report import REPORT_MIME, Report, check_id
-from lmcourse.welcome import ProgressTable, course_map
+from lmcourse.welcome import ProgressTable
 
 CHAPTER = CHAPTERS[0]
 
@@ -37,8 +38,8 @@ def check_cell(name: str, most: float, *shown: Report) -> dict[str, Any]:
     return {"cell_type": "code", "metadata": {"nbgrader": marks}, "outputs": outputs, "source": ""}
 
 
-def save(folder: Path, *cells: dict[str, Any]) -> Path:
-    path = folder / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
+def save(folder: Path, *cells: dict[str, Any], chapter: Chapter = CHAPTER) -> Path:
+    path = folder / chapter.id / f"{chapter.topic}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "metadata": {}, "source": ""}, *cells]}))
     return path
@@ -84,8 +85,9 @@ def test_both_parts_of_a_notebook_are_shown(
     assert notebook.earned == "core 3 / 3, Further 1.5 / 5"
     assert notebook.to_json()["further"] == ["round_to", "tensor_bytes"]
     shown = ProgressTable(progress)
-    assert all("core 3 / 3, Further 1.5 / 5 points" in text for text in (repr(shown), shown._repr_html_()))
-    assert all(row in course_map(progress) for row in ("| 88 + 70 |", "| 20 | Capstone | – |"))
+    assert "core 3 / 3, Further 1.5 / 5 points" in repr(shown)
+    assert re.search(r"<td>88 \+ 70</td>.*</span>3 / 3</td><td>.*</span>1.5 / 5</td>", shown._repr_html_())
+    assert re.search(r">20 &nbsp; Capstone</th><td>–</td>", shown._repr_html_())
     monkeypatch.setattr("lmcourse.cli.course_commands.find_root", lambda folder: tmp_path)
     assert main(["list", "--json"]) == 0
     row, *_ = json.loads(capsys.readouterr().out)
@@ -108,6 +110,42 @@ def test_learner_is_told_that_the_core_is_done(
     broken.parent.mkdir()
     broken.write_text("{")
     assert not read_progress(tmp_path).core_done
+
+
+DONE, HALF, NEW = (report(3),), (report(1),), ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "core", "continues"),
+    [
+        ([NEW, NEW], [NEW], True, (0, 0)),
+        ([DONE, NEW, NEW], [NEW], True, (0, 1)),
+        ([NEW, DONE, HALF, NEW], [NEW], True, (0, 2)),
+        ([NEW, DONE, DONE], [NEW], True, (0, 0)),
+        ([DONE, DONE], [NEW], True, (1, 0)),
+        ([DONE, NEW], [HALF], True, (1, 0)),
+        ([DONE, NEW], [DONE], True, (0, 1)),
+        ([DONE, NEW], [DONE], False, (0, 1)),
+        ([NEW, NEW], [DONE, HALF], False, (0, 0)),
+        ([DONE, DONE], [DONE, NEW], False, (1, 1)),
+        ([DONE], [DONE], True, None),
+    ],
+)
+def test_the_next_exercise_follows_the_last_one_started(
+    first: list[tuple[Report, ...]],
+    second: list[tuple[Report, ...]],
+    core: bool,
+    continues: tuple[int, int] | None,
+    tmp_path: Path,
+) -> None:
+    """The second notebook was saved last. If not all is core, only the first exercise of each notebook is."""
+    for chapter, reports in zip(CHAPTERS, (first, second), strict=False):
+        cells = [check_cell(f"e{place}", 3, *found) for place, found in enumerate(reports)]
+        path = save(tmp_path, *(cells if core else [cells[0], HERE, *cells[1:]]), chapter=chapter)
+        os.utime(path, (0, int(chapter.number)))
+    progress = read_progress(tmp_path)
+    found = progress.next_exercise
+    assert (found and (progress.notebooks.index(found[0]), found[1])) == continues
 
 
 def test_notebook_without_further_has_no_parts(tmp_path: Path) -> None:

@@ -32,15 +32,23 @@ def test_the_welcome_page_is_a_valid_trusted_notebook(notebooks: Path) -> None:
     assert [item.name for item in notebooks.iterdir() if item.name.startswith(".welcome")] == []
 
 
-def test_the_map_shows_every_notebook_and_each_link_leads_somewhere(course: Path) -> None:
+def test_the_table_shows_every_notebook_and_each_link_leads_somewhere(course: Path) -> None:
     notebooks = course / "notebooks"
-    text = welcome.course_map(welcome.progress_table(notebooks).progress)
+    table = welcome.progress_table(notebooks)
     for chapter in CHAPTERS:
-        assert re.search(rf"^\| {chapter.id[:2]} \| .*{re.escape(chapter.title)}", text, re.M)
-    links = re.findall(r"\]\((.+?)\)", text)
-    assert links
-    assert all((notebooks / link).is_file() for link in links)
-    assert {link.split("/")[0] for link in links} == {chapter.id for chapter in CHAPTERS}
+        assert re.search(rf">{chapter.number} &nbsp; <a [^>]*>{re.escape(chapter.title)}</a>", table._repr_html_())
+    ids = {path: path.read_text(encoding="utf-8") for path in notebooks.glob("*/*.ipynb")}
+    links = re.findall(r'href="(.+?)"', table._repr_html_())
+    links += re.findall(r"\]\((.+?)\)", welcome.ways_through(table.progress))
+    assert len(links) > len(CHAPTERS) + sum(len(notebook.exercises) for notebook in table.progress.notebooks)
+    for file, _, cell in (link.partition("#cell-id=") for link in links):
+        assert f'"id": "{cell}"' in ids[notebooks / file] if cell else notebooks / file in ids
+
+
+def test_the_table_says_where_to_begin(notebooks: Path, tmp_path: Path) -> None:
+    shown = welcome.progress_table(notebooks)._repr_html_()
+    assert 'Begin with <a href="01-floating-point/floating_point.ipynb">notebook 01</a>.' in shown
+    assert "There are no notebooks here yet." in welcome.progress_table(tmp_path / "empty")._repr_html_()
 
 
 def test_the_example_is_a_report_of_the_course() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -149,6 +152,10 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (kinds.only_dtype, numbers((ROWS.half(), ROWS), (ROWS.bfloat16(), ROWS.half())), ""),
     (kinds.only_dtype, numbers((ROWS.half(), ROWS + 1)), ""),
     (kinds.only_dtype, numbers((ROWS, ROWS + 1)), ""),
+    (kinds.other_kind, numbers((ROWS, 3), (ROWS[0], 4)), "It gives a number where a tensor is expected."),
+    (kinds.other_kind, numbers(([1, ROWS], [1, "x"])), "It gives a str where a tensor is expected."),
+    (kinds.other_kind, numbers((ROWS, 3), (ROWS, "x")), ""),
+    (kinds.other_kind, numbers((ROWS, ROWS[0])), ""),
     (kinds.wrong_shape, numbers((ROWS[:1], ROWS[0])), "an axis of size 1 is missing or superfluous"),
     (kinds.wrong_shape, numbers((ROWS, ROWS.flatten())), "but the shape is wrong"),
     (
@@ -242,6 +249,43 @@ def test_every_detector_is_tested_both_ways() -> None:
     for speaks in (True, False):
         tested = {detector for detector, _, told in [*NUMBERS, *OTHERS] if bool(told) is speaks}
         assert asked - tested == set()
+
+
+def generator(x: Tensor) -> Any:
+    yield x
+
+
+async def coroutine(x: Tensor) -> Tensor:
+    return x
+
+
+def ask(x: Tensor) -> Tensor:
+    with patch("sys.stdin", io.StringIO()):
+        return x * float(input())
+
+
+class double:  # noqa: N801 - a learner's class with the name of the exercise
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (generator, "Your function has a `yield`"),
+        (coroutine, "Your function is `async`"),
+        (double, "Your answer is a class, and the exercise asks for a function"),
+        (lambda x: lambda: 2 * x, "You return a function"),
+        (lambda x: int, "You return a class"),
+        (lambda x: object(), "It gives an object where a tensor is expected."),
+        (lambda x: print(2 * x), "Your function prints, but it returns None"),
+        (lambda x: sys.exit(), "The line would end Python"),
+        (ask, "The line asks for `input`"),
+    ],
+)
+def test_an_answer_that_returns_no_result_is_explained(answer: Any, told: str) -> None:
+    assert check_exercise(doubling(), answer).diagnosis.startswith(told)
 
 
 def test_an_explanation_of_some_cases_names_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from lmcourse import lab
 from lmcourse.course import find_chapter
 from lmcourse.progress import read_notebook_progress
 from lmcourse.report import REPORT_MIME
@@ -151,13 +153,22 @@ def test_a_loop_that_catches_everything_ends_too(notebook: Notebook) -> None:
     assert notebook.run("sum(range(10**6))")["result"] == "499999500000"
 
 
-def test_the_user_can_interrupt_and_continue(notebook: Notebook) -> None:
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("check(ulp)", "The check of `ulp` was interrupted"),
+        (
+            "from lmcourse.exercises.later_cells import your\nwith your('ulp'):\n    pass",
+            "The check of `ulp` was interrupted",
+        ),
+        ("explore(ulp, x=(1, 2), exponent_bits=(1, 2), mantissa_bits=(1, 2))", "This cell was interrupted"),
+    ],
+)
+def test_interrupt_shows_one_line_and_the_kernel_continues(notebook: Notebook, cell: str, told: str) -> None:
     notebook.run("from lmcourse.exercises.registry import find_exercise; find_exercise('ulp').seconds = 60")
     notebook.run("import time\ndef ulp(x, exponent_bits, mantissa_bits):\n    time.sleep(60)\n")
-    Timer(1.0, notebook.manager.interrupt_kernel).start()
-    shown = notebook.run("check(ulp)", seconds=20)
-    assert "KeyboardInterrupt" in shown["error"]
-    assert "result" not in shown
+    Timer(2.0, notebook.manager.interrupt_kernel).start()
+    assert notebook.run(cell, seconds=20) == {"error": f"{told} in line 3: `time.sleep(60)`"}
     notebook.run("find_exercise('ulp').seconds = 0.5")
     assert notebook.run("import signal; signal.getitimer(signal.ITIMER_REAL)")["result"] == "(0.0, 0.0)"
 
@@ -277,15 +288,37 @@ def test_checking_an_undefined_answer_shows_one_line(notebook: Notebook) -> None
     assert "Traceback" in notebook.run("print(stable_softmax)")["error"]
 
 
+@pytest.fixture
+def restarted(tmp_path: Path) -> Iterator[Notebook]:
+    """A new kernel of `lmcourse lab` in the folder of a notebook; no cell has run."""
+    (tmp_path / "own.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": SETUP}]}))
+    env = {**os.environ, **lab.environment(os.environ), "PYTHONPATH": str(Path(lab.__file__).parents[1])}
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=env)
+    yield Notebook(manager, client)
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_names_of_the_first_cell_need_the_first_cell(restarted: Notebook) -> None:
+    assert "lmcourse.course" not in restarted.run("import os, sys; print(*sys.modules)")["stdout"].split()
+    line = "Run the first cell (Run › Run All Above Selected Cell): `{}` is not defined in this kernel yet."
+    for name in ("check", "predict", "hint", "explore", "start", "torch"):
+        assert restarted.run(f"{name}(ulp)") == {"error": line.format(name)}
+    assert "Traceback" in restarted.run("ulp(3)")["error"]
+    restarted.run("os.chdir('..')")
+    assert "Traceback" in restarted.run("check(ulp)")["error"], "no notebook of the course is here"
+
+
 def test_saved_points_are_kept_if_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
     report = {"exercise": "ulp", "points": 1.5, "max_points": 2, "answered": True}
     cell = {
+        "cell_type": "code",
         "metadata": {"nbgrader": {"grade": True, "grade_id": "check_ulp", "points": 2}},
         "outputs": [{"data": {REPORT_MIME: report}}],
     }
     path = tmp_path / "01-floating-point" / "floating_point.ipynb"
     path.parent.mkdir()
-    path.write_text(json.dumps({"cells": [{"metadata": {}}, cell]}))
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "metadata": {}}, cell]}))
     notebook.run(f"import os; before = os.getcwd(); os.chdir({str(path.parent)!r}); ulp = None; del ulp")
     shown = notebook.run("check(ulp)")
     notebook.run("os.chdir(before)")

@@ -9,6 +9,7 @@ import warnings
 
 import pytest
 import torch
+from torch import Tensor
 
 from lmcourse.exercises import case, check_exercise
 from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
@@ -98,3 +99,11 @@ def test_shown_text_has_no_control_characters() -> None:
     assert "red" in text
     assert "moreb" not in text
     assert "It warned: MuteWarning: " in report.notes
+
+
+def test_a_compiled_answer_runs_as_it_is_written() -> None:
+    @torch.compile
+    def double(x: Tensor) -> Tensor:
+        return x + x
+
+    assert check_exercise(doubling(forbid=["torch.softmax"], seconds=0.5), double).passed

@@ -97,9 +97,51 @@ def test_a_mistake_is_recognised_although_edge_cases_differ() -> None:
         return (x.double() ** 2).tolist()
 
     report = check_exercise(with_two(squares, lambda x: x, cases=edge_cases()), as_list)
-    assert (report.mistake, report.besides) == ("squares", "“one number” and “none” fail, too.")
-    assert report.besides in str(report)
-    assert report.besides in report._repr_html_()
+    told = "“one number” and “none” fail, too: the exception comes from a `raise` or an `assert` of your own"
+    assert (report.mistake, report.besides) == ("squares", f"{told}, and these inputs are allowed.")
+    assert report.sentences[-1] == report.besides
+
+
+def normalised(x: Tensor) -> Tensor:
+    return x / x.sum() if x.any() else x
+
+
+def with_nan(x: Tensor) -> Tensor:
+    return x / x.sum()
+
+
+def with_exception(x: Tensor) -> list[float]:
+    return [number / sum(x.tolist()) for number in x.tolist()]
+
+
+def with_zeros(count: int) -> list[Case]:
+    zeros = [case(f"zeros {size}", torch.zeros(size)) for size in range(2, count + 2)]
+    return [case("up", torch.tensor([1.0, 2.0])), case("a sum of two", torch.tensor([0.5, 1.5])), *zeros]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "answer", "besides"),
+    [
+        (normalised, with_nan, "“zeros 2” fails, too: every wrong number in your result is NaN."),
+        (normalised, with_exception, "“zeros 2” fails, too: the line divides by something that is 0 there."),
+        (with_nan, normalised, ""),
+    ],
+)
+def test_a_mistake_is_recognised_with_and_without_a_guard(
+    mistake: Callable[[Tensor], Tensor], answer: Callable[[Tensor], Any], besides: str
+) -> None:
+    halves = {"reference": lambda x: x / 2, "hidden_cases": None}
+    report = check_exercise(with_two(mistake, squares, cases=with_zeros(1), **halves), answer)
+    assert (report.mistake, report.besides) == (mistake.__name__, besides)
+    assert not check_exercise(with_two(mistake, squares, cases=with_zeros(3), **halves), answer).mistake
+
+
+def test_nan_in_one_case_does_not_hide_what_the_others_show() -> None:
+    def answer(x: Tensor) -> Tensor:
+        return 3 * x if x.any() else x / 0
+
+    report = check_exercise(with_two(squares, squares, cases=with_zeros(1)), answer)
+    assert report.diagnosis == "In “up” and “a sum of two”: every number that differs is 1.5 times the expected one."
 
 
 def test_two_mistakes_that_fit_equally_are_both_named() -> None:

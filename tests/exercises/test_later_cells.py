@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.exercises import Exercise, case, later_cells, script, value_exercise
+from lmcourse.exercises import Exercise, case, checking, later_cells, script, value_exercise
 from tests.exercises.toy import Counter, doubling
 
 FAILS, NOT_WRITTEN = "yours does not pass its check yet", "yours is not written yet"
@@ -30,7 +30,7 @@ def _exercises(monkeypatch: pytest.MonkeyPatch) -> None:
     four.variant(lambda x: 2 * x + 2 * x)
     known = {one.name: one for one in (doubling(), four, counter, days)}
     monkeypatch.setattr(later_cells, "find_exercise", known.__getitem__)
-    monkeypatch.setattr(later_cells, "_judged", {})
+    monkeypatch.setattr(checking, "_reports", {})
 
 
 def cell(code: str) -> dict[str, Any]:
@@ -65,13 +65,13 @@ def test_name_is_the_learners_again_after_an_error() -> None:
 
 
 def test_each_version_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked, check = [], later_cells.check_exercise
+    checked, check = [], checking.check_exercise
 
     def counting(exercise: Exercise, answer: Any) -> Any:
         checked.append(answer)
         return check(exercise, answer)
 
-    monkeypatch.setattr(later_cells, "check_exercise", counting)
+    monkeypatch.setattr(checking, "check_exercise", counting)
     helper = "def helper(x):\n    return {} * x\ndef double(x):\n    return helper(x)\n"
     names = cell(helper.format(3) + BLOCK + BLOCK)
     assert len(checked) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmcourse.course import Chapter
-from lmcourse.exercises import check_exercise, later_cells
+from lmcourse.exercises import check_exercise, checking, later_cells
 from lmcourse.exercises.open_task import Band
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.prove import prove
@@ -109,7 +109,7 @@ def test_later_cell_runs_any_valid_answer_or_the_baseline(
 ) -> None:
     exercise = shrinking()
     monkeypatch.setattr(later_cells, "find_exercise", lambda name: exercise)
-    monkeypatch.setattr(later_cells, "_judged", {})
+    monkeypatch.setattr(checking, "_reports", {})
     for answer, line in (("seed", "with your `shrink`"), ("-1", "with the baseline of `shrink`: yours does not pass")):
         names: dict[str, Any] = {"__name__": "__main__", "your": later_cells.your}
         exec(f"def shrink(seed):\n    return {answer}\nwith your('shrink'):\n    found = shrink(5)\n", names)

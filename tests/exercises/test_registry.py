@@ -65,7 +65,7 @@ import sys
 from lmcourse.notebook import check, hint, predict, start
 start("08-attention")
 def causal_mask(s, t): return None
-check(causal_mask), hint(), predict("who_changes")
+check(causal_mask), hint(), predict("which_mask")
 print(*sorted({name.split(".")[2] for name in sys.modules if name.startswith("lmcourse.chapters.")}))
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=course, check=True)

@@ -104,6 +104,12 @@ def test_a_wrong_answer_gains_nothing_from_printed_solutions() -> None:
     assert examination.reports["half"].diagnosis.startswith("`half` is not defined")
 
 
+def test_wrong_earlier_answer_stays_the_reason() -> None:
+    report = graded({"half": "def half(x): return x / 3", "quarter": "def quarter(x): return half(x) + 1"})
+    assert report.reports["quarter"].diagnosis == "This calls your `half`, which does not pass its own check yet:"
+    assert [case.call[:5] for case in report.reports["quarter"].cases] == ["half("]
+
+
 def test_forbidden_calls_are_named_with_their_line() -> None:
     ways = {
         "def weights(x):\n    return x.softmax(0)": "`softmax`, which your code refers to in line 2 (`return x.softm",

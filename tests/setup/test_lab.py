@@ -36,6 +36,8 @@ def test_our_settings_come_first_and_replace_no_others() -> None:
     assert made["JUPYTER_CONFIG_PATH"].split(os.pathsep) == [str(lab.JUPYTER), "/mine"]
     assert made["JUPYTER_PATH"] == str(lab.JUPYTER)
     assert made["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+    assert made["PYTHONSTARTUP"] == str(lab.STARTUP)
+    assert lab.environment({"PYTHONSTARTUP": "/mine.py"})["PYTHONSTARTUP"] == "/mine.py"
     assert (lab.JUPYTER / "labconfig" / "default_setting_overrides.json").is_file()
 
 

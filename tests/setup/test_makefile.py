@@ -105,6 +105,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     write_wheel(wheels, "tool", "1.0", "schema")
     shutil.copy(ROOT / "Makefile", folder)
     (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
+    (folder / "setup.py").touch()
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
         '[project]\nname = "lmcourse"\nversion = "0.1.0"\n',

@@ -67,6 +67,17 @@ def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     assert wheel.stat().st_size < 10e6
 
 
+def test_every_installation_has_the_startup_file_of_ipython(wheel: Path) -> None:
+    make = "import setuptools.build_meta as b; b.build_editable('editable')"
+    tree = wheel.parents[1]
+    (tree / "editable").mkdir()
+    assert run([sys.executable, "-c", make], tree).returncode == 0
+    for made in (wheel, *tree.glob("editable/*.whl")):
+        with zipfile.ZipFile(made) as archive:
+            found = [name for name in archive.namelist() if ".data/data/" in name]
+        assert [name.partition(".data/data/")[2] for name in found] == ["etc/ipython/startup/lmcourse_startup.py"]
+
+
 def test_an_installed_wheel_opens_the_course_and_checks_answers(python: Path, tmp_path: Path) -> None:
     said = run([python, "-m", "lmcourse", "lab", "--version"], tmp_path)
     assert said.returncode == 0, said.stderr

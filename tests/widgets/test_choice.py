@@ -47,6 +47,26 @@ def test_a_choice_cannot_be_changed() -> None:
     assert [button.icon for button in choice.buttons] == ["times", "check", ""]
 
 
+def test_an_earlier_choice_is_shown_and_can_be_made_again() -> None:
+    kept: list[str] = []
+    choice = Choice("2 + 2?", ["3", "4", "5"], "4", "Count.", earlier="3", keep=kept.append)
+    assert "You chose “3”." in choice.verdict.value
+    assert [button.icon for button in choice.buttons] == ["times", "check", ""]
+    choice.again.click()
+    assert choice.verdict.value == ""
+    assert {button.icon for button in choice.buttons} == {""}
+    assert choice.again.layout.display == "none"
+    press(choice, "4")
+    assert "Yes." in choice.verdict.value
+    assert kept == ["4"]
+
+
+@pytest.mark.parametrize("earlier", ["", "6"])
+def test_an_earlier_choice_that_is_no_option_is_ignored(earlier: str) -> None:
+    choice = Choice("2 + 2?", ["3", "4", "5"], "4", "Count.", earlier=earlier)
+    assert (choice.verdict.value, choice.again.layout.display) == ("", "none")
+
+
 def test_options_are_escaped_in_html() -> None:
     choice = question()
     press(choice, "3")

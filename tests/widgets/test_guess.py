@@ -10,10 +10,12 @@ from lmcourse.widgets.number_scale import NumberScale
 HOSTILE = "<script>alert(1)</script>"
 
 
+SCALE = NumberScale(answer=160, low=0, high=300, unit="<steps>")
+
+
 @pytest.fixture
 def guess() -> Guess:
-    scale = NumberScale(answer=160, low=0, high=300, unit="<steps>")
-    return Guess(f"How long {HOSTILE}?", scale, f"Count & *see* {HOSTILE}.")
+    return Guess(f"How long {HOSTILE}?", SCALE, f"Count & *see* {HOSTILE}.")
 
 
 def test_neither_answer_nor_reason_is_shown_before_the_guess(guess: Guess) -> None:
@@ -62,3 +64,23 @@ def test_a_number_that_arrives_after_the_press_counts(guess: Guess) -> None:
     guess.button.click()
     guess.slider.value = 158
     assert "You guessed 158 &lt;steps&gt;, within 10 %." in guess.verdict.value
+
+
+def test_an_earlier_guess_is_shown_and_can_be_made_again() -> None:
+    kept: list[str] = []
+    guess = Guess("How long?", SCALE, "Count.", earlier="87,4", keep=kept.append)
+    assert "You guessed 87.4" in guess.verdict.value
+    assert (guess.field.value, guess.slider.value, guess.slider.disabled) == ("87,4", 88, True)
+    guess.again.click()
+    assert (guess.verdict.value, guess.slider.disabled, guess.field.disabled) == ("", False, False)
+    assert guess.again.layout.display == "none"
+    guess.field.value = "160"
+    guess.button.click()
+    assert "exactly right" in guess.verdict.value
+    assert kept == ["160"]
+
+
+@pytest.mark.parametrize("earlier", ["", "301", "many"])
+def test_an_earlier_guess_off_the_scale_is_ignored(earlier: str) -> None:
+    guess = Guess("How long?", SCALE, "Count.", earlier=earlier)
+    assert (guess.verdict.value, guess.field.value, guess.again.layout.display) == ("", "", "none")

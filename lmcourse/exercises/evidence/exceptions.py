@@ -43,6 +43,11 @@ def not_refused(evidence: Evidence) -> str:
 PRINT_IT = "a `print` of its shape right above the line shows"
 
 MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("SystemExit: ",), "The line would end Python: `return` ends only the function."),
+    (
+        ("EOF when reading a line", "StdinNotImplementedError: "),
+        "The line asks for `input`, but the inputs are the arguments.",
+    ),
     (("UnboundLocalError: ",), "The line uses a variable that has no value yet."),
     (("NameError: ",), "No variable of that name exists where the line runs."),
     (

@@ -11,6 +11,7 @@ from torch import Tensor
 from lmcourse.exercises.compare import Tolerance, difference, is_whole
 from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
 from lmcourse.exercises.evidence.positions import AXES, axis_name, worded
+from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import Plain, same, type_phrase
 
 
@@ -72,6 +73,45 @@ def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
         found = [what_differs(expected[key], received[key]) for key in expected if key in received]
         return expected.keys() != received.keys() or any(shape for shape, _ in found), any(kind for _, kind in found)
     return False, _kind(expected) != _kind(received)
+
+
+OBJECTS = {
+    "a generator": "Your function has a `yield`, so a call gives a generator: `return` the result.",
+    "a coroutine": "Your function is `async`, so a call gives a coroutine: write `def` without `async`.",
+    "a function": "You return a function: call it, and return its result.",
+    "a type": "You return a class: call it, and return its result.",
+}
+"""Sentences on objects that no exercise asks for, by their kind."""
+
+
+def other_kind(evidence: Evidence) -> str:
+    """Detect an object that no exercise asks for, or a result of the same wrong kind in all failing cases."""
+    found = {_kinds_of(trial) for trial in evidence.failing}
+    given = {given for _, given in found}
+    if len(given) > 1 or not (kind := given.pop()):
+        return ""
+    if kind.split()[-1] == evidence.exercise.name and all(trial.case.script is None for trial in evidence.failing):
+        return "Your answer is a class, and the exercise asks for a function: write `def`."
+    if kind in OBJECTS or len(found) > 1:
+        return OBJECTS.get(kind, "")
+    return f"It gives {kind} where {found.pop()[0]} is expected."
+
+
+def _kinds_of(trial: Trial) -> tuple[str, str]:
+    """Return the first expected kind and the received kind that differ; two empty texts if there are none."""
+    if trial.outcome.failure:
+        return _kind(trial.expected.value), trial.outcome.failure.message.removeprefix("returned ").partition(",")[0]
+    return next(_differing_kinds(trial.expected.value, trial.outcome.value), ("", ""))
+
+
+def _differing_kinds(expected: Plain, received: Plain) -> Iterator[tuple[str, str]]:
+    if isinstance(expected, list) and isinstance(received, list):
+        yield from (kinds for pair in zip(expected, received, strict=False) for kinds in _differing_kinds(*pair))
+    elif isinstance(expected, dict) and isinstance(received, dict):
+        both = [(expected[key], received[key]) for key in expected if key in received]
+        yield from (kinds for pair in both for kinds in _differing_kinds(*pair))
+    elif _kind(expected) != _kind(received):
+        yield _kind(expected), _kind(received)
 
 
 Explains = Callable[[Tensor, Tensor], bool]

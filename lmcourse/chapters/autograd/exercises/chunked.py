@@ -63,7 +63,7 @@ largest_tensor(step) < len(y) * len(W) / 2
 live_bytes(step).peak < 8 * len(y) * len(W) / 2
 """
 _KEPT = f"""
-from lmcourse.accounting.saved import saved_tensors
+from lmcourse.accounting.saved import saved_tensors  # in the notebook
 {_CALL.format(rows=8)}
 saved_tensors(lambda: ChunkedCrossEntropy.apply(h, W, y, 8), without=[W]).total <= 8 * (h.numel() + 5 * len(y))
 """

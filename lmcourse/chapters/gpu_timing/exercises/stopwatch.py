@@ -36,14 +36,14 @@ def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, 
 
 
 SCRIPT = """\
-from lmcourse.accounting.timing import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice  # in the notebook
 device = SimulatedDevice({seconds}, launch={launch}{room})
 time_it(device.run, device.synchronise, device.clock{runs})
 device.runs
 """
 
 BUSY = """\
-from lmcourse.accounting.timing import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice  # in the notebook
 device = SimulatedDevice([30.0, 2.0, 1.0, 3.0], launch=0.1)
 device.run()
 time_it(device.run, device.synchronise, device.clock, warmup=0, repeats=3)

@@ -23,7 +23,7 @@ def ask(name: str, step: tuple[int, ...], devices: int, **machines: float) -> Ca
     """A case from numbers: parameters, layers, d_model, kv_heads, texts, seq_len; and the devices."""
     options = "".join(f", {key}={value!r}" for key, value in machines.items())
     call = f"best_layout(TrainingStep({', '.join(map(str, step))}), Machines({devices}{options}))"
-    return script(name, "from lmcourse.accounting.step_time import Machines, TrainingStep\n" + call)
+    return script(name, "from lmcourse.accounting.step_time import Machines, TrainingStep  # in the notebook\n" + call)
 
 
 LLAMA_8B = (8_030_261_248, 32, 4096, 8)

@@ -11,7 +11,7 @@ from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.inputs import integers
 from lmcourse.exercises.values import Plain
 
-_IMPORT = "from lmcourse.chapters.parallelism.simulated import simulate\n"
+_IMPORT = "from lmcourse.chapters.parallelism.simulated import simulate  # in the notebook\n"
 
 
 def ask(name: str, call: str, *expressions: str, **inputs: Plain) -> Case:

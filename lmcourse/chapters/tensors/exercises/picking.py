@@ -79,7 +79,7 @@ def _gradient(inputs: dict[str, Any], name: str) -> Case:
 
 
 _OPERATORS = f"""
-from lmcourse.chapters.tensors.operators import operators
+from lmcourse.chapters.tensors.operators import operators  # in the notebook
 small = operators(picked, scores, tokens, states, lengths, rows, owner, count, k, views=True)
 large = operators(picked, more, their_tokens, their_states, their_lengths, their_rows, their_owner, 9, k, views=True)
 len(small) == len(large)

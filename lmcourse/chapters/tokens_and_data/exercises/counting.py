@@ -23,7 +23,7 @@ _SHOWN = "text.words\ntext.counts\ntext.where\ntext.work"
 def _tried(name: str, words: Words, times: list[int], *pairs: Pair) -> Case:
     """A case with several merges, which returns the words, counts and places after each."""
     lines = [
-        "from lmcourse.chapters.tokens_and_data.counted_text import CountedText",
+        "from lmcourse.chapters.tokens_and_data.counted_text import CountedText  # in the notebook",
         f"text = CountedText({words}, {times})",
     ]
     for new, pair in enumerate(pairs, start=256):
@@ -35,7 +35,7 @@ def _of_stories(count: int, merges: int) -> Case:
     """A case that merges the most frequent pairs of many stories."""
     words = dict(Counter(word for story in stories(count) for word in split_words(story)))
     lines = (
-        "from lmcourse.chapters.tokens_and_data.counted_text import CountedText\n"
+        "from lmcourse.chapters.tokens_and_data.counted_text import CountedText  # in the notebook\n"
         "from lmcourse.data.tokenizers.bpe import learn_merges\n"
         f"merges = learn_merges([word for word, many in words.items() for _ in range(many)], {merges})\n"
         "text = CountedText.of_bytes(words).train(merge_counted, merges)\n"

@@ -24,7 +24,8 @@ accumulate, decay_groups, wsd_factor = _accumulate.reference, _decay_groups.refe
 
 BEGIN = """\
 from dataclasses import replace
-from lmcourse.chapters.training.small_run import *
+from lmcourse.chapters.training.small_run import PowerCutError, Settings  # in the notebook
+from lmcourse.chapters.training.small_run import small_loader, small_model
 settings = Settings({settings}, norms=["1.weight", "1.bias"])
 model = small_model({seed}, {dropout})
 """

@@ -13,7 +13,7 @@ from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
 
-IMPORT = "import torch\nfrom lmcourse.chapters.training.small_run import SmallRun\n"
+IMPORT = "import torch\nfrom lmcourse.chapters.training.small_run import SmallRun  # in the notebook\n"
 GOES_ON = """\
 run = SmallRun(seed={seed})
 before = run.train({before})

@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
 
 MODEL = """\
-def decoder(tokens, weights, sizes, parts):
+def model(tokens, weights, sizes, parts):
     x = weights["embedding"][tokens]
     for w in weights["blocks"]:
         x = x + parts["squash"](x * w["norm_1"] @ w["qkv"].T)[..., : sizes["heads"]] @ w["out"].T
@@ -81,7 +81,7 @@ def _ask(
     shape: tuple[int, int] = (2, 4),
 ) -> Case:
     rest = "" if frozen is None else f", {frozen!r}"
-    call = f"by_heart(decoder, loss, weights, sizes, parts, tokens, {steps}, {rate}{rest})"
+    call = f"by_heart(model, loss, weights, sizes, parts, tokens, {steps}, {rate}{rest})"
     return script(
         name,
         MODEL + before + f"y = {call}\ny\n" + after,
@@ -117,7 +117,7 @@ def _hidden(random: Random) -> list[Case]:
             _ask(
                 "twice from the same weights",
                 fixed,
-                after="by_heart(decoder, loss, weights, sizes, parts, tokens, 2, 0.1)",
+                after="by_heart(model, loss, weights, sizes, parts, tokens, 2, 0.1)",
             )
         ),
         *(_ask("other sizes", random, blocks=blocks, steps=3, shape=(2, 5)) for blocks in (1, 2)),

@@ -7,9 +7,13 @@
 //
 // A widget lives in the kernel. A notebook that is opened the next morning has only the saved picture of it, in the same
 // output: this shows it, and says what to do.
+//
+// The welcome page shows the learner's progress, which is out of date when they come back from a notebook. This updates it.
 
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const SAVED = ["text/html", "image/png", "text/plain"];
+const WELCOME = "welcome.ipynb";
+const PROGRESS = "__import__('lmcourse.welcome').welcome.progress_table()";
 const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `
@@ -145,6 +149,40 @@ function improve(app) {
   }
 }
 
+// Open notebooks that would soon be saved by themselves: progress is read from what is saved.
+async function saveNotebooks(app) {
+  if (!app.commands.isToggled("docmanager:toggle-autosave")) {
+    return;
+  }
+  const open = [...app.shell.widgets("main")].map((panel) => panel.context);
+  const changed = open.filter((document) => document?.path.endsWith(".ipynb") && document.model?.dirty);
+  await Promise.allSettled(changed.filter((document) => document.contentsModel?.writable).map((one) => one.save()));
+}
+
+// Our own expression is evaluated, never the text of a cell, and only below a page that the learner trusts.
+async function updateProgress(app, panel) {
+  if (panel?.context?.path?.split("/").pop() !== WELCOME) {
+    return;
+  }
+  await panel.context.ready;
+  await panel.sessionContext.ready;
+  const area = panel.content.widgets.find((cell) => cell.model.id === "progress-table")?.outputArea;
+  const kernel = panel.sessionContext.session?.kernel;
+  if (!kernel || area?.model.length !== 1 || !area.model.trusted) {
+    return;
+  }
+  await saveNotebooks(app);
+  const asked = { code: "", silent: true, store_history: false, user_expressions: { progress: PROGRESS } };
+  const { content } = await kernel.requestExecute(asked).done;
+  const table = content.user_expressions?.progress;
+  const shown = area.model.get(0);
+  if (table?.status === "ok" && table.data["text/html"] !== shown.data["text/html"]) {
+    const { dirty } = panel.context.model;
+    area.model.set(0, { ...shown.toJSON(), data: table.data });
+    panel.context.model.dirty = dirty; // nothing to save: the next start writes the page anew
+  }
+}
+
 function activate(app) {
   const style = document.createElement("style");
   style.textContent = STYLE;
@@ -161,6 +199,10 @@ function activate(app) {
   };
   const watched = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class"] };
   new MutationObserver(changed).observe(document.body, watched);
+  // Without a kernel that answers, the page stays as it is.
+  const update = () => updateProgress(app, app.shell.currentWidget).catch((error) => console.warn(error));
+  app.shell.currentChanged?.connect(update);
+  document.addEventListener("visibilitychange", () => document.hidden || update());
 }
 
 const plugin = { id: "lmcourse-lab:plugin", autoStart: true, activate };
