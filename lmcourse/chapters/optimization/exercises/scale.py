@@ -132,9 +132,13 @@ noise_scale.slips(
         "return squared → squared = math.sqrt(max(squared, 0.0))\n    return squared": "You return ‖G‖ and not its "
         "square.",
         "(small - large) → abs(small - large)": "You make σ² positive. Return it as measured, also below 0.",
+        "(small - large) → abs(small - large) ;; small - noise / b_small → large - noise / b_large": "You make σ² "
+        "positive. Return it as measured, also below 0.",
         "return squared → noise = abs(noise)\n    return squared": "You make σ² positive. Return it as measured, also "
         "below 0.",
         "(small - large) → max(small - large, 0.0)": "You set a σ² below 0 to 0. Return it as measured.",
+        "(small - large) → max(small - large, 0.0) ;; small - noise / b_small → large - noise / b_large": "You set a "
+        "σ² below 0 to 0. Return it as measured.",
         "return squared → noise = max(noise, 0.0)\n    return squared": "You set a σ² below 0 to 0. Return it as "
         "measured.",
         '    if b_small == b_large:\n        raise ValueError("the two batch sizes are equal")\n → ': "For equal sizes "
