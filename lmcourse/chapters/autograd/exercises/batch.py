@@ -145,6 +145,8 @@ backward_batch.slips(
         " * (1 - z) → ": "Your σ' is z alone. The derivative of the sigmoid is z(1 − z).",
         "* z * (1 - z) → * (1 - z**2)": "1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).",
         "(y_hat - y) → (y - y_hat)": "Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.",
+        '{"y_hat": dy_hat, "w1": dw1, "w2": dw2} → dy_hat, dw1, dw2': "You return the gradients without their names. "
+        "Return a dict with the names of the exercise.",
         "len(x) → x.shape[1]": "You divide by the number of features, x.shape[1]. B is the number of examples, "
         "x.shape[0].",
         "dy_hat.T @ z → dy_hat.sum(0).outer(z.mean(0)) ;; dh.T @ x → dh.sum(0).outer(x.mean(0))": "Your weight "

@@ -303,8 +303,8 @@ Value.slips(
         "** (n - 1) → ** n - 1": "Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: "
         "n·aⁿ⁻¹.",
         "self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0) → OneRuleForAll(self.data**n, "
-        "[(self, n * self.data ** (n - 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The exponent is a plain number here: the only "
-        "parent is a.",
+        "[(self, n * self.data ** (n - 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The "
+        "exponent is a plain number here: the only parent is a.",
         "return OneRuleForAll(self.data * right.data → self.grad += right.data; right.grad += self.data\n        "
         "return OneRuleForAll(self.data * right.data": "You change grad in the forward pass. Gradients arrive in the "
         "backward pass: leave grad at 0.",

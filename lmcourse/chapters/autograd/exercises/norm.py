@@ -175,6 +175,8 @@ layernorm_backward.slips(
         "x.var(-1, correction=0, keepdim=True) → x.square().mean(-1, keepdim=True) ;; (x - x.mean(-1, keepdim=True)) → "
         "x ;;  - through_mean → ": "This is the backward pass of RMSNorm, which subtracts no mean. In LayerNorm x̂ is "
         "(x − μ)/s, and there is a path through μ.",
+        'return {"x": dx, "gain": dgain, "bias": dbias} → return dx, dgain, dbias': "You return the gradients without "
+        "their names. Return a dict with the names of the exercise.",
         "g = dy * gain → g = dy": "dx ignores the gain: what reaches x̂ is dy · gain.",
         "correction=0 → correction=1": "Your variance divides by d − 1, torch's default. LayerNorm divides by d: "
         "correction=0.",

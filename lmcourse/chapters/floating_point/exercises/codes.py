@@ -121,9 +121,8 @@ decode_bits.slips(
         "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": "Your bias is 2^(E−1). The right bias "
         "is one less: 127 for 8 exponent bits, not 128.",
         "-1.0 if → 1.0 if": "The sign bit, the highest one, is not used: negative codes come out positive.",
-        "if exponent == 0: → if exponent == mantissa == 0:\n        return 0.0\n    if exponent == 0:": "Your minus zero "
-        "comes out as 0.0. The integer 0 has no "
-        "sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0.",
+        "if exponent == 0: → if exponent == mantissa == 0:\n        return 0.0\n    if exponent == 0:": "Your minus "
+        "zero comes out as 0.0. The integer 0 has no sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0.",
         "exponent == 2**exponent_bits - 1 → False": "An exponent of all ones is read as a number. It is reserved for "
         "infinity and NaN. A format without infinity reserves only the fraction of all ones, for NaN.",
         "if has_infinity: → if True:": "E4M3 has no infinity: with has_infinity=False an exponent of all ones is an "
@@ -150,6 +149,8 @@ decode_bits.slips(
         "field is 0 the significand is 0.f, and zero is zero.",
         "exponent == 0 → exponent == mantissa == 0": "You treat only zero specially. An exponent field of 0 always "
         "means 0.f · 2^(1 − bias), without the hidden 1.",
+        "(fraction, 1 - bias) → (fraction, 0 - bias) or 0.0": "Your subnormals are half of what they should be: their "
+        "exponent is 1 − bias. You also lose the sign of zero: -1 * 0 is the integer 0.",
         "bias = 2 ** (exponent_bits - 1) - 1 → bias = 127": "Your bias is 127 in every format. It depends on the "
         "exponent bits: 2^(E−1) − 1.",
         "math.nan if mantissa else  → ": "You return infinity for every exponent of all ones. It is infinity only if "
