@@ -209,8 +209,8 @@ explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", 
 # %% [markdown]
 # ### Exercise 3 · The largest number  (2 points · 5 min · ●●)
 #
-# From the two widths alone (without `finfo`): what is the largest finite number of a format? Mind the exponent that is reserved
-# (or, without infinity, is not).
+# From the two widths alone (without `finfo`): what is the largest finite number of a format? IEEE reserves the top exponent; a
+# format without infinity uses it.
 
 # %% exercise="max_finite"
 def max_finite(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -472,10 +472,10 @@ print(f"no scale, but 1024 pieces instead of 16,384: {end:.2f}")
 #
 # ### Exercise 6 · The scales that work  (3 points · 12 min · ●●●)
 #
-# `gradients` is a list of tensors, and an IEEE format has these widths. Return `[smallest, largest]`, two powers of two between $2^{-200}$ and $2^{200}$:
+# `gradients` is a list of tensors, and an IEEE format has these widths. Return `[smallest, largest]`, two powers of two from $2^{-200}$ to $2^{200}$, both included:
 #
-# - times `smallest`, at most 1 % of all the *nonzero* gradients become 0 when they are rounded to the format, and it is the smallest such power;
-# - times `largest`, none of them becomes infinite, and it is the largest such power.
+# - multiplied by `smallest`, at most 1 % of the *nonzero* gradients round to 0 in the format; no smaller power does that;
+# - multiplied by `largest`, none of them becomes infinite; no larger power does that.
 #
 # Raise `ValueError` if no scale does both. All gradients are finite, and at least one is not 0. Multiply in `float64`, so that only the format's own edges count.
 
@@ -489,8 +489,8 @@ def loss_scales(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int)
     half_smallest = 2.0 ** (-bias - mantissa_bits)  # and all below: rounds to 0
     overflow = (2 - 2.0 ** (-mantissa_bits - 1)) * 2.0**bias  # and all above: rounds to infinity
     survivor = sizes[len(sizes) // 100]  # the smallest that must not be lost
-    smallest = 2.0 ** (math.floor(math.log2(half_smallest / survivor)) + 1)
-    largest = 2.0 ** (math.ceil(math.log2(overflow / sizes[-1])) - 1)
+    smallest = 2.0 ** max(-200, math.floor(math.log2(half_smallest / survivor)) + 1)
+    largest = 2.0 ** min(200, math.ceil(math.log2(overflow / sizes[-1])) - 1)
     if smallest > largest:
         raise ValueError("no scale saves the small gradients and keeps the large ones finite")
     return [smallest, largest]
@@ -644,9 +644,9 @@ print(f"all thousand: mean {totals.mean():.2f}, standard deviation {totals.std()
 #
 # ### Exercise 8 · Accumulate  (3 points · 6 min · ●●)
 #
-# `a` and `b` are fp16 vectors. Cast them to the dtype named by `accumulator` ("float16" or "float32"), multiply, and add the products one
+# `a` and `b` are fp16 vectors of one length, perhaps 0. Cast them to the dtype named by `accumulator` ("float16" or "float32"), multiply, and add the products one
 # after the other to a running total of that dtype. Return how far the result is from the exact dot product (computed in float64), as
-# a positive number.
+# a positive number; it is infinite if the total overflows.
 
 # %% exercise="dot_product_error"
 def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:
@@ -695,7 +695,7 @@ check(dot_product_error, hidden=True)
 # ### Exercise 9 · Bytes of a tensor  (2 points · 4 min · ●)
 #
 # Return the bytes of a tensor of this shape. `dtype` is a name as in torch: "float64", "float32", "float16", "bfloat16",
-# "float8_e4m3fn", "int64" or "bool". Some would not fit into your memory: make none.
+# "float8_e4m3fn", "int64" or "bool". A size may be 0, and the shape of a scalar is `[]`. Some would not fit into your memory: make none.
 
 # %% exercise="tensor_bytes"
 def tensor_bytes(shape: list[int], dtype: str) -> int:
@@ -748,9 +748,9 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # %% [markdown]
 # ### Exercise 10 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
-# Softmax over the last axis, in the dtype of the input, for rows of up to 1,000 logits of any size. Some may be
+# Softmax over the last axis, for rows of up to 1,000 logits of any size. Some may be
 # $-\infty$, though never a whole row: a masked logit, whose probability is 0.
-# A library's `softmax` and `logsumexp` are forbidden.
+# Return the dtype of the logits; you may compute in float32. A library's `softmax` and `logsumexp` are forbidden.
 
 # %% exercise="stable_softmax"
 def stable_softmax(logits: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ explore(figures.stride_map, view=list(PLAIN_VIEWS), row=(0, 3), column=(0, 3))
 #
 # Now the way back. Given a place in memory and the notes of a view, return the index of the view's element at this
 # place. If several elements are there, return the first in reading order, the last axis fastest. If the view does not
-# show the place, return `None`. Strides are 0 or larger. PyTorch will judge; do it without torch and NumPy.
+# show the place, return `None`. A view without axes has one element, whose index is `[]`. Strides are 0 or larger. PyTorch will judge; do it without torch and NumPy.
 
 
 # %% exercise="index_at"
@@ -259,7 +259,7 @@ explore(figures.stride_map, view=list(RESHAPED), row=(0, 1), column=(0, 5))
 # ### Exercise 4 · When a view is possible  (4 points · 12 min · ●●●)
 #
 # Given the shape and strides of a tensor, return the strides that `x.view(new_shape)` has, or `None` if only a copy can
-# have that shape. Raise `ValueError` if the two shapes have different numbers of elements. All sizes are at least 1.
+# have that shape. Raise `ValueError` if the two shapes have different numbers of elements. All sizes are at least 1, and a shape may be `[]`.
 # The stride of an axis of size 1 is never used; return 0 for it. PyTorch will judge; do it without torch and NumPy.
 
 

@@ -203,7 +203,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 #
 # With eight nodes you see in which order to go. A model has millions. What is the rule?
 #
-# A node may pass on its gradient once it is **complete**: when every node that uses it has passed on its own. Look at this
+# A node may pass on its gradient once it is **complete**: when every node that uses it has passed on its own gradient. Look at this
 # graph, in which $a$ reaches the end $L$ directly and by a detour:
 #
 # ```
@@ -229,7 +229,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 # of `end` with respect to every node of the graph. It is 0 for a node that `end` does not depend on.
 #
 # A function that calls itself stops at Python's recursion limit. One that follows each path separately does not stop at all: forty fan-outs
-# in a row are a trillion paths. Use a loop that visits every edge once, and neither `graphlib` nor autograd.
+# in a row are a trillion paths. Use a loop that visits every edge once (chains of 12,000 nodes are graded), and neither `graphlib` nor autograd.
 
 
 # %% exercise="backward_sweep"
@@ -269,7 +269,7 @@ check(backward_sweep, hidden=True)
 # arrives yet, so a local derivative is a plain number, known at the moment the operation runs. Six operations, six derivatives: derive each one before you
 # type it.
 #
-# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention. `Value(1000.0).tanh()` is 1, not an error. `op`
+# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention; `Value(0.0) ** 0` is 1, with the derivative 0. `Value(1000.0).tanh()` is 1, not an error. `op`
 # is for drawings only: fill it in if you like. Use `math`, not `torch`. The operations at the end follow from yours.
 
 
@@ -295,7 +295,8 @@ class Value:
 
     def __pow__(self, exponent: float) -> "Value":
         ### BEGIN SOLUTION
-        return Value(self.data**exponent, (self,), (exponent * self.data ** (exponent - 1),), f"**{exponent:g}")
+        local = exponent * self.data ** (exponent - 1) if exponent else 0.0
+        return Value(self.data**exponent, (self,), (local,), f"**{exponent:g}")
         ### END SOLUTION
 
     def exp(self) -> "Value":
@@ -370,8 +371,8 @@ figures.computation_graph(autograd.graph_of(y, parameters=[k]), locals_only=True
 # ### Exercise 4 · The sweep  (2 points · 10 min · ●●)
 #
 # You have written this already, in exercise 2, for a graph given as a dictionary. Now the nodes are objects. `backpropagate(end)` fills in `grad`: 1 for `end`, and
-# for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that uses your nodes but does not lead
-# to `end` keeps its 0. A chain of 10,000 nodes must work, and so must forty fan-outs in a row. No `torch`, no `graphlib`.
+# for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that `end`
+# does not depend on keeps its 0. A chain of 10,000 nodes must work, and so must forty fan-outs in a row. No `torch`, no `graphlib`.
 #
 # The check uses the course's nodes, so a slip in exercise 3 costs nothing here.
 
@@ -622,7 +623,7 @@ for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b
 #
 # ### Exercise 6 · The backward pass of a product  (3 points · 8 min · ●●)
 #
-# For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none. No autograd.
+# For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none; all of them share `w`. No autograd.
 
 
 # %% exercise="backward_matmul"
@@ -787,7 +788,7 @@ predict("twice_the_batch")
 explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
-# A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another one divides in neither, because the gradients "add up". Before you write yours: how
+# A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another divides nowhere, because the gradients "add up". Before you write yours: how
 # often does a $\frac1B$ belong in each gradient?
 #
 # ### Exercise 9 · A batch  (3 points · 7 min · ●●)

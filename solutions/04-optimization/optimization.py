@@ -404,7 +404,7 @@ print("the pairs            ", batches.tolist())
 # ### Exercise 4 · The noise of a batch  (3 points · 8 min · ●●)
 #
 # `gradients` holds the gradient of each of $n$ examples, at some fixed $w$. A batch of `batch` examples is drawn, with replacement or without, and its gradients are averaged. Return the mean of $\lVert\text{batch gradient} - \text{full gradient}\rVert^2$ over all
-# batches: a formula, which neither goes through them (of 30 examples there are 155 million batches of 15) nor draws some. There may be a single example.
+# batches, by a formula that neither lists the batches (of 30 examples there are 155 million batches of 15) nor samples them. There may be a single example.
 
 # %% exercise="gradient_noise"
 def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: bool) -> float:
@@ -432,7 +432,7 @@ check(gradient_noise, hidden=True)
 # During training you see neither $\lVert G\rVert^2$, the squared length of the full gradient, nor $\sigma^2$. But you can measure the mean of $\lVert g\rVert^2$ over many batches of
 # `b_small` examples (`small`), and over many of `b_large` (`large`), drawn with replacement. Return $\lVert G\rVert^2$, $\sigma^2$, and their quotient $B = \sigma^2/\lVert G\rVert^2$, the batch whose noise is as large as the gradient.
 #
-# Equal sizes say nothing: raise `ValueError`. Measurements are noisy, and $\lVert G\rVert^2$ may come out at 0 or below: return it as it is, and `math.inf` for $B$.
+# Equal sizes say nothing: raise `ValueError`. Measurements are noisy, and $\lVert G\rVert^2$ or $\sigma^2$ may come out below 0: return them as they are. Where $\lVert G\rVert^2$ is 0 or below, $B$ is `math.inf`.
 
 # %% exercise="noise_scale"
 def noise_scale(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
@@ -845,7 +845,7 @@ explore(figures.adam_steps, beta1=(0.0, 0.99, 0.01), beta2=[0.9, 0.95, 0.99, 0.9
 #
 # ### Exercise 9 · What a running mean weighs  (2 points · 6 min · ●●)
 #
-# $m \leftarrow \beta m + (1 - \beta)\,g$ begins at 0. After $k$ steps, $m$ is a sum of $g_1, \dots, g_k$ with certain weights. Return these weights, oldest first, each divided by what they all sum to. $\beta$ may be another number in each step, from 0 to below 1; no steps give `[]`.
+# $m \leftarrow \beta m + (1 - \beta)\,g$ begins at 0. After $k$ steps, $m$ is a sum of $g_1, \dots, g_k$ with certain weights. Return these weights, oldest first, each divided by what they all sum to. $\beta$ may be another number in each step, at least 0 and less than 1; no steps give `[]`.
 #
 # By hand: with β = 0.5, 0.9, 0.9 the weights are 0.405, 0.09 and 0.1 before the division. Where does 0.405 come from? And is there a short way to their sum, 0.595?
 

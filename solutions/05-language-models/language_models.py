@@ -74,7 +74,7 @@ for name, numbers in (("fp64", scores.double().softmax(dim=0)), ("fp32", p), ("f
 # %% [markdown]
 # ### Exercise 1 · Is it a distribution?  (1 point · 4 min · ●)
 #
-# Return whether `v` is a distribution: all entries are numbers (neither infinite nor NaN), none is negative, however slightly, and the sum, computed in float64, is at most $10^{-5}$ away from 1, or $10^{-2}$ if `v` comes in 16 bits (`torch.float16`, `torch.bfloat16`). An empty `v` is none.
+# Return whether `v` is a distribution: all entries are numbers (neither infinite nor NaN), none is negative, however slightly, and the sum, computed in float64, is at most $10^{-5}$ away from 1, or $10^{-2}$ if `v` comes in 16 bits (`torch.float16`, `torch.bfloat16`). An empty `v` is not a distribution.
 
 # %% exercise="is_distribution"
 def is_distribution(v: Float[Tensor, "v"]) -> bool:
@@ -230,7 +230,7 @@ explore(figures.cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.9
 #
 # ### Exercise 4 · The loss of training  (4 points · 9 min · ●● · differentiable)
 #
-# Return this mean as a tensor without axes. Logits in 16 bits are turned to float32 first, and the result is float32 too; the loss of float64 logits is float64. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are forbidden, because that is what you are writing; the tensor method
+# Return this mean as a zero-dimensional tensor. Logits in 16 bits are turned to float32 first, and the result is float32 too; the loss of float64 logits is float64. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are forbidden, because that is what you are writing; the tensor method
 # `.log_softmax` is allowed.
 
 # %% exercise="next_token_loss"
@@ -494,7 +494,7 @@ for name in by_order[3]:
 #
 # ### Exercise 8 · The entropy of a source  (4 points · 12 min · ●●●)
 #
-# For the stories we took the computer's word. For a simpler source, do it yourself. A source writes an endless text; after word $i$ comes word $j$ with probability $P_{ij}$, whatever was before. Every word can be reached from every other, perhaps in several steps (and some sources alternate for ever between two sets of words). What does a word of this text cost the best model there is, on
+# For the stories we took the computer's word. For a simpler source, do it yourself. A source writes an endless text; after word $i$ comes word $j$ with probability $P_{ij}$, whatever was before. Every word can be reached from every other, perhaps in several steps (and some sources alternate forever between two sets of words). What does a word of this text cost the best model there is, on
 # average, in nats? $P$ is a float64 tensor; zeros in it are allowed, and $0 \ln 0$ is 0. Be exact to nine digits.
 
 # %% exercise="entropy_rate"
@@ -703,8 +703,8 @@ print(f"entropy {entropy:.3f} nats per word; counts (Witten and Bell) cost {coun
 # - `log_p`, of shape (`v`, `v`): in row $i$ the log-probability of each word after word $i$;
 # - `train` and `held_out`: what this table costs, in nats per word, on the pairs that you trained on, and on those kept aside.
 #
-# The rank $r$, the optimizer and the number of steps are your choice, and a call may take five seconds. The check asks four things, of sources like the one above, for a point each: the rows are distributions; on endless new text the table is cheaper than a model that ignores the word before; `train` and `held_out` are right; and above the entropy the table
-# costs at most 0.8 of what the counts cost. Try it: `new_text_price(learn(little, v)["log_p"], P) - entropy`.
+# The rank $r$, the optimizer and the number of steps are your choice, and a call may take five seconds. The course's own functions, such as `counted_table`, may not be used. The check asks four things, of sources like the one above, one point for each: the rows are distributions; on endless new text the table is cheaper than a model that ignores the word before; `train` and `held_out` are right; and its cost
+# above the entropy is at most 0.8 times that of the counts. Try it: `new_text_price(learn(little, v)["log_p"], P) - entropy`.
 
 # %% exercise="learn"
 def learn(text: Int[Tensor, "n"], v: int) -> dict:

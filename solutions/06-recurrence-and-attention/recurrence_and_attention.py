@@ -127,7 +127,7 @@ with your("rnn_probabilities"):
 # ### Exercise 2 · How many numbers it learns  (2 points · 4 min · ●)
 #
 # A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if *everything*
-# is learned that can be? Compare the formula with the arguments of your function.
+# that can be learned is? Compare the formula with the arguments of your function.
 
 # %% exercise="rnn_parameters"
 def rnn_parameters(v: int, e: int, d: int) -> int:
@@ -525,9 +525,13 @@ figures.dependency_grid()
 # ### Exercise 6 · Who waits for whom?  (3 points · 7 min · ●●)
 #
 # `kind` is "rnn", "attention" or "window"; a model of `layers` layers reads `n` words (both at least 1). Return two
-# whole numbers: in how many steps all states can be computed, if everything that can run at once does, and the fewest
-# moves by which something gets from the first word to the last word's state in the top layer. Going up to the next
-# layer at the same position is no move, so one word makes none. The other kinds ignore `window`. Raise `ValueError` for an unknown kind, a
+# whole numbers:
+#
+# 1. In how many steps can all states be computed, if everything that can run at once does?
+# 2. In how many moves, at the fewest, does something get from the first word to the last word's state in the top layer?
+#    Going up to the next layer at the same position is no move. With one word there is no move.
+#
+# Attention to 100 words in 3 layers takes 3 steps and 1 move. The other kinds ignore `window`. Raise `ValueError` for an unknown kind, a
 # window below 2, and for layers that do not reach from the first word to the last.
 
 # %% exercise="waiting"
@@ -741,7 +745,7 @@ explore(figures.soft_table, temperature=Log(0.01, 100))
 # The same scores make any decision, from nearly a coin toss to nearly a certainty. Return the temperature at which the
 # best match gets the weight `share`, to five digits. Of equally good matches *each* gets this weight. Scores come in
 # any order; they may be as large as thousands or as small as millionths. If no temperature above 0 gives this weight,
-# or every temperature does, raise `ValueError`: find out which weights can be had.
+# or every temperature does, raise `ValueError`: find out which weights are possible.
 
 # %% exercise="temperature_for"
 def temperature_for(scores: Float[Tensor, "n"], share: float) -> float:

@@ -218,7 +218,7 @@ with your("merge_counted"):
 #
 # ### Exercise 4 · Train  (2 points · 8 min · ●●)
 #
-# Now the whole training. `words` says how often each word occurs. Tokens 0 to 255 are the bytes of UTF-8, and merge number $i$, counted from 0, makes token $256 + i$. Return at most `merges` pairs, in the order in which they are learned, by the three rules above. Count once, then let your `merge_counted` do the rest.
+# Now the whole training. `words` says how often each word occurs. Tokens 0 to 255 are the bytes of UTF-8, and merge number $i$, counted from 0, makes token $256 + i$. Return at most `merges` pairs, in the order in which they are learned, by the three rules above. Count once, then let your `merge_counted` do the rest. (A new count after each merge is right too, and much slower.)
 
 # %% exercise="train_bpe"
 def train_bpe(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
@@ -820,7 +820,7 @@ for copy_time, staging in ((2.0, 0.0), (12.0, 0.0), (2.0, 2.0)):
 # %% [markdown]
 # ### Exercise 9 · One batch ahead  (3 points · 8 min · ●●)
 #
-# Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` orders a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order. Order the copy of batch $i + 1$ *before* you train on batch $i$, but no earlier. No batches are no error. A batch may be 0 or an empty list, but not `None`. Return nothing. If `copy` or `train` raises an error, do not catch it.
+# Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` starts a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order. Start the copy of batch $i + 1$ *before* you train on batch $i$, but no earlier. No batches are no error. A batch may be 0 or an empty list, but not `None`. Return nothing. If `copy` or `train` raises an error, do not catch it.
 
 # %% exercise="train_ahead"
 def train_ahead(

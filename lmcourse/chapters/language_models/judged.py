@@ -138,6 +138,13 @@ def against_single_words(found: Found, text: Tensor, P: Tensor) -> str:
     return f"{how} without the word before"
 
 
+def _is_symmetric(log_p: Tensor) -> bool:
+    """Return True if the logits of two words are the same in both orders, but for a bias of each word."""
+    turned = log_p - log_p.T
+    column = turned.mean(dim=0)
+    return bool((turned - (column - column[:, None])).abs().max() < 1e-3 and log_p.std(dim=0).max() > 1e-2)
+
+
 def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
     """Compare the excess over the entropy on new text with that of smoothed counts (Witten and Bell). If it is too
     large, describe also the loss on the training text, and the rank."""
@@ -149,4 +156,5 @@ def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
     above = (P.log() - log_p)[first[:-kept], second[:-kept]].mean()
     own = "less" if above < 0 else "more"
     rank = "full" if torch.linalg.matrix_rank(log_p, rtol=1e-4) > len(P) / 2 else "low"
+    rank = "symmetric, low" if rank == "low" and _is_symmetric(log_p) else rank
     return f"more than {ALLOWED} of it; {own} than the source on the text it trains on; {rank} rank"

@@ -24,6 +24,7 @@ backpropagate = Exercise(
         sweep("one node, two paths", "x = Node(2.0)\ny = x ** 2\nL = y * 3 + y ** 2", "L", "y", "x"),
         sweep("used twice by one node", "a = Node(3.0)\nL = a * a + (a + a)", "L", "a"),
         detour("a short way and a detour", 0.25),
+        sweep("two detours", "x = Node(0.5)\na = x * 3\nb = a + x\nL = b * a + b.tanh() * a", "L", "b", "a", "x"),
         beside("a node that does not lead to the end", 0.5),
         sweep("a local derivative of 0", "x = Node(0.0)\nL = x.relu() * 5 + x * 2", "L", "x"),
         chain("a chain of 10,000 nodes, no recursion", 5_000, 0.95),
@@ -114,6 +115,9 @@ backpropagate.slips(
         "stack.pop() → stack.pop(0) ;; stack.append((node, True)) → order.append(node) ;; "
         "reversed(order) → order": "You walk back level by level, and a node passes on its gradient when it is first "
         "reached. What arrives later, by a longer way, is not passed on: put the nodes in order first.",
+        "stack.append((node, True)) → order.append(node) ;; reversed(order) → order": "A node passes on its gradient "
+        "as soon as you take it from the stack. What other nodes send it later is not passed on: wait until it is "
+        "complete.",
         "for node in reversed(order): → def go(node: Any) -> None: ;; node.grad * local → node.grad * local\n          "
         "  go(parent)\n\n    go(end)": "Each time a gradient arrives, the node passes on everything collected so far, "
         "so the first part is passed on twice. Wait until it is complete, and pass it on once.",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal
@@ -27,21 +27,27 @@ def _batch(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     return {name: grad.to(x.dtype) for name, grad in zip(("y_hat", "w1", "w2"), grads, strict=True)}
 
 
-def _batches(name: str, random: Random, b: int, d: int, p: int, q: int, dtype: torch.dtype = torch.float64) -> Case:
-    return case(name, *(normal(random, *shape, dtype=dtype) for shape in ((b, d), (p, d), (q, p), (b, q))))
+def _batches(
+    name: str, random: Random, b: int, d: int, p: int, q: int, dtype: torch.dtype = torch.float64
+) -> list[Case]:
+    """A case for each gradient, so that one mistake does not cost the points of all."""
+    tensors = [normal(random, *shape, dtype=dtype) for shape in ((b, d), (p, d), (q, p), (b, q))]
+    inputs = dict(zip(("x", "w1", "w2", "y"), tensors, strict=True))
+    names = ("y_hat", "w1", "w2")
+    return [script(f"{each}: {name}", f'backward_batch(x, w1, w2, y)["{each}"]', **inputs) for each in names]
 
 
 def _hidden_batches(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        _batches("other sizes", fixed, 6, 2, 4, 3),
-        _batches("as many of each", fixed, 3, 3, 3, 3),
-        _batches("a batch of one", fixed, 1, 1, 1, 1),
-        _batches("single precision", fixed, 5, 4, 3, 2, dtype=torch.float32),
-        _batches("other sizes", random, 7, 3, 5, 4),
-        _batches("other sizes", random, 2, 5, 3, 2),
-        _batches("a batch of one", random, 1, 4, 2, 3),
-        _batches("one output", random, 4, 3, 2, 1),
+        *_batches("other inputs", fixed, 6, 2, 4, 3),
+        *_batches("other inputs", fixed, 3, 3, 3, 3),
+        *_batches("other inputs", fixed, 1, 1, 1, 1),
+        *_batches("other inputs", fixed, 5, 4, 3, 2, dtype=torch.float32),
+        *_batches("other inputs", random, 7, 3, 5, 4),
+        *_batches("other inputs", random, 2, 5, 3, 2),
+        *_batches("other inputs", random, 1, 4, 2, 3),
+        *_batches("other inputs", random, 4, 3, 2, 1),
     ]
 
 
@@ -52,9 +58,9 @@ backward_batch = Exercise(
     difficulty=2,
     reference=_batch,
     cases=[
-        _batches("2 examples, 3 outputs", _FIXED, 2, 2, 3, 3),
-        _batches("5 examples, 2 outputs", _FIXED, 5, 4, 3, 2),
-        _batches("a batch of one", _FIXED, 1, 2, 2, 2),
+        *_batches("2 examples, 3 outputs", _FIXED, 2, 2, 3, 3),
+        *_batches("5 examples, 2 outputs", _FIXED, 5, 4, 3, 2),
+        *_batches("a batch of one", _FIXED, 1, 2, 2, 2),
     ],
     hidden_cases=_hidden_batches,
     hints=[
@@ -130,6 +136,17 @@ backward_batch.slips(
         "only the last example: sum over the batch.",
         '"y_hat": dy_hat → "y_hat": y_hat': '"y_hat" holds the prediction. The exercise asks for its gradient, (ŷ − '
         "y)/B.",
+        "dy_hat.T @ z → (dy_hat.T @ z).T ;; dh.T @ x → (dh.T @ x).T": "Both weight gradients are transposed. W₁ is (p, "
+        "d): the gradient that arrives comes first in the product.",
+        "dy_hat.T @ z → (dy_hat.T @ z).T": '"w2" is transposed. W₂ is (q, p): dŷ comes first in the product, then z.',
+        " * z * (1 - z) → ": "σ' is missing: between h and z is a sigmoid, and the backward pass goes through it, too.",
+        "z * (1 - z) → z.sigmoid() * (1 - z.sigmoid())": "You take σ' at z. Its argument is h. Since z is σ(h) "
+        "already, σ' is z(1 − z).",
+        " * (1 - z) → ": "Your σ' is z alone. The derivative of the sigmoid is z(1 − z).",
+        "* z * (1 - z) → * (1 - z**2)": "1 − z² is the derivative of tanh. That of the sigmoid is z(1 − z).",
+        "(y_hat - y) → (y - y_hat)": "Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.",
+        '{"y_hat": dy_hat, "w1": dw1, "w2": dw2} → dy_hat, dw1, dw2': "You return the gradients without their names. "
+        "Return a dict with the names of the exercise.",
         "len(x) → x.shape[1]": "You divide by the number of features, x.shape[1]. B is the number of examples, "
         "x.shape[0].",
         "dy_hat.T @ z → dy_hat.sum(0).outer(z.mean(0)) ;; dh.T @ x → dh.sum(0).outer(x.mean(0))": "Your weight "

@@ -252,6 +252,8 @@ ChunkedCrossEntropy.slips(
         "losses.sum() → losses.mean() ;; total / len(h) → total / -(-len(h) // rows) ;; upstream / len(h) → upstream / "
         "len(part) / -(-len(h) // ctx.rows)": "You average the means of the chunks. A shorter last chunk then counts "
         "too much: add up the sums, and divide once by n.",
+        "losses.sum() → losses.mean() ;; total / len(h) → total / -(-len(h) // rows)": "Your loss is the mean of the "
+        "chunks' means. A shorter last chunk then counts too much: add up the sums, and divide once by n.",
         "(p - wanted) → p": "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also "
         "enters the loss directly: subtract 1 there.",
         "p - wanted → wanted - p": "Every gradient has the wrong sign: a larger logit of a wrong word makes the loss "

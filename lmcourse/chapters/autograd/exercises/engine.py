@@ -79,7 +79,7 @@ def _others(random: Random) -> list[Case]:
     return [
         _operations("other sums and products", "b + a", "b * a", "0 * a", "a + 1.5", a=x, b=y),
         _operations("other powers", "a ** 0.5", "a ** -1", "b ** 3", "a ** 1", a=x, b=y),
-        edge(_operations("powers of zero", "a ** 2", "a ** 1", a=0.0)),
+        edge(_operations("powers of zero", "a ** 2", "a ** 1", "a ** 0", a=0.0)),
         _operations("other arguments of exp", "a.exp()", "b.exp()", a=x, b=y),
         _operations("other arguments of tanh", "a.tanh()", "b.tanh()", a=x, b=y),
         _operations("other arguments of relu", "a.relu()", "b.relu()", a=x, b=y),
@@ -107,6 +107,7 @@ Value = Exercise(
             "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad\na.grad",
         ),
         edge(_operations("relu at 0", "a.relu()", a=0.0)),
+        edge(_operations("0 to the power of 0", "a ** 0", a=0.0)),
         edge(_operations("tanh at 1000", "a.tanh()", a=1000.0)),
     ],
     hidden_cases=_others,
@@ -150,7 +151,7 @@ class EdgesAsPairs:
         return EdgesAsPairs(self.data * other.data, [(self, other.data), (other, self.data)])
 
     def __pow__(self, n: Any) -> Any:
-        return EdgesAsPairs(self.data**n, [(self, n * self.data ** (n - 1))])
+        return EdgesAsPairs(self.data**n, [(self, n * self.data ** (n - 1) if n else 0)])
 
     def exp(self) -> Any:
         return EdgesAsPairs(math.exp(self.data), [(self, math.exp(self.data))])
@@ -200,7 +201,7 @@ class NumPyNumbers:
         return NumPyNumbers(self.data * other.data, [self, other], [other.data, self.data])
 
     def __pow__(self, n: Any) -> Any:
-        return NumPyNumbers(self.data ** float(n), [self], [n * self.data ** float(n - 1)])
+        return NumPyNumbers(self.data ** float(n), [self], [n * self.data ** float(n - 1) if n else 0])
 
     def exp(self) -> Any:
         result = np.exp(self.data)
@@ -254,7 +255,7 @@ class OneRuleForAll:
         return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)])
 
     def __pow__(self, n: Any) -> Any:
-        return self.along(self.data**n, n * self.data ** (n - 1))
+        return self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0)
 
     def exp(self) -> Any:
         e = math.exp(self.data)
@@ -296,12 +297,14 @@ Value.slips(
         "(right is other)]": "In a sum or product with a plain number you leave the number out of the parents. Make a "
         "leaf of it: `as_value(other)`.",
         "n * self.data ** (n - 1) → self.data ** (n - 1)": "The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.",
+        " if n else 0.0 → ": "For a = 0 and n = 0 you compute 0⁻¹, which divides by zero. a⁰ is the constant 1: its "
+        "derivative is 0.",
         "** (n - 1) → ** n": "The derivative of aⁿ is n·aⁿ⁻¹: the exponent falls by one. Yours is n·aⁿ.",
         "** (n - 1) → ** n - 1": "Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: "
         "n·aⁿ⁻¹.",
-        "self.along(self.data**n, n * self.data ** (n - 1)) → OneRuleForAll(self.data**n, [(self, n * self.data ** (n "
-        "- 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The exponent is a plain number here: the only "
-        "parent is a.",
+        "self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0) → OneRuleForAll(self.data**n, "
+        "[(self, n * self.data ** (n - 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The "
+        "exponent is a plain number here: the only parent is a.",
         "return OneRuleForAll(self.data * right.data → self.grad += right.data; right.grad += self.data\n        "
         "return OneRuleForAll(self.data * right.data": "You change grad in the forward pass. Gradients arrive in the "
         "backward pass: leave grad at 0.",

@@ -81,7 +81,7 @@ def other_graphs(random: Random) -> list[Case]:
         case("tiny derivatives", {"L": {"y": 3.0}, "y": {"x": 1e-9}, "x": {}}, "L"),
         case("a single node", {"x": {}}, "x"),
         case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
-        case("long chains", _shuffled(chain(3500), Random(7)), "n3499"),
+        case("long chains", _shuffled(chain(12_000), Random(7)), "n11999"),
         # Last, because an answer that follows each path separately runs out of time.
         case("many paths", _shuffled(ladder(40), Random(7)), "n40"),
     ]

@@ -100,6 +100,8 @@ backward_matmul.slips(
         "use the same weight, so its gradients add up. If the loss is a mean, dy already contains it.",
         "dw = x.reshape(-1, D) → dw = x.reshape(-1, D)[-1:] ;; dy.reshape(-1, K) → dy.reshape(-1, K)[-1:]": "dw holds "
         "the last example only: in a loop over the batch, add to it instead of overwriting it.",
+        "dy @ w.T → dy @ w.T / len(x)": "You divide dx by the size of its first axis. Each example has its own row of "
+        "dx; if the loss is a mean, dy already contains that.",
         "return dx, dw → return dx, dw.T": "Your dw is transposed. It needs the shape of w, (D, K).",
         "x.reshape(-1, D).T → x.reshape(D, -1)": "You reshape x where you should transpose it. `reshape` keeps the "
         "order of the numbers, so it mixes examples and features.",
@@ -107,6 +109,12 @@ backward_matmul.slips(
         "return dx, dw → return dw, dx": "You return [dw, dx]. Return [dx, dw].",
         "x.reshape(-1, D).T @ dy.reshape(-1, K) → x[..., :, None] * dy[..., None, :]": "Your dw still has an axis for "
         "the batch: one gradient per example. The weight is shared, so sum over the examples.",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → x.mT @ dy": "You multiply x transposed by dy in each text, so that "
+        "dw keeps an axis for the texts. All texts use the same w: sum over every axis in front.",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → x.T @ dy": "`x` may have several axes in front, or none: dw is one "
+        "(d, k) for all of them. Sum over them; `.T` is for two axes.",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → torch.einsum('bd,bk->dk', x, dy)": "You name one axis in front of "
+        "the features. `x` may have several, or none: sum over all of them.",
         "x.reshape(-1, D).T @ dy.reshape(-1, K) → x.transpose(-1, -2) @ dy": "You multiply x transposed by dy in each "
         "text, so that dw keeps an axis for the texts. All texts use the same w: sum over every axis in front.",
         "dw = x → dw = (x.mT @ dy).sum(0) if x.ndim > 2 else x": "You sum dw over the first axis only. x may have more "

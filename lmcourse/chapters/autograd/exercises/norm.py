@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal64
@@ -28,18 +28,29 @@ def _by_torch(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
 
 def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.float64, **eps: float) -> Case:
     x, gain, dy = (normal64(random, *shape) + 0.5, normal64(random, shape[-1]) + 1.0, normal64(random, *shape))
-    return case(name, x.to(dtype), gain.to(dtype), dy.to(dtype), **eps)
+    return _grad("x", name, x.to(dtype), gain.to(dtype), dy.to(dtype), **eps)
+
+
+def _grad(which: str, name: str, x: Tensor, gain: Tensor, dy: Tensor, **eps: float) -> Case:
+    """A case on one gradient, so that one mistake does not cost the points of all."""
+    call = f"layernorm_backward(x, gain, dy{', eps' if eps else ''})"
+    return script(name, f'{call}["{which}"]', x=x, gain=gain, dy=dy, **eps)
+
+
+def _again(of: Case, which: str, name: str) -> Case:
+    """The same inputs, and another gradient."""
+    return _grad(which, name, **of.kwargs)
 
 
 def _inputs(random: Random) -> list[Case]:
     fixed = Random(7)
     hardly = 0.5 + 3e-3 * normal64(fixed, 2, 6)  # a variance of about eps
-    return [
+    cases = [
         _ask("a single row", fixed, 4),
         _ask("one feature", fixed, 3, 1),
         _ask("other eps", fixed, 3, 5, eps=0.25),
-        case("rows that hardly vary", hardly, normal64(fixed, 6), normal64(fixed, 2, 6)),
-        case("rows that do not vary", 0.5 * torch.ones_like(hardly), normal64(fixed, 6), normal64(fixed, 2, 6)),
+        _grad("x", "rows that hardly vary", hardly, normal64(fixed, 6), normal64(fixed, 2, 6)),
+        _grad("x", "rows that do not vary", 0 * hardly + 0.5, normal64(fixed, 6), normal64(fixed, 2, 6)),
         _ask("single precision", fixed, 2, 3, 16, dtype=torch.float32),
         _ask("other shapes", random, 3, 7),
         _ask("other shapes", random, 2, 1, 3, 4),
@@ -47,9 +58,12 @@ def _inputs(random: Random) -> list[Case]:
         _ask("other eps", random, 3, 5, eps=random.uniform(0.1, 0.5)),
         _ask("single precision", random, 2, 3, 16, dtype=torch.float32),
     ]
+    return cases + [_again(each, which, f"{which}: other inputs") for which in ("gain", "bias") for each in cases]
 
 
 _FIXED = Random(5)
+_ROW = [torch.tensor(row) for row in ([[1.0, 2.0, 6.0]], [1.0, 1.0, 1.0], [[1.0, 0.0, 0.0]])]
+_TWO, _TEXTS = _ask("two rows with a gain", _FIXED, 2, 4), _ask("a batch of texts", _FIXED, 2, 3, 5)
 
 layernorm_backward = Exercise(
     "layernorm_backward",
@@ -58,10 +72,11 @@ layernorm_backward = Exercise(
     difficulty=3,
     reference=_by_torch,
     cases=[
-        case("a row of three", *(torch.tensor(row) for row in ([[1.0, 2.0, 6.0]], [1.0, 1.0, 1.0], [[1.0, 0.0, 0.0]]))),
-        _ask("two rows with a gain", _FIXED, 2, 4),
-        _ask("a batch of texts", _FIXED, 2, 3, 5),
+        _grad("x", "a row of three", *_ROW),
+        _TWO,
+        _TEXTS,
         _ask("a large eps", _FIXED, 2, 4, eps=0.5),
+        *(_again(_TEXTS, which, f"{which}, a batch of texts") for which in ("gain", "bias")),
     ],
     hidden_cases=_inputs,
     hints=[
@@ -160,6 +175,8 @@ layernorm_backward.slips(
         "x.var(-1, correction=0, keepdim=True) → x.square().mean(-1, keepdim=True) ;; (x - x.mean(-1, keepdim=True)) → "
         "x ;;  - through_mean → ": "This is the backward pass of RMSNorm, which subtracts no mean. In LayerNorm x̂ is "
         "(x − μ)/s, and there is a path through μ.",
+        'return {"x": dx, "gain": dgain, "bias": dbias} → return dx, dgain, dbias': "You return the gradients without "
+        "their names. Return a dict with the names of the exercise.",
         "g = dy * gain → g = dy": "dx ignores the gain: what reaches x̂ is dy · gain.",
         "correction=0 → correction=1": "Your variance divides by d − 1, torch's default. LayerNorm divides by d: "
         "correction=0.",

@@ -14,7 +14,7 @@ def sweep(name: str, lines: str, end: str, *nodes: str) -> Case:
 
 
 def detour(name: str, x: float) -> Case:
-    return sweep(name, f"x = Node({x})\nu = x * 2\nv = u.tanh()\nw = v * 3\nL = u + w", "L", "L", "u", "x")
+    return sweep(name, f"x = Node({x})\nu = x * 2\nv = u.tanh()\nw = v * 3\nL = u + w + u * 5", "L", "L", "u", "x")
 
 
 def beside(name: str, x: float) -> Case:

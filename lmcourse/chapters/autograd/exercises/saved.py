@@ -160,6 +160,8 @@ saved_bytes.slips(
     {
         "sizes[memory.data_ptr()] → sizes[len(sizes)]": "You count a tensor each time it is saved. Two operations that "
         "keep the same one share its memory.",
+        "memory.data_ptr() not in own → tensor.data_ptr() not in own": "You compare where the tensors begin. A "
+        "parameter may begin in the middle of its storage: compare the storages' addresses.",
         "memory.data_ptr() not in own → True": "Your sum contains a parameter. Parameters are in memory anyway, "
         "whether or not autograd saves them.",
         "parameter.untyped_storage().data_ptr() → id(parameter) ;; memory.data_ptr() not in own → id(tensor) not in "

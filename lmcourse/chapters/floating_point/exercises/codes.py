@@ -64,11 +64,15 @@ decode_bits = Exercise(
         _code_case("one", 0x3F800000, "fp32"),
         _code_case("−2.5 in fp16", 0xC100, "fp16"),
         _code_case("π in bf16", 0x4049, "bf16"),
+        _code_case("0.1 in fp32", 0x3DCCCCCD, "fp32"),
+        _code_case("the largest fp16 number", 0x7BFF, "fp16"),
+        _code_case("the smallest normal fp16 number", 0x0400, "fp16"),
+        _code_case("−1.25 in E5M2", 0xBD, "e5m2"),
+        _code_case("1.125 in E4M3", 0x39, "e4m3"),
         _code_case("minus zero", 0x8000, "fp16"),
         _code_case("the smallest fp16 subnormal", 0x0001, "fp16"),
         _code_case("minus infinity", 0xFC00, "fp16"),
         _code_case("not a number, negative", 0xFE00, "fp16"),
-        _code_case("E5M2, exponent all ones", 0x7C, "e5m2"),
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
         _code_case("E4M3, not a number", 0xFF, "e4m3"),
         case("17 bits are too many for fp16", 0x10000, *widths("fp16")),
@@ -117,8 +121,8 @@ decode_bits.slips(
         "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": "Your bias is 2^(E−1). The right bias "
         "is one less: 127 for 8 exponent bits, not 128.",
         "-1.0 if → 1.0 if": "The sign bit, the highest one, is not used: negative codes come out positive.",
-        "(fraction, 1 - bias) → (fraction, 1 - bias) or 0": "Your minus zero comes out as 0.0. The integer 0 has no "
-        "sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0.",
+        "if exponent == 0: → if exponent == mantissa == 0:\n        return 0.0\n    if exponent == 0:": "Your minus "
+        "zero comes out as 0.0. The integer 0 has no sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0.",
         "exponent == 2**exponent_bits - 1 → False": "An exponent of all ones is read as a number. It is reserved for "
         "infinity and NaN. A format without infinity reserves only the fraction of all ones, for NaN.",
         "if has_infinity: → if True:": "E4M3 has no infinity: with has_infinity=False an exponent of all ones is an "
@@ -139,8 +143,14 @@ decode_bits.slips(
         "0 <= bits → bits": "You accept a negative code. No bit pattern is a negative integer: raise ValueError.",
         'bits % 2**mantissa_bits → int(f"{bits % 2**mantissa_bits:0{mantissa_bits}b}"[::-1], 2)': "You read the "
         "fraction from the wrong end: its highest bit is worth one half, and its lowest one 2^−M.",
+        "ldexp(1 + fraction → ldexp(fraction": "Your normal numbers lack the hidden 1: their significand is 1.f. Only "
+        "an exponent field of 0 means 0.f.",
+        "(fraction, 1 - bias) → (1 + fraction, 1 - bias)": "You add the hidden 1 to subnormals, too. When the exponent "
+        "field is 0 the significand is 0.f, and zero is zero.",
         "exponent == 0 → exponent == mantissa == 0": "You treat only zero specially. An exponent field of 0 always "
         "means 0.f · 2^(1 − bias), without the hidden 1.",
+        "(fraction, 1 - bias) → (fraction, 0 - bias) or 0.0": "Your subnormals are half of what they should be: their "
+        "exponent is 1 − bias. You also lose the sign of zero: -1 * 0 is the integer 0.",
         "bias = 2 ** (exponent_bits - 1) - 1 → bias = 127": "Your bias is 127 in every format. It depends on the "
         "exponent bits: 2^(E−1) − 1.",
         "math.nan if mantissa else  → ": "You return infinity for every exponent of all ones. It is infinity only if "

@@ -115,6 +115,8 @@ dot_product_error.slips(
         "already rounded to fp16. Convert `a` and `b` to float64 before you multiply.",
         "a.to(dtype), b.to(dtype) → a.to(dtype).flip(0), b.to(dtype).flip(0)": "You add the products from the last to "
         "the first. Rounded sums depend on the order.",
+        "(a.double() * b.double()).sum() → torch.dot(a, b)": "Your exact value is computed in fp16, which rounds it. "
+        "Convert `a` and `b` to float64 before you multiply and add.",
         "abs( → (": "An error has no sign here: take its absolute value.",
         "abs(total.item() - exact.item()) → ((total - exact) / exact).abs().item()": "You divide by the exact value, "
         "which gives the relative error. Return the absolute error.",

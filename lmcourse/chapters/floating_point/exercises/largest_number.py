@@ -66,6 +66,9 @@ max_finite.slips(
     {
         "- (2 if has_infinity else 1) → - 1": "You used the exponent of all ones, which IEEE formats keep for infinity "
         "and NaN: twice too large.",
+        "- (2 if has_infinity else 1) → - 1 ;; 1 if has_infinity else 2 → 1": "You use the pattern of all ones in "
+        "every format. IEEE keeps its whole exponent for infinity and NaN, and E4M3 that one pattern for NaN.",
+        "(field - bias) → field": "You leave out the bias: the exponent is the field minus 2^(E−1) − 1.",
         "(2 - steps * 2.0**-mantissa_bits) → 2.0": "That is the power of two just above. A significand is always below "
         "2.",
         "(2 - steps * 2.0**-mantissa_bits) → 1.0": "That is the largest power of two. The fraction adds nearly as much "

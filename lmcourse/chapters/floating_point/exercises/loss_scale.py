@@ -95,6 +95,8 @@ def _scale_cases(random: Random) -> list[Case]:
         case("one of 199 lost", [torch.tensor([1e-10, 1e-8] + [1e-3] * 197)], *widths("fp16")),
         case("too wide for the format", other, 3, 4),
         case("too wide for the format", [torch.tensor([1e-12, 1.0])], *widths("fp16")),
+        case("scales at the limits", [torch.tensor([1e-42])], *widths("bf16")),
+        case("scales at the limits", [torch.tensor([1e38, -1e38])], *widths("bf16")),
         case("one gradient", [torch.tensor([[3e-7]])], *widths("fp16")),
         case("one gradient", [torch.tensor([]), torch.tensor([0.0]), torch.tensor(-5.0)], *widths("fp16")),
     ]
@@ -119,6 +121,7 @@ loss_scales = Exercise(
         case("a tie at the lower edge", [torch.tensor([2.0**-8, -(2.0**-20)])], *widths("fp16")),
         case("just below the upper edge", [torch.tensor([1.8, 0.01])], *widths("e5m2")),
         case("exactly 1 % far below the others", [torch.tensor([1e-9, -1e-10] + [1e-3] * 198)], *widths("fp16")),
+        case("the smallest scale that is allowed", [torch.tensor([1e38])], *widths("bf16")),
         case("too wide for E5M2", [torch.tensor([1e-6, 1e5])], *widths("e5m2")),
     ],
     hidden_cases=_scale_cases,
@@ -131,6 +134,14 @@ loss_scales = Exercise(
         "range(-200, 201)]: the smallest with at most 1 % lost, the largest without an infinity.",
     ],
 )
+
+_LOWER = "math.floor(math.log2(half_smallest / survivor)) + 1"
+_UPPER = "math.ceil(math.log2(overflow / sizes[-1])) - 1"
+for _change in (
+    f"smallest = 2.0 ** max(-200, {_LOWER}) → smallest = 2.0 ** max({_LOWER}, -200)",
+    f"largest = 2.0 ** min(200, {_UPPER}) → largest = 2.0 ** min({_UPPER}, 200)",
+):
+    loss_scales.equivalent_mutant(_change, "The larger or smaller of two numbers is the same in either order.")
 
 
 @loss_scales.variant
@@ -160,6 +171,11 @@ loss_scales.slips(
         "all gradients together, whatever tensor they are in.",
         "scale <= half → scale < 2.0 ** (1 - bias)": "You count everything below the smallest normal number as lost. "
         "Subnormals are coarse but not zero.",
+        "scale <= half → scale <= 2.0 ** (1 - bias)": "You count everything up to the smallest normal number as lost. "
+        "Subnormals are coarse but not zero.",
+        "scale <= half → scale <= 2.0**-bias": "You count everything up to half the smallest normal number as lost. "
+        "The smallest number is subnormal, 2^M times smaller.",
+        "range(-200, 201) → range(-300, 301)": "Your scales go beyond the limits: none is below 2^−200 or above 2^200.",
         "scale <= half → scale < 2 * half": "You count gradients between half the smallest subnormal and the smallest "
         "subnormal as lost. They are rounded up.",
         "scale <= half → scale < half": "You keep a gradient that is exactly half the smallest subnormal. That is a "
@@ -196,4 +212,4 @@ def counted_at_every_scale(gradients: list[Tensor], exponent_bits: int, mantissa
         works["large"] += [2.0**power] * (scaled.max().item() < top)
     if works["small"][0] > works["large"][-1]:
         raise ValueError
-    return [torch.tensor(works["small"][0]), torch.tensor(works["large"][-1], dtype=torch.float64)]
+    return [torch.tensor(scale, dtype=torch.float64) for scale in (works["small"][0], works["large"][-1])]

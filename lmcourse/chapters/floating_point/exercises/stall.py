@@ -104,6 +104,8 @@ stall_point.slips(
     by_adding,
     {
         "return sums[-1] → return len(sums) - 1": "That is how many additions it takes, not the sum that they reach.",
+        "after == sums[-1] → len(sums) > 1000": "You stop after 1,000 additions. Some sums still grow then: stop when "
+        "an addition changes nothing.",
         "return sums[-1] → return sums[-2]": "That is the last sum but one. One more addition still changes it; then "
         "nothing does.",
     },

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -51,6 +52,7 @@ bits_per_byte = Exercise(
         case("250 tokens for 1,000 letters", 3.2, 250, "word" * 250),
         case("café has five bytes", 2.0, 3, "café"),
         case("λόγος has ten", 1.5, 2, "λόγος"),
+        case("a line end is a byte, too", 2.5, 4, " the end\n"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -58,6 +60,7 @@ bits_per_byte = Exercise(
         "A nat is 1 / ln 2 = 1.44 bits.",
         "len(text) counts characters; len(text.encode()) counts bytes.",
     ],
+    tolerance=Tolerance(2e-6),  # float32
 )
 
 
@@ -72,6 +75,8 @@ bits_per_byte.slips(
     price_of_the_text,
     {
         "nats / math.log(2) → nats": "That is in nats per byte: divide by ln 2.",
+        "text.encode() → text.strip().encode()": "You leave out blanks and line ends around the text. They are bytes "
+        "of it.",
         ".encode() → ": "You count characters. é is one character but two bytes.",
         "nats / math.log(2) → nats * math.log(2)": "You multiply by ln 2. A bit is only 0.69 nats, so the number of "
         "bits is *larger*: divide.",

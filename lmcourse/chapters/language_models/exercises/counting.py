@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -82,6 +83,7 @@ ngram = Exercise(
         "Divide each count by the sum of the counts, not by how often the context occurs in the text. If the sum is 0, "
         "raise ValueError.",
     ],
+    tolerance=Tolerance(1e-6),  # float32
 )
 
 
@@ -128,6 +130,8 @@ ngram.slips(
         "one too.",
         "n = len(context) → n, text, context = len(context), text[::-1], context[::-1]": "You count the words *before* "
         "the context. Count the words after it.",
+        "range(len(text) - n) → range(len(text) - n + 1)": "You look one place too far: no word follows a context at "
+        "the very end of the text.",
         "range(len(text) - n) → range(len(text) - n - 1)": "You stop one word early. The last word of the text follows "
         "a context as well, and you never count it: look at len(text) − n places.",
     },

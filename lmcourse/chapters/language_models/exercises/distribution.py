@@ -90,6 +90,8 @@ is_distribution = Exercise(
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
         case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),
+        case("float16, a sum of 1.004", _tensor(0.5, 0.504, dtype=torch.float16)),
+        case("a sum of 1.000013", torch.full((4,), (1 + 1.3e-5) / 4)),
         edge(case("no words", _tensor())),
     ],
     hidden_cases=_hidden,
@@ -135,6 +137,10 @@ is_distribution.slips(
         "one.",
         "1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5 → 1e-5": "You use one tolerance for all dtypes. "
         "Numbers of 16 bits are rounded more coarsely: they get 0.01.",
+        "in (torch.float16, torch.bfloat16) → == torch.float16": "torch.bfloat16 has 16 bits, too: it gets 0.01 as "
+        "well.",
+        "in (torch.float16, torch.bfloat16) → == torch.bfloat16": "torch.float16 has 16 bits, too: it gets 0.01 as "
+        "well.",
         "error <= tolerance → error <= tolerance + 1e-5": "Your tolerance is wider than asked: `torch.isclose`, for "
         "example, adds a relative tolerance, 0.00001, to the absolute one.",
         "v >= 0 → v >= -1e-5": "You accept a small negative entry. A distribution has none, however close to 0.",

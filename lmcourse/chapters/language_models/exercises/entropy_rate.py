@@ -103,12 +103,18 @@ entropy_rate.slips(
         "given the word before.",
         "shares @ entropies → shares / shares.norm() @ entropies": "Your weights do not sum to one. `torch.linalg.eig` "
         "returns vectors of length 1: divide by the sum.",
+        "torch.linalg.solve(balance, right) → (lambda values, vectors: vectors[:, (values.real - "
+        "1).abs().argmin()].real)(*torch.linalg.eig(P.T))": "Your weights do not sum to one. `torch.linalg.eig` "
+        "returns vectors of length 1, with either sign: divide by the sum.",
         ".item() → .item() / math.log(2)": "You return bits. Return nats.",
         "torch.special.xlogy(P, P) → (P * P.log())": "Your 0 · ln 0 is NaN. It counts as 0 here: a word that cannot "
         "come costs nothing.",
         "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1001)[0]": "Your powers of P never settle "
         "where a source alternates. Solve π = πP.",
         "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1000)[0]": "Where a source alternates, the "
+        "words after an even number of steps are not those after an odd one: your powers of P never settle. Solve π = "
+        "πP.",
+        "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 100)[0]": "Where a source alternates, the "
         "words after an even number of steps are not those after an odd one: your powers of P never settle. Solve π = "
         "πP.",
         "torch.linalg.solve(balance, right) → torch.linalg.matrix_power(P, 1000).mean(dim=0)": "You begin with all "

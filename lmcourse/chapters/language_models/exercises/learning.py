@@ -150,6 +150,8 @@ learn.slips(
         "0.1 * torch.randn(v, 4, generator=generator), torch.zeros(4, v) → torch.eye(v), torch.zeros(v, v) ;; (E, F, "
         "b) → (F,) ;; range(100) → range(150)": "Your table has a high rank, as if all v² logits were trained "
         "separately: words share little of what is learned. Use E @ F + b with a small rank.",
+        "E @ F → E @ E.T": "Your logits are symmetric, as E @ E.T makes them: a pair of words gets the same in both "
+        "orders. Use two tables, E and F.",
         "(E, F, b) → (b,)": "New text costs as much as without the previous word: your rows are nearly the same.",
         "cut = → order = torch.randperm(len(first), generator=generator)\n    first, second = first[order], "
         'second[order]\n    cut = ;; held_out < best["held_out"] → True': "Your `train` and `held_out` are those of "

@@ -88,6 +88,9 @@ tokens_read.slips(
         "range(prompt, prompt + new) → range(new)": "You leave out the prompt. Without reuse, every step reads it.",
         "sum(range(prompt, prompt + new)) → prompt + sum(range(new))": "You read the prompt once. Without reuse, every "
         "step reads it *again*.",
+        "    if not new:\n        return 0\n →  ;; prompt + new - 1 → prompt + new ;; sum(range(prompt, prompt + "
+        "new)) → (prompt + new) * new": "You count as if the last new token were read, too. Without reuse, every step "
+        "reads only what is there by then; with reuse, the last token is never read.",
         "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
         "tokens. Only the last step does.",
         "prompt + new - 1 → prompt + sum(range(new))": "With reuse you read the written tokens again in every step. "

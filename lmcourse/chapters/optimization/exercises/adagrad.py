@@ -118,6 +118,11 @@ AdaGrad.slips(
         'for p in group["params"] → for place, p in enumerate(group["params"]) ;; self.state[p] → '
         'self.__dict__.setdefault("sums", {}).setdefault((place, p.shape), {})': "You keep each sum under its "
         "parameter's place in the group. Two groups share it, and a checkpoint forgets it: keep it in `self.state[p]`.",
+        "p.grad is None → False": "Your step fails on a parameter without a gradient. Skip it: it was not used.",
+        "p -= → p +=": "Your parameter climbs. Descent goes against the gradient: subtract.",
+        's = state.get → k = state["k"] = state.get("k", 0) + 1\n                s = state.get ;; s.sqrt() → '
+        "(s / k).sqrt()": "You divide by the root of the *mean* square. AdaGrad's sum only grows, so that steps "
+        "shrink.",
         "g * g → g.abs() ;; s.sqrt() → s": "You add up the sizes |g|. Add up squares, and take the root of their sum.",
         'state.get("s", torch.zeros_like(p)) + g * g → g * g': "You keep only the last square, so every step is as "
         "long as the rate. Add the squares up.",

@@ -118,40 +118,49 @@ class LineByLine(Optimizer):
                 p -= group["lr"] * m_hat / (s_hat.sqrt() + group["eps"])
 
 
+SLIPS = {
+    "m / (1 - beta1**k) → m ;; s / (1 - beta2**k) → s": "Your means start at 0 and are not corrected: with the "
+    "usual β the first step is 3.2 times too long.",
+    "s / (1 - beta2**k) → s": "You correct m and not s. Both start at 0.",
+    "m / (1 - beta1**k) → m": "You correct s and not m. Both start at 0.",
+    'for group in self.param_groups: → first = self.param_groups[0]\n        first["clock"] = first.get("clock", '
+    '0) + 1\n        for group in self.param_groups: ;; state.get("k", 0) + 1 → first["clock"]': "You use one step "
+    "counter for all parameters. Each parameter needs its own, since some start later.",
+    'for group in self.param_groups: → self.ticks = getattr(self, "ticks", 0) + 1\n        for group in '
+    'self.param_groups: ;; state.get("k", 0) + 1 → self.ticks': "You count steps in an attribute of the optimizer. "
+    "A parameter that starts late needs its own count, and a checkpoint has to store it: use self.state[p].",
+    "m / (1 - beta1**k) → m * (1 / (1 - beta1 ** (k - 1)))": "Your count of steps is one behind: at the first step "
+    "the correction is 1 − β⁰ = 0. Count from 1.",
+    '(s_hat.sqrt() + group["eps"]) → (s_hat + group["eps"]).sqrt()': "Your ε is inside the root. Add it outside.",
+    's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5': "You add ε to √s before s "
+    "is corrected: the paper's fast form, in which ε means something else.",
+    "s_hat.sqrt() → s.sqrt() / (1 - beta2**k)": "You divide √s by 1 − β₂ᵏ. It is s that is too small by this "
+    "factor: correct s, then take the root.",
+    ' + group["eps"] → ': "There is no ε: without a gradient you divide 0 by 0, which is NaN.",
+    "beta1, beta2 = → beta2, beta1 =": "You swapped β₁ and β₂: the first is for the mean of the gradients, the "
+    "second for the mean of the squares.",
+    "g * g → m * m": "You average the square of the mean. Average the squares of the gradients.",
+    "s_hat.sqrt() → s_hat": "You divide by ŝ without its root. A step then has the unit 1/gradient.",
+    'm_hat = m → m_hat = state["m"] = m ;; s_hat = s → s_hat = state["s"] = s': "You store the corrected means, "
+    "and correct them again at the next step. Keep m and s as they are.",
+    "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings "
+    "of the first group for all. Each group has its own.",
+    "if p.grad is None: → group = self.defaults\n                if p.grad is None:": "You use one setting for all "
+    "groups. Each may have its own, and a schedule changes them: read `group[...]`.",
+    "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
+    "optimizer's memory should still decay, and still move the parameter. Skip only None.",
+    "m / (1 - beta1**k) → m / (1 - beta1 ** (k - 1)) ;; s / (1 - beta2**k) → s / (1 - beta2 ** (k - 1))": "Your count "
+    "of steps is one behind: at the first step the correction is 1 − β⁰ = 0. Count from 1.",
+    'state.get("k", 0) → state.get("k", 1)': "Your count of steps is one ahead: at the first step it is 1.",
+    "(1 - beta1) * g → g ;; (1 - beta2) * g * g → g * g": "You add up gradients, and squares. In a mean, each enters "
+    "with the factor 1 − β.",
+    "p.grad is None → False": "Your step fails on a parameter without a gradient. Skip it: it was not used.",
+}
+"""Mistakes in Adam's step, which AdamW takes too."""
+
 Adam.slips(
     LineByLine,
-    {
-        "m / (1 - beta1**k) → m ;; s / (1 - beta2**k) → s": "Your means start at 0 and are not corrected: with the "
-        "usual β the first step is 3.2 times too long.",
-        "s / (1 - beta2**k) → s": "You correct m and not s. Both start at 0.",
-        "m / (1 - beta1**k) → m": "You correct s and not m. Both start at 0.",
-        'for group in self.param_groups: → first = self.param_groups[0]\n        first["clock"] = first.get("clock", '
-        '0) + 1\n        for group in self.param_groups: ;; state.get("k", 0) + 1 → first["clock"]': "You use one step "
-        "counter for all parameters. Each parameter needs its own, since some start later.",
-        'for group in self.param_groups: → self.ticks = getattr(self, "ticks", 0) + 1\n        for group in '
-        'self.param_groups: ;; state.get("k", 0) + 1 → self.ticks': "You count steps in an attribute of the optimizer. "
-        "A parameter that starts late needs its own count, and a checkpoint has to store it: use self.state[p].",
-        "m / (1 - beta1**k) → m * (1 / (1 - beta1 ** (k - 1)))": "Your count of steps is one behind: at the first step "
-        "the correction is 1 − β⁰ = 0. Count from 1.",
-        '(s_hat.sqrt() + group["eps"]) → (s_hat + group["eps"]).sqrt()': "Your ε is inside the root. Add it outside.",
-        's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5': "You add ε to √s before s "
-        "is corrected: the paper's fast form, in which ε means something else.",
-        "s_hat.sqrt() → s.sqrt() / (1 - beta2**k)": "You divide √s by 1 − β₂ᵏ. It is s that is too small by this "
-        "factor: correct s, then take the root.",
-        ' + group["eps"] → ': "There is no ε: without a gradient you divide 0 by 0, which is NaN.",
-        "beta1, beta2 = → beta2, beta1 =": "You swapped β₁ and β₂: the first is for the mean of the gradients, the "
-        "second for the mean of the squares.",
-        "g * g → m * m": "You average the square of the mean. Average the squares of the gradients.",
-        "s_hat.sqrt() → s_hat": "You divide by ŝ without its root. A step then has the unit 1/gradient.",
-        'm_hat = m → m_hat = state["m"] = m ;; s_hat = s → s_hat = state["s"] = s': "You store the corrected means, "
-        "and correct them again at the next step. Keep m and s as they are.",
-        "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings "
-        "of the first group for all. Each group has its own.",
-        "if p.grad is None: → group = self.defaults\n                if p.grad is None:": "You use one setting for all "
-        "groups. Each may have its own, and a schedule changes them: read `group[...]`.",
-        "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
-        "optimizer's memory should still decay, and still move the parameter. Skip only None.",
-    },
+    SLIPS | {"p -= → p +=": "Your parameter climbs. Descent goes against the gradient: subtract."},
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from lmcourse.chapters.optimization.exercises.adam import SLIPS
 from lmcourse.chapters.optimization.exercises.scripts import (
     SECONDS,
     groups,
@@ -33,7 +34,7 @@ class _Reference(torch.optim.AdamW):
         super().__init__(*args, foreach=False, **settings)
 
 
-GROUPS = "AdamW([{'params': [v]}, {'params': [w], 'weight_decay': 0.0}], lr=0.1, weight_decay=0.5)"
+GROUPS = "AdamW([{'params': [v], 'lr': 0.2}, {'params': [w], 'weight_decay': 0.0}], lr=0.1, weight_decay=0.5)"
 OTHERS = (
     "AdamW([{'params': [v], 'betas': (0.5, 0.9)}, {'params': [w], 'lr': 0.01, 'eps': 1.0, 'weight_decay': 2.0}], 0.1)"
 )
@@ -92,6 +93,7 @@ AdamW = Exercise(
         groups("a group without decay", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
         late("a parameter that is used late", "AdamW([v, w], lr=0.1, weight_decay=0.5)"),
         zeroed("is the gradient still there?", "AdamW([w], lr=0.1, weight_decay=0.5)", tensor(1.0), tensor([-2.0])),
+        saved("a checkpoint in between", "AdamW([w], lr=0.1, weight_decay=0.5)", tensor(1.0), tensor([2.0], [-1.0])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -133,7 +135,9 @@ class LineByLine(Optimizer):
 
 AdamW.slips(
     LineByLine,
-    {
+    SLIPS
+    | {
+        "p -= step + decay → p -= decay - step": "Adam's step climbs. Descent goes against the gradient: subtract.",
         'g, state = p.grad → g, state = p.grad + group["weight_decay"] * p ;; step + decay → step': "Your decay is "
         "part of the gradient and divided by √ŝ: that is Adam with L2, not AdamW.",
         'm_hat / ( → (m_hat + group["weight_decay"] * p) / ( ;; step + decay → step': "You add λp to m̂, so the decay "
@@ -148,8 +152,6 @@ AdamW.slips(
         'decay = group["lr"] → decay = group.setdefault("first", group["lr"])': "Your decay uses the initial rate. Use "
         "the current rate.",
         'step + decay → (1 - group["lr"] * group["weight_decay"]) * step': "You shrink the step. Shrink the weights.",
-        's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5': "You add ε to √s before s "
-        "is corrected: the paper's fast form, in which ε means something else.",
         's_hat.sqrt() + group["eps"] → (s.sqrt() + group["eps"]) / (1 - beta2**k) ** 0.5 ;; group["weight_decay"] * p '
         '→ group["weight_decay"] * (p - step)': "Two mistakes: you decay after the step, which shrinks the step too; "
         "and you add ε to √s before you correct s.",

@@ -72,6 +72,11 @@ best_momentum.slips(
         "math.sqrt(mu), math.sqrt(L) → mu, L": "You use L and μ where √L and √μ belong, in all three numbers.",
         "(2 / (steep + flat)) ** 2 → 2 / (L + mu)": "2/(L + μ) is the best rate without momentum. With momentum a "
         "larger rate is better.",
+        "(2 / (steep + flat)) ** 2 → 2 / (L + mu) ;; (steep - flat) / (steep + flat) → (L - mu) / (L + mu) ;; beta = "
+        "factor**2 → beta = 0.0": "That is the best that descent can do without memory. With β above 0, another rate "
+        "is best, and the error falls faster.",
+        "(2 / (steep + flat)) ** 2 → 2 / (L + mu) ;; (steep - flat) / (steep + flat) → (L - mu) / (L + mu)": "Your "
+        "rate and factor are the best ones without memory. With β above 0 both are others.",
         "(2 / (steep + flat)) ** 2 → 1 / L": "1/L is a safe rate, but not the best one.",
         "(2 / (steep + flat)) ** 2 → 1 / L ;; (steep - flat) / (steep + flat) → 1 - flat / steep": "With γ = 1/L the "
         "flattest direction alone decides. A larger rate helps it, until the steepest needs as large a β.",

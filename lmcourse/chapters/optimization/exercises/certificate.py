@@ -136,6 +136,8 @@ descent_certificate.slips(
         "bounds the average of all.",
         " - (X @ best - y).square().mean() → ": "You set f* to 0. With noisy data no w brings the loss to 0.",
         "2 * drop → drop": "The bound lacks a factor of 2: a step is only guaranteed to lower f by γ/2 · ‖∇f‖².",
+        "rate * count → rate * max(steps, 1)": "Your bound divides by γK. The average is over K + 1 gradients, and so "
+        "is the bound.",
         "rate * count → count / L": "You put L where 1/γ belongs: that is the bound for γ = 1/L. The rate is given.",
         "(X @ w - y) / n → (X @ w - y) ;; y.square().mean() → y.square().sum() ;; (X @ best - y).square().mean() → (X "
         "@ best - y).square().sum()": "Your loss and its gradient lack the factor 1/n.",

@@ -101,6 +101,10 @@ softmax_gradient.slips(
         "p.T @ X → X.T @ p": "You swapped rows and columns: the gradient has the shape of W.",
         "p[torch.arange(len(y)), y] -= 1 → p = torch.nn.functional.one_hot(y, len(W)) * (p - 1)": "You push only the "
         "right class. The other classes are pushed down, each by its probability.",
+        "p[torch.arange(len(y)), y] -= 1 → p = p - torch.nn.functional.one_hot(y)": "`one_hot(y)` has as many columns "
+        "as the largest number in y needs. There may be more classes: one_hot(y, len(W)).",
+        "y] -= 1 → y] = 1 - p[torch.arange(len(y)), y]": "For the right class you take 1 − p. The derivative of −log "
+        "p is p − 1 there.",
         "-= 1 → -= 0": "The targets are missing: it is p − 1 for the right class.",
         "dim=1 → dim=0": "Your softmax runs over the examples. It should run over the classes of one example.",
         "torch.arange(len(y)), y → :, y": "In every row you subtract 1 at the right classes of *all* examples. Index "

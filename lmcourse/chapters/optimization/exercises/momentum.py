@@ -45,21 +45,24 @@ def _hidden(random: Random) -> list[Case]:
     once = {"start": start, "gradients": gradients}
     cases = [
         groups("groups with settings of their own", GROUPS, **same),
-        saved("a checkpoint in between", NESTEROV, **once),
+        saved("Nesterov and a checkpoint", NESTEROV, **once),
         saved("a checkpoint in between", "Momentum([w], lr=0.1)", **once),
-        zeroed("gradients that are set to 0 in place", NESTEROV, **once),
-        late("a gradient that comes late and goes", "Momentum([w, v], lr=0.1, nesterov=True)"),
+        zeroed("Nesterov", NESTEROV, **once),
+        late("Nesterov", "Momentum([w, v], lr=0.1, nesterov=True)"),
+        zeroed("gradients that are set to 0 in place", "Momentum([w], lr=0.1)", **once),
+        late("a gradient that comes late and goes", "Momentum([w, v], lr=0.1)"),
         path("no momentum", "Momentum([w], lr=0.1, momentum=0.0)", **once),
-        path("a matrix", "Momentum([w], 0.05, 0.95, True)", table, tables),
+        path("Nesterov", "Momentum([w], 0.05, 0.95, True)", table, tables),
+        path("a matrix", "Momentum([w], 0.05, 0.95)", table, tables),
         path("a single number", "Momentum([w], 0.05)", torch.tensor(2.0), 1000 * torch.ones(3)),
-        two_at_once("two optimizers", "Momentum([v], 0.1, 0.5)", "Momentum([w], 0.2, 0.9, True)", **same),
-        scheduled("a falling rate", NESTEROV, **once),
+        two_at_once("two optimizers", "Momentum([v], 0.1, 0.5)", "Momentum([w], 0.2, 0.9)", **same),
+        scheduled("a falling rate", "Momentum([w], lr=0.1, momentum=0.8)", **once),
     ]
     for nesterov in (False, True):
         d, steps, mu = random.randint(1, 4), random.randint(3, 6), random.uniform(0.1, 0.99)
         optimizer = f"Momentum([w], lr={random.uniform(0.01, 0.5)}, momentum={mu}, nesterov={nesterov})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
-        cases.append(path("other runs", optimizer, **other))
+        cases.append(path("Nesterov" if nesterov else "other runs", optimizer, **other))
     return cases
 
 
@@ -135,9 +138,15 @@ Momentum.slips(
         "Keep a buffer for each: `self.state[p]`.",
         'g, state = p.grad → g, state = group["lr"] * p.grad ;; p -= group["lr"] * ( → p -= (': "The rate is inside "
         "your buffer: what was added at an old rate keeps it. Here the current rate applies to the whole buffer.",
-        'g + group["momentum"] * b if → b if': "`nesterov=True` changes nothing: g plus β times the *old* b is the new "
-        "b. With Nesterov the rate multiplies g plus β times the *new* b.",
-        'g + group["momentum"] * b if → g + b if': "For Nesterov you add the whole b to g. Add only β times the new b.",
+        'g + group["momentum"] * b if → b if': "With `nesterov=True` your step is the heavy ball's: g plus β times the "
+        "*old* b is the new b. At which point is the gradient asked for?",
+        'g + group["momentum"] * b if → group["momentum"] * b if': "With `nesterov=True` your step leaves out g "
+        "itself.",
+        'g + group["momentum"] * b if group["nesterov"] else b → g + group["momentum"] * b': "You always take "
+        "Nesterov's step. Without `nesterov` it is the heavy ball's.",
+        "p -= → p +=": "Your parameter climbs. Descent goes against the gradient: subtract.",
+        'g + group["momentum"] * b if → g + b if': "For Nesterov you add the whole b to g. How much of it carries the "
+        "parameter to the place where the next gradient is asked for?",
         "p.grad is None → False ;; g, state = p.grad → g, state = p.grad.data": "Your step fails on a parameter "
         "without a gradient. Skip it: it was not used.",
         "p.grad is None → p.grad is None and not self.state[p] ;; g, state = p.grad → g, state = torch.zeros_like(p) "

@@ -42,6 +42,7 @@ def _hidden(random: Random) -> list[Case]:
         case("no noise", 2.0, 2.0, 4, 64),
         case("nothing but noise", 8.0, 2.0, 2, 8),
         case("a ‖G‖² below 0", 9.0, 1.0, 4, 16),
+        case("a σ² below 0", 0.7, 0.9, 2, 6),
         case("sizes that are equal", 3.0, 2.0, 8, 8),
     ]
     for _ in range(3):
@@ -63,6 +64,7 @@ noise_scale = Exercise(
         case("six gradients, sizes 2 and 3", squared_lengths(2), squared_lengths(3), 2, 3),
         case("a net, sizes 4 and 64", 0.9, 0.3, 4, 64),
         case("a ‖G‖² below 0", 5.0, 1.0, 2, 8),
+        case("a σ² below 0", 1.0, 1.5, 2, 8),
         case("equal sizes", 5.0, 4.5, 4, 4),
     ],
     hidden_cases=_hidden,
@@ -129,6 +131,19 @@ noise_scale.slips(
         "becomes math.inf.",
         "return squared → squared = math.sqrt(max(squared, 0.0))\n    return squared": "You return ‖G‖ and not its "
         "square.",
+        "(small - large) → abs(small - large)": "You make σ² positive. Return it as measured, also below 0.",
+        "(small - large) → abs(small - large) ;; small - noise / b_small → large - noise / b_large": "You make σ² "
+        "positive. Return it as measured, also below 0.",
+        "return squared → noise = abs(noise)\n    return squared": "You make σ² positive. Return it as measured, also "
+        "below 0.",
+        "(small - large) → max(small - large, 0.0)": "You set a σ² below 0 to 0. Return it as measured.",
+        "(small - large) → max(small - large, 0.0) ;; small - noise / b_small → large - noise / b_large": "You set a "
+        "σ² below 0 to 0. Return it as measured.",
+        "return squared → noise = max(noise, 0.0)\n    return squared": "You set a σ² below 0 to 0. Return it as "
+        "measured.",
+        '    if b_small == b_large:\n        raise ValueError("the two batch sizes are equal")\n → ': "For equal sizes "
+        "you divide by 0. They say nothing: raise ValueError.",
+        "return squared, noise, → return noise, squared,": "You return σ² before ‖G‖².",
     },
 )
 

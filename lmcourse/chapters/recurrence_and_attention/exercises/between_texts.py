@@ -90,7 +90,12 @@ attend_source = Exercise(
         "the softmax.",
         "scores.masked_fill(~real, -torch.inf) does that for every row. Then torch.cat([found, s], dim=-1).",
     ],
-    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    forbid=[
+        ".scaled_dot_product_attention",
+        "._scaled_dot_product_attention_math",
+        ".multi_head_attention_forward",
+        "torch.nn.MultiheadAttention",
+    ],
 )
 
 

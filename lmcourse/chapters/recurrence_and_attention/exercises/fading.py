@@ -58,7 +58,8 @@ def _hidden(random: Random) -> list[Case]:
 
 _FIXED = Random(5)
 _V = torch.tensor([3.0, 4.0], dtype=torch.float64)
-_ROTATION = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
+_SHEAR = torch.tensor([[1.0, 2.0], [0.0, 1.0]], dtype=torch.float64)
+_HALF = torch.tensor([[0.0, 0.5]] * 3, dtype=torch.float64)
 
 gradient_at_lag = Exercise(
     "gradient_at_lag",
@@ -67,12 +68,13 @@ gradient_at_lag = Exercise(
     difficulty=2,
     reference=_by_autograd,
     cases=[
-        case("a rotation, states of zero", _ROTATION, torch.zeros(3, 2, dtype=torch.float64), _V),
-        case("half in each step", 0.5 * torch.eye(2, dtype=torch.float64), torch.zeros(4, 2, dtype=torch.float64), _V),
+        case("a shear, states of zero", _SHEAR, torch.zeros(3, 2, dtype=torch.float64), _V),
+        case("a shear, and slopes of 1 and ¾", _SHEAR, _HALF, _V),
         case("one number", *(torch.tensor(each).double() for each in ([[2.0]], [[0.1], [0.5], [-0.8]], [1.0]))),
         case("three steps", *_chain(_FIXED, 3, 2, radius=2.0)),
         case("five steps", *_chain(_FIXED, 5, 3, radius=2.0)),
         case("one step", *_chain(_FIXED, 1, 2)),
+        case("single precision", *(each.float() for each in _chain(_FIXED, 4, 2, radius=2.0))),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -106,6 +108,8 @@ gradient_at_lag.slips(
         "slope at the state you come from.",
         "W_h.T @ (slope * gradient) → slope * (W_h.T @ gradient)": "You go through W_h first and through the tanh "
         "after it. Going back, the tanh comes first: it acted last.",
+        "W_h.T @ (slope * gradient) → slope * (W_h @ gradient)": "You use W_h for its transpose, and go through it "
+        "before the tanh. Going back, the tanh comes first: it acted last.",
         "W_h.T @ (slope * gradient) → torch.linalg.eigvals(W_h).abs().max() * gradient": "You use powers of the "
         "spectral radius. They ignore the tanh, and show only the growth over many steps.",
         "hidden.flip(0) → hidden": "You go through the states from the first to the last. The gradient arrives at the "
@@ -140,6 +144,15 @@ def with_whole_jacobians(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
         norms.append(torch.linalg.vector_norm(v @ product))
         product = product @ torch.diag(1 - h.square()) @ W_h
     return torch.stack(norms)
+
+
+gradient_at_lag.slips(
+    with_whole_jacobians,
+    {
+        "product @ torch.diag(1 - h.square()) @ W_h → torch.diag(1 - h.square()) @ W_h @ product": "You multiply with "
+        "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right."
+    },
+)
 
 
 @gradient_at_lag.variant

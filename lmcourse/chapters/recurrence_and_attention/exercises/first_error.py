@@ -6,6 +6,7 @@ from collections.abc import Collection
 from random import Random
 
 from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -87,6 +88,7 @@ after_the_first_error = Exercise(
         "For each run, count the places where it equals gold, and divide by the number of places. Return the forced "
         "run first.",
     ],
+    tolerance=Tolerance(1e-6),  # float32
 )
 
 

@@ -153,6 +153,7 @@ memory_span = Exercise(
         edge(_kept("exactly half", 0.5, 5)),
         edge(_kept("one step, which forgets", 0.3, 1)),
         edge(_kept("one step, which keeps", 0.7, 1)),
+        edge(_kept("a share above 1", 0.9, 5, share=1.5)),
         edge(script(
             "step is called once for each input",
             "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
@@ -191,6 +192,7 @@ def all_gradients_at_once(
 memory_span.slips(
     all_gradients_at_once,
     {
+        "range(1, len(lengths)) → range(len(lengths))": "You begin with lag 0, which is v itself. Begin with lag 1.",
         "return lag → return lag - 1": "You count lags from 0. The step from s_T to s_{T−1} is lag 1.",
         "for x in inputs: → inputs = [x.clone().requires_grad_() for x in inputs]\n    for x in inputs: ;; v, states) "
         "→ v, inputs) ;; reversed(gradients) → [v, *reversed(gradients)]": "You take gradients with respect to the "

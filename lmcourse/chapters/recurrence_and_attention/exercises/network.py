@@ -118,6 +118,12 @@ rnn_probabilities.slips(
         "torch.tanh → ": "There is no tanh in your step. Without it every step is linear.",
         "h = torch → before, h = h, torch ;; U @ h → U @ before": "You predict from the state before the token. Row t "
         "must use token t.",
+        "logits.softmax(dim=-1) → logits": "Your rows do not sum to one: they are the scores. The softmax is missing.",
+        "logits.softmax(dim=-1) → logits.log_softmax(dim=-1)": "Your rows hold logarithms of probabilities. Return the "
+        "probabilities themselves.",
+        "rows.append(logits.softmax(dim=-1)) → rows.append(h)": "You return the states. Return the probabilities of "
+        "the words.",
+        "torch.stack(rows) → rows[-1]": "You return the last row alone. Return one after each token.",
         "logits.softmax(dim=-1) → logits ;; torch.stack(rows) → torch.stack(rows).softmax(dim=0)": "Your softmax runs "
         "over time. It should run over the words, so that each row sums to one.",
         " + b1) → )": "b1 is missing: it is added before the tanh, in every step.",

@@ -122,6 +122,10 @@ waiting.slips(
         "layers, min → n + layers - 1, min ;; return layers, moves → return n + layers - 1, moves": "You compute "
         "attention position by position. A layer computes all positions at once: one step per layer, whatever the "
         "length.",
+        "return layers, min → return 1, min": "You let all layers of attention run at once. A layer waits for the one "
+        "below it: one step for each.",
+        "return layers, moves → return 1, moves": "You let all layers of a window run at once. A layer waits for the "
+        "one below it: one step for each.",
         "min(1, n - 1) → layers": "Attention needs only one move: its first layer reaches every word.",
         "layers, moves → layers, ceil((n - 1) / window)": "The window includes the word itself, so a move reaches W − "
         "1 words further, not W.",

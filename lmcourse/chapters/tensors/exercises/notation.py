@@ -39,27 +39,36 @@ def _inputs(
 FORMULAS = ("scores", "gated", "gram", "norms")
 
 
-def _each(*inputs: Tensor, name: str = "") -> list[Case]:
+def _each(*inputs: Tensor, name: str = "{}") -> list[Case]:
     """A case for each formula, so that one mistake does not cost the points of all."""
     named = dict(zip(("q", "k", "x", "w"), inputs, strict=True))
-    return [script(name or formula, f'index_notation(q, k, x, w)["{formula}"]', **named) for formula in FORMULAS]
+    return [script(name.format(each), f'index_notation(q, k, x, w)["{each}"]', **named) for each in FORMULAS]
+
+
+def _types(name: str, *inputs: Tensor) -> Case:
+    """A case that asks for the dtypes alone, so that a wrong formula does not fail it."""
+    return script(
+        name,
+        "[str(each.dtype) for each in index_notation(q, k, x, w).values()]",
+        **dict(zip("qkxw", inputs, strict=True)),
+    )
 
 
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     b, s, t, h, d, e = random.sample(range(2, 8), 6)
     return [
-        *_each(*_inputs(seen, 3, 2, 5, 4, 6, 7), name="other shapes"),
-        *_each(*_inputs(seen, 2, 4, 4, 3, 2, 5), name="as many queries as keys"),
-        *_each(*_inputs(seen, 3, 3, 3, 3, 3, 3), name="all sizes equal"),
-        *_each(*_inputs(seen, 1, 3, 2, 2, 4, 3), name="one text"),
-        *_each(*_inputs(seen, 2, 1, 1, 3, 2, 4), name="one token"),
-        *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="one feature"),
-        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64), name="other precisions"),
-        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float16), name="other precisions"),
-        *_each(*map(turned, _inputs(seen, 2, 3, 4, 2, 5, 6)), name="not contiguous"),
-        *_each(*_inputs(random, b, s, t, h, d, e), name="other shapes"),
-        *_each(*_inputs(random, b, s, s, h, d, e), name="as many queries as keys"),
+        *_each(*_inputs(seen, 3, 2, 5, 4, 6, 7), name="{}, other inputs"),
+        *_each(*_inputs(seen, 2, 4, 4, 3, 2, 5), name="{}, other inputs"),
+        *_each(*_inputs(seen, 3, 3, 3, 3, 3, 3), name="{}, other inputs"),
+        *_each(*_inputs(seen, 1, 3, 2, 2, 4, 3), name="{}, other inputs"),
+        *_each(*_inputs(seen, 2, 1, 1, 3, 2, 4), name="{}, other inputs"),
+        *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="{}, other inputs"),
+        _types("other precisions", *_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64)),
+        _types("other precisions", *_inputs(seen, 2, 3, 4, 2, 5, 6, torch.bfloat16)),
+        *_each(*map(turned, _inputs(seen, 2, 3, 4, 2, 5, 6)), name="{}, other inputs"),
+        *_each(*_inputs(random, b, s, t, h, d, e), name="{}, other inputs"),
+        *_each(*_inputs(random, b, s, s, h, d, e), name="{}, other inputs"),
     ]
 
 
@@ -73,11 +82,7 @@ index_notation = Exercise(
     reference=_summed,
     cases=[
         *_each(*_inputs(_FIXED, 2, 3, 4, 5, 6, 7)),
-        script(
-            "small whole numbers, and the four names",
-            "index_notation(q, k, x, w)",
-            **dict(zip("qkxw", _inputs(_FIXED, 2, 2, 2, 1, 2, 2, torch.float16), strict=True)),
-        ),
+        _types("the dtype of the inputs, here float16", *_inputs(_FIXED, 2, 2, 2, 1, 2, 2, torch.float16)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -104,6 +109,8 @@ def torchs_own_einsum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, T
 index_notation.slips(
     torchs_own_einsum,
     {
+        'return { → return tuple({ ;; "bshd,bshd->bh", q, q),\n    } → "bshd,bshd->bh", q, q),\n    }.values())': "You "
+        "return the tensors without their names. Return a dict with the four names.",
         "bhst → bst": "In `scores` you sum over heads. h is on both sides of the formula, so it stays.",
         "bhst → bhts": "Your `scores` have keys before queries: the left side says b, h, s, t.",
         "bhst → bsht": "Your `scores` have the heads on the wrong axis: the left side says b, h, s, t.",

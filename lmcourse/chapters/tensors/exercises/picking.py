@@ -50,9 +50,10 @@ _CALL = "picked(scores, tokens, states, lengths, rows, owner, count, k)"
 _BY_SIZE = "r = picked(scores, tokens, states, lengths, rows, owner, count, k)['best']"
 
 
-def _each(inputs: dict[str, Any], name: str = "") -> list[Case]:
+def _each(inputs: dict[str, Any], name: str = "{}") -> list[Case]:
     """A case for each result, so that one mistake does not cost the points of all."""
-    return [script(name or picture, f'{_CALL}["{picture}"]', **inputs) for picture in ("said", "last", "sums", "best")]
+    results = ("said", "last", "sums", "best")
+    return [script(name.format(result), f'{_CALL}["{result}"]', **inputs) for result in results]
 
 
 def _ties(inputs: dict[str, Any]) -> Case:
@@ -102,15 +103,15 @@ def _hidden(random: Random) -> list[Case]:
     few = usual | {"rows": usual["rows"][:0], "owner": usual["owner"][:0]}
     many = usual | {"rows": integers(seen, 200_000, 1), "owner": torch.tensor(random.choices(range(5), k=200_000))}
     return [
-        *_each(_inputs(seen, 3, 5, 4, 6, 11, 7, 3), name="other sizes"),
-        *_each(_inputs(seen, 4, 4, 4, 4, 4, 4, 2), name="all sizes equal"),
-        *_each(_inputs(random, b, s, v, d, n, count, 2), name="other sizes"),
-        *map(edge, _each(_inputs(seen, 1, 1, 3, 2, 1, 1, 1), name="one text of one token")),
-        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float64), name="other precisions"),
-        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float16), name="other precisions"),
+        *_each(_inputs(seen, 3, 5, 4, 6, 11, 7, 3), name="{}, other inputs"),
+        *_each(_inputs(seen, 4, 4, 4, 4, 4, 4, 2), name="{}, other inputs"),
+        *_each(_inputs(random, b, s, v, d, n, count, 2), name="{}, other inputs"),
+        *map(edge, _each(_inputs(seen, 1, 1, 3, 2, 1, 1, 1), name="{}, other inputs")),
+        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float64), name="{}, other inputs"),
+        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float16), name="{}, other inputs"),
         *_each(
             {name: turned(value) if isinstance(value, Tensor) else value for name, value in usual.items()},
-            name="not contiguous",
+            name="{}, other inputs",
         ),
         script("texts without padding", f'{_CALL}["last"]', **full),
         script("no rows at all", f'{_CALL}["sums"]', **few),
@@ -189,6 +190,10 @@ picked.slips(
         "place. Return the score of the token at that place.",
         ".squeeze(2) → ": "`said` keeps an axis of size 1 at the end: gather returns as many axes as its index has. "
         "Return one number per place.",
+        "return { → return tuple({ ;; scores.topk(k).indices, True),\n    } → scores.topk(k).indices, True),\n    "
+        "}.values())": "You return the tensors without their names. Return a dict with the four names.",
+        "scores.topk(k) → scores.topk(k, dim=1)": "`best` compares the tokens of a text. Choose k at each place: along "
+        "the last axis.",
         "nowhere.scatter(-1, scores.topk(k).indices, True) → scores.topk(k).indices": "`best` holds indices. Return a "
         "mask of True and False with the shape of `scores`.",
         "nowhere.scatter(-1, scores.topk(k).indices, True) → scores.argsort(-1, descending=True) < k": "`best` "

@@ -96,10 +96,10 @@ def two_lists_with_two_swaps(x: Tensor, i: int, j: int) -> Tensor:
 as_transposed.slips(
     two_lists_with_two_swaps,
     {
-        "(sizes, strides) → (sizes, x.stride())": "You swap the sizes and keep the strides. Each axis now has the "
-        "stride of the other one.",
-        "(sizes, strides) → (x.shape, strides)": "You swap the strides and keep the sizes. Size and stride of an axis "
-        "belong together: swap both.",
+        "strides[i], strides[j] = strides[j], strides[i] → pass": "You swap the sizes and keep the strides. "
+        "Each axis now has the stride of the other one.",
+        "sizes[i], sizes[j] = sizes[j], sizes[i] → pass": "You swap the strides and keep the sizes. Size and "
+        "stride of an axis belong together: swap both.",
         "(sizes, strides) → (sizes, strides, 0)": "Your view starts at the beginning of the memory; x starts at "
         "`x.storage_offset()`.",
         "list(x.stride()) → list(torch.empty(x.shape).stride())": "You swap the strides of a fresh tensor. Use "

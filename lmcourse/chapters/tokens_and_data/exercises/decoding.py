@@ -107,6 +107,11 @@ decode.slips(
         "len(pieces)]": "You leave out a token that does not exist. Raise ValueError.",
         "pieces[left] + pieces[right] → bytes(part for part in (left, right) if part < 256)": "You expand merges once. "
         "A merge may consist of other merges.",
+        '    if any(not 0 <= token < len(pieces) for token in tokens):\n        raise ValueError("the token does not '
+        'exist")\n →  ;; pieces[token] for token in tokens) → bytes([token]) if token < 256 else bytes(merges[token - '
+        "256]) for token in tokens)": "You expand merges once. A merge may consist of other merges.",
+        "pieces[token] for token in tokens) → bytes([token]) if token < 256 else bytes(merges[token - 256]) for token "
+        "in tokens)": "You expand merges once. A merge may consist of other merges.",
         "pieces[left] + pieces[right] → pieces[right] + pieces[left]": "You put the bytes of a merge's right token "
         "before those of its left token.",
         'return b"" → text = b"" ;; (errors="replace") → (errors="replace")\n    while "��" in text:\n        text = '

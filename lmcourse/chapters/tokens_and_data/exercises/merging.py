@@ -86,6 +86,8 @@ merge.slips(
     {
         "at += 2 → at += 1 if tuple(tokens[at + 1 : at + 3]) == pair else 2": "You use a token twice. After a merge, "
         "continue after *both* tokens.",
+        "tuple(tokens[at : at + 2]) == pair → (tokens[at], tokens[at + 1]) == pair": "You ask for the right neighbour "
+        "of the last token. It has none.",
         "at += 2 → at += 3": "You skip the token after a merge. Continue right after the pair, two tokens further on.",
         "tuple(tokens[at : at + 2]) == pair → tokens[at] in pair ;; at += 2 → at += 1": "You replace each token of the "
         "pair by itself. Only both together, side by side, become one new token.",
