@@ -261,7 +261,7 @@ def residual(x: Tensor, f: Callable, before: Callable | None, after: Callable | 
 
 
 PLACEMENTS = ("pre", "post", "double", "output")
-explore(figures.block_wiring, placement=list(PLACEMENTS))
+explore(figures.block_wiring, placement=["pre", "post", "double", "output"])
 
 # %% [markdown]
 # And on the way back? A change of $x$ reaches the plus sign straight, and through the branch. So the gradient at $x$ has two parts. By hand: $x = 3$, no norm, $f(h) = h^2$. The gradient 1 of $y = x + x^2$ comes back as 1 on the straight way, and as 6 through the branch. *With norms in place, which part decides?*

@@ -78,7 +78,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         ),
         ("position_scores", "Shift the text", ({"scheme": "T5", "shift": ALL}, {"scheme": "learned", "shift": ALL})),
     ],
-    "10": [("norm_circle", "Did you try `layer`?", ({"kind": "layer", "eps": ALL},))],
+    "10": [("norm_circle", "Try `layer`, too", ({"kind": "layer", "eps": ALL},))],
     "11": [
         ("universal_fit", "Try one unit, then eight, then 64", ({"width": 1}, {"width": 8}, {"width": 64})),
         ("universal_fit", "Then take the activation away", ({"activation": "identity", "width": ALL},)),

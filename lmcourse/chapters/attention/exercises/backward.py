@@ -181,7 +181,7 @@ flash_backward.slips(
 )
 def query_by_query(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Gradients:
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for i in range(q.shape[0]):
         keys, values = k[: i + 1], v[: i + 1]

@@ -156,9 +156,8 @@ batch_at.slips(
         "torch.stack(inputs), torch.stack(targets) → "
         "torch.stack(inputs)[:, :-1], torch.stack(inputs)[:, 1:]": "You return a shorter window where one does not "
         "fit. Raise ValueError.",
-        '    if any(not 0 <= start < len(tokens) - length for start in starts):\n        raise ValueError("a window '
-        'does not fit into the text")\n → ': "You leave the borders to slices: beyond the end a slice is cut short, "
-        "and below zero it counts from the end. Check each start, and raise ValueError.",
+        'raise ValueError("a window does not fit into the text") → pass': "You leave the borders to slices: beyond "
+        "the end a slice is cut short, and below zero it counts from the end. Check each start, and raise ValueError.",
         "< len(tokens) → <= len(tokens)": "You let a window through whose last target is past the text. It needs "
         "`length` + 1 tokens.",
         "    if not starts:\n        return torch.zeros(0, "
