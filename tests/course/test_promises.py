@@ -63,8 +63,8 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
         to_plain(case.args), to_plain(case.kwargs)  # raises an error for values that are not plain data
         if not case.name:
             yield "a case without a name"
-    # If a view compares a property, the exercise must not ask for anything else.
-    if not exercise.value and not exercise.view:
+    # If a view compares a property, the exercise must not ask for anything else. An open task asks for a measurement.
+    if not (exercise.value or exercise.view or exercise.task):
         outcomes = (run_case(exercise.reference, case, name=exercise.name) for case in exercise.hidden)
         if all(outcome.failure for outcome in outcomes):
             yield "no hidden case asks for a value"
