@@ -191,6 +191,7 @@ class ReportData:
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data; `from_json` reads it back."""
         data = {name: list(part) if isinstance(part, tuple) else part for name, part in asdict(self).items()}
+        data["cases"] = [{k: v for k, v in case.items() if v or k != "values"} for case in data["cases"]]
         return {name: part for name, part in data.items() if part or name not in OMITTED_IF_EMPTY}
 
     @classmethod

@@ -178,11 +178,12 @@ CLASS: dict[str, Expected] = {
     ),
     "star": Expected(
         Learner().scratch("from torch import *", "decimal_error"),
-        "7 of 10 exercises earn all their points. ulp: In 9 of the public cases: a value in the line has a type "
+        "6 of 10 exercises earn all their points. ulp: In 9 of the public cases: a value in the line has a type "
         "that the line cannot use. round_to: This exercise asks you to do without `torch.max`, which your code refers "
         "to in line 5 (`step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)`): it earns no points yet. "
-        "dot_product_error: In 6 of the public cases: a value in the line has a type that the line cannot use.",
-        {"ulp": 0.0, "round_to": 0.0, "dot_product_error": 0.0},
+        "loss_scales: In 10 of the public cases: a value in the line has a type that the line cannot use. And 1 more; "
+        "the feedback page shows each.",
+        {"ulp": 0.0, "round_to": 0.0, "loss_scales": 0.0, "dot_product_error": 0.0},
     ),
     "below": Expected(
         Learner()
