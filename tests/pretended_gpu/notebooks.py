@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import symtable
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,7 @@ def gpu_timing() -> None:
     imports, *code = cells(notebook, {"best_device"})
     exec(imports, known)
     known["find_model"] = shallow
+    known["your"] = lambda *names: nullcontext()  # the references need no check
     known |= {exercise.name: exercise.reference for exercise in EXERCISES}
     with timed_once():
         for cell in code:

@@ -56,7 +56,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "08": [
         (
             "head_by_hand",
-            'Can you make "he" look at Susan?',
+            'can you make "he" look at Susan?',
             ({"token": ALL}, {"token": "he", "start_with": "no query asks"}),
         ),
         (
