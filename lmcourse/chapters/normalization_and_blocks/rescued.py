@@ -28,7 +28,7 @@ FRESH = 4.5
 SILENT = 0.002
 """A branch that changes the stream by less than this fraction after training is silent."""
 AT_REST = 0.4
-"""How much higher the loss after training may be than in the last steps, in nats."""
+"""Largest difference by which the loss after training may exceed that of the last steps, in nats."""
 
 NO_FUNCTION = "`rescue` must return a function, `stream`, also if it only changes weights."
 NO_TENSOR = "Your stream must return a tensor of the shape of x: what `norm` returned."
