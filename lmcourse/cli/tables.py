@@ -202,7 +202,7 @@ def verdict(proof: Matrix) -> str:
         _all_or("Every right answer differs from the others", "Right answers to remove", proof.repeated),
         _all_or("Every mutant declared equivalent is", "Declared equivalent, but no mutant or caught", proof.untrue),
         _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
-        _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),
+        _all_or("Every untouched stub earns nothing", "Stubs that earn points, or count as written", proof.not_zero),
     ]
     return "\n".join(lines)
 

@@ -79,7 +79,7 @@ def diagnose(
 
 
 STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
-    (lambda outcome: is_unwritten(outcome.failure), "it still raises NotImplementedError."),
+    (lambda outcome: is_unwritten(outcome.failure), ""),
     (
         lambda outcome: outcome.failure is None and outcome.value is None and bool(outcome.printed),
         "your function prints, but it returns None: `return` the result.",
@@ -93,22 +93,23 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
 )
 
 
-def _not_written(trial: Trial) -> str:
+def _not_written(found: Sequence[Trial], *, everywhere: bool) -> str:
     """Return a sentence on an answer that raises NotImplementedError; a class may have written methods, too."""
-    failure = trial.outcome.failure
-    if trial.case.script is not None and failure and failure.number:
-        return f"Line {failure.number} still raises NotImplementedError: replace it."
-    return "Nothing here yet: replace the line that raises NotImplementedError."
+    failures = [trial.outcome.failure for trial in found if trial.outcome.failure]
+    if {failure.message for failure in failures} == {failures[0].message} and failures[0].message.startswith("`"):
+        return f"{failures[0].message}: line {failures[0].number} still raises NotImplementedError."
+    if everywhere and found[0].case.script is None:
+        return "nothing here yet: replace the line that raises NotImplementedError."
+    return "it still raises NotImplementedError."
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
-        if len(found) == len(trials):
-            whole = _not_written(found[0]) if holds is STOPPED[0][0] else sentence
-            return f"{whole[0].upper()}{whole[1:]}"
-        if _is_main(found, failing):
-            return f"In {names(found)} {sentence}"
+        everywhere = len(found) == len(trials)
+        if everywhere or _is_main(found, failing):
+            told = sentence or _not_written(found, everywhere=everywhere)
+            return f"{told[0].upper()}{told[1:]}" if everywhere else f"In {names(found)} {told}"
     return ""
 
 

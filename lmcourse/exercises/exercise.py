@@ -107,6 +107,7 @@ class Exercise:
         differentiable: whether autograd must reach the float inputs from the result, as in a model or a loss.
         file: a correct example of the file that an answer reads from the working folder. Learners create a file with
             this name, and hand it in inside the notebook (see `handed_in`).
+        given_methods: for a class, the methods that its notebook gives.
         contiguous: the reason if inputs must not have gaps in memory; otherwise empty.
         task: for an open task, how it is measured. Its cases hold the inputs of the measurement, the reference is not
             called, and a slip's sentence is what the inspection says.
@@ -131,6 +132,7 @@ class Exercise:
     new: bool = False
     differentiable: bool = False
     file: Path | None = None
+    given_methods: Sequence[str] = ()
     contiguous: str = ""
     task: OpenTask | None = None
     misconceptions: list[Misconception] = field(default_factory=list, init=False)

@@ -8,6 +8,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import unwrap
 from types import FrameType, ModuleType, TracebackType
 
 import torch
@@ -32,6 +33,7 @@ class Failure:
         kinds: the names of the exception's classes that `except` would match, most specific first.
         line: the learner's line that raised it, if there is one, such as "return x / y".
         cause: a sentence on a cause outside the function, if there is one.
+        written: for a class that still raises NotImplementedError, its methods that do not.
     """
 
     kinds: tuple[str, ...]
@@ -39,6 +41,7 @@ class Failure:
     line: str = ""
     number: int = 0
     cause: str = ""
+    written: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -58,7 +61,7 @@ def is_unwritten(failure: Failure | None) -> bool:
     return failure is not None and failure.kind == "NotImplementedError" and not failure.cause
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException, answer: object = None) -> Failure:
     """Return the `Failure` for an exception that an answer raised; never raise an exception."""
     message = _message(error)
     frame, line, number = _own_line(error.__traceback__)
@@ -66,9 +69,15 @@ def failure_of(error: BaseException) -> Failure:
     if _out_of_memory(error, message):
         kinds, message = ("MemoryError", *kinds), "it asked for more memory than this check allows"
     cause = _shadowed(kinds, message, line, frame) if frame else ""
+    written: tuple[str, ...] = ()
     if kinds[0] == "NotImplementedError":
-        cause = _calls_unwritten(error.__traceback__)
-    return Failure(kinds, message, one_line(line, MAX_MESSAGE_CHARS), number, cause)
+        written = _written_methods(answer)
+        cls, _, method = frame.f_code.co_qualname.rpartition(".") if frame else ("", "", "")
+        if isinstance(answer, type) and cls == answer.__qualname__:
+            message = message or f"`{method}` is not written yet"
+        else:
+            cause = _calls_unwritten(error.__traceback__)
+    return Failure(kinds, message, one_line(line, MAX_MESSAGE_CHARS), number, cause, written)
 
 
 def _message(error: BaseException) -> str:
@@ -106,6 +115,13 @@ def _calls_unwritten(trace: TracebackType | None) -> str:
     if len(called) < 2 or called[-1].startswith(f"{called[0]}."):
         return ""
     return f"It calls `{called[-1]}`, which still raises NotImplementedError."
+
+
+def _written_methods(answer: object) -> tuple[str, ...]:
+    """Return the names of the methods of a class that do not raise NotImplementedError themselves."""
+    parts = vars(answer) if isinstance(answer, type) else {}
+    codes = {name: getattr(unwrap(getattr(part, "fget", part)), "__code__", None) for name, part in parts.items()}
+    return tuple(name for name, code in codes.items() if code and "NotImplementedError" not in code.co_names)
 
 
 def _shadowed(kinds: tuple[str, ...], message: str, line: str, frame: FrameType) -> str:

@@ -133,7 +133,7 @@ def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tr
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     if outcome.failure:
-        return is_unwritten(outcome.failure)
+        return is_unwritten(outcome.failure) and {*outcome.failure.written} <= {*exercise.given_methods}
     return exercise.value and outcome.value is None
 
 

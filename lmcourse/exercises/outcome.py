@@ -120,7 +120,7 @@ def _run(
         )
         return None, (), Failure((NOT_PLAIN,), f"returned {what}")
     except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
-        return None, (), failure_of(error)
+        return None, (), failure_of(error, answer)
 
 
 def _measure(

@@ -79,7 +79,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     try:
         return {
             **{part: getattr(exercise, part) for part in parts},
-            **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints")},
+            **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints", "given_methods")},
             "tolerance": tolerance and [float(tolerance.relative), float(tolerance.absolute)],
             "cases": [_case_to_json(case, tensors) for case in exercise.public],
             "expected": [_outcome_to_json(table.expected(case), tensors) for case in exercise.public],
@@ -143,6 +143,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         tolerance=data["tolerance"] and Tolerance(*data["tolerance"]),
         seconds=float(data["seconds"]),
         new=data["new"],
+        given_methods=data.get("given_methods", ()),
         expected=outcomes[0],
         given=outcomes[1:],
     )

@@ -187,16 +187,17 @@ def outcome_from_plain(value: Plain) -> Outcome:
 def failure_to_plain(failure: Failure) -> Plain:
     """Return a failure as a plain value, with each text on one line."""
     texts = {name: _line(getattr(failure, name)) for name in ("message", "line", "cause")}
-    return {"kinds": _lines(failure.kinds), "number": failure.number, **texts}
+    return {"kinds": _lines(failure.kinds), "number": failure.number, "written": _lines(failure.written), **texts}
 
 
 def failure_from_plain(value: Plain) -> Failure:
     """Return the failure in a value from an untrusted sender; raise ProtocolError if it is invalid."""
-    record = record_of(value, "kinds", "number", "message", "line", "cause")
+    record = record_of(value, *(field.name for field in fields(Failure)))
     kinds, number = _checked_lines(record["kinds"]), record["number"]
     if not kinds or type(number) is not int or not 0 <= number < 10**6:
         raise ProtocolError("a failure lacks its kind or its line")
-    return Failure(kinds, _checked(record["message"]), _checked(record["line"]), number, _checked(record["cause"]))
+    message, line, cause = (_checked(record[name]) for name in ("message", "line", "cause"))
+    return Failure(kinds, message, line, number, cause, _checked_lines(record["written"]))
 
 
 def uses_from_plain(value: Plain) -> tuple[Use, ...]:

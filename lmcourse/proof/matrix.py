@@ -81,7 +81,7 @@ class Matrix:
 
     Attributes:
         not_full: exercises whose printed solution does not earn all points.
-        not_zero: exercises whose untouched stub earns points.
+        not_zero: exercises whose untouched stub earns points, or counts as written.
         untrue: mutants that are declared equivalent but do not exist or fail a case, such as "ulp: x → y".
         confused: pairs of misconceptions that no public case distinguishes, such as "ulp: doubled = halved".
         constants: the number of constant answers that were submitted.

@@ -266,9 +266,9 @@ class _Proof:
         ]
 
     def stub_earns(self) -> bool:
-        """Return True if the untouched stub earns points."""
+        """Return True if the untouched stub earns points, or counts as written."""
         trials = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
-        return any(report.points for report in self._reports(trials))
+        return any(report.points or report.answered for report in self._reports(trials))
 
     def guessable(self) -> list[str]:
         """Return the answers that ignore their inputs and still earn points."""

@@ -306,7 +306,7 @@ def row(public: float, graded: float, named: bool) -> MisconceptionResult:
         (Matrix(1, (), untrue=("ulp: x → y",)), 1, "Declared equivalent, but no mutant or caught: ulp: x → y"),
         (Matrix(1, (), confused=("ulp: a = b",)), 1, "No public case tells apart: ulp: a = b"),
         (Matrix(1, (), not_full=("ulp",)), 1, "Solutions that do not: ulp"),
-        (Matrix(1, (), not_zero=("ulp",)), 1, "Stubs that earn points: ulp"),
+        (Matrix(1, (), not_zero=("ulp",)), 1, "Stubs that earn points, or count as written: ulp"),
         (Matrix(1, (), guessable=("ulp: [0] earns 1 in the grade",)), 1, "constant ulp: [0] earns 1 in the grade"),
     ],
 )

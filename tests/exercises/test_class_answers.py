@@ -97,6 +97,24 @@ def test_an_empty_class_earns_nothing() -> None:
     assert (report.points, report.answered) == (0, False)
 
 
+def test_a_class_with_one_written_method_counts_as_written() -> None:
+    class Window:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        def push(self, item: float) -> float:
+            return self.total()
+
+        def total(self) -> float:
+            raise NotImplementedError
+
+    report = check_exercise(window(), Window)
+    assert (report.points, report.answered) == (0, True)
+    assert report.diagnosis.startswith("`total` is not written yet: line ")
+    assert len(report.failing()[0]) == 1
+    assert not check_exercise(window(given_methods=["__init__", "push"]), Window).answered
+
+
 def test_a_wrong_constructor_and_a_missing_method_are_reported() -> None:
     class Window:
         pass

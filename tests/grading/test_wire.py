@@ -126,7 +126,7 @@ def test_a_sent_outcome_is_received_unchanged() -> None:
         OUTCOME.changed,
         OUTCOME.forbidden,
     )
-    failed = Outcome(failure=Failure(("ValueError", "Exception"), "no bits", "return x / y", 3, "a cause"))
+    failed = Outcome(failure=Failure(("ValueError", "Exception"), "no bits", "return x / y", 3, "a cause", ("push",)))
     assert outcome_from_plain(decode(encode(outcome_to_plain(failed)))) == failed
 
 

@@ -94,6 +94,7 @@ Value = Exercise(
     minutes=8,
     difficulty=2,
     reference=_TorchValue,
+    given_methods=["__init__", "__neg__", "__sub__", "__truediv__", "__rsub__", "__rtruediv__"],
     cases=[
         _operations("a + b", "a + b", "b + b"),
         _operations("a * b", "a * b", "b * a"),

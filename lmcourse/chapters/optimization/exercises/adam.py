@@ -73,6 +73,7 @@ Adam = Exercise(
     minutes=12,
     difficulty=3,
     reference=_Reference,
+    given_methods=["__init__"],
     cases=[
         path("two sizes of gradient", "Adam([w], lr=0.1)", tensor(1.0, 2.0), SIZES),
         path("the same gradient four times", "Adam([w], lr=0.1)", tensor(0.0), tensor([3.0], [3.0], [3.0], [3.0])),

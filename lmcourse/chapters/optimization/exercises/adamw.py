@@ -74,6 +74,7 @@ AdamW = Exercise(
     minutes=5,
     difficulty=2,
     reference=_Reference,
+    given_methods=["__init__"],
     cases=[
         path(
             "decay alone, no gradient",

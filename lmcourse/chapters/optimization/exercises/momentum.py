@@ -72,6 +72,7 @@ Momentum = Exercise(
     minutes=12,
     difficulty=3,
     reference=_Reference,
+    given_methods=["__init__"],
     cases=[
         path(
             "three steps by hand",
