@@ -53,11 +53,19 @@ def slipped(exercise: str, base: Callable[..., Any], edits: str) -> Callable[...
 
 
 def place_of(exercise: str, base: Callable[..., Any], edits: str) -> str:
-    """Return where a slip is written, with its exercise and its edits, for an author: "FILE:LINE: `ulp`: x → y"."""
+    """Return where a slip is written, with its exercise and its edits, for an author: "FILE:LINE: `ulp`: x → y".
+
+    The table of a slip that several exercises share may be in another file of the folder.
+    """
     file = Path(inspect.getfile(base))
-    strings = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant))
-    line = next((node.lineno for node in strings if node.value == edits), 1)
-    return f"{file}:{line}: `{exercise}`: {shown(edits)}"
+    places = (f"{one}:{line}" for one in (file, *sorted(file.parent.glob("*.py"))) for line in _lines_with(edits, one))
+    return f"{next(places, file)}: `{exercise}`: {shown(edits)}"
+
+
+def _lines_with(text: str, file: Path) -> list[int]:
+    """Return the lines of a file in which this string begins."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    return [node.lineno for node in nodes if isinstance(node, ast.Constant) and node.value == text]
 
 
 def unfit_slips(exercise: Exercise) -> list[str]:

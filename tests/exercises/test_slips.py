@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from lmcourse.chapters.optimization.exercises import AdamW
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises import Exercise, Report, case, check_exercise, edge
 from lmcourse.exercises.edits import EditError, edit_between, edited
+from lmcourse.exercises.slips import place_of
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.prove import prove
 
@@ -121,6 +123,12 @@ def test_all_mistakes_of_an_author_are_printed_together() -> None:
 
 def squares_missing_and_one_too_many(x: list[float]) -> float:
     return sum(x) / (len(x) + 1)
+
+
+def test_a_slip_of_a_shared_table_is_placed_in_the_tables_file() -> None:
+    places = [place_of("AdamW", slip.base, slip.edits) for slip in AdamW.misconceptions if slip.base]
+    assert {*re.findall(r"(\w+)\.py:\d+: `AdamW`: ", "\n".join(places))} == {"adam", "adamw"}
+    assert all(re.search(r"\.py:\d+: ", place) for place in places)
 
 
 def test_two_slips_at_once_are_named_in_the_order_of_the_code() -> None:
