@@ -8,10 +8,10 @@ import inspect
 import math
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from lmcourse.exercises.edits import EditError, edited, shown
 
 if TYPE_CHECKING:
     from lmcourse.exercises.exercise import Exercise
+
+Node = TypeVar("Node", bound=ast.AST)
 
 LIBRARIES = {"math": math, "np": np, "torch": torch, "F": torch.nn.functional, "nn": torch.nn}
 """Names that a slip may use even if its module does not import them, because a linter would remove such an import."""
@@ -55,17 +57,18 @@ def slipped(exercise: str, base: Callable[..., Any], edits: str) -> Callable[...
 def place_of(exercise: str, base: Callable[..., Any], edits: str) -> str:
     """Return where a slip is written, with its exercise and its edits, for an author: "FILE:LINE: `ulp`: x → y".
 
-    The table of a slip that several exercises share may be in another file of the folder.
+    The table of a slip that several exercises share is in a file from which the answer's file imports it.
     """
     file = Path(inspect.getfile(base))
-    places = (f"{one}:{line}" for one in (file, *sorted(file.parent.glob("*.py"))) for line in _lines_with(edits, one))
+    imported = [file.parent / f"{node.module}".split(".")[-1] for node in _nodes(file, ast.ImportFrom)]
+    tables = [file, *filter(Path.is_file, (one.with_suffix(".py") for one in imported))]
+    places = (f"{one}:{node.lineno}" for one in tables for node in _nodes(one, ast.Constant) if node.value == edits)
     return f"{next(places, file)}: `{exercise}`: {shown(edits)}"
 
 
-def _lines_with(text: str, file: Path) -> list[int]:
-    """Return the lines of a file in which this string begins."""
-    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-    return [node.lineno for node in nodes if isinstance(node, ast.Constant) and node.value == text]
+def _nodes(file: Path, kind: type[Node]) -> Iterator[Node]:
+    """Yield the nodes of a kind in a file's syntax tree."""
+    return (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kind))
 
 
 def unfit_slips(exercise: Exercise) -> list[str]:
