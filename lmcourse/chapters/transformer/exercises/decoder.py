@@ -59,7 +59,8 @@ def _hidden(random: Random) -> list[Case]:
         ask("one token", fixed, blocks=2, text=(1, 1)),
         ask("no blocks", fixed, blocks=0, tied=True),
         ask("no blocks", fixed, blocks=0),
-        ask("another base and ε", fixed, blocks=2, sizes={"theta": 3.0, "eps": 2.0}),
+        ask("another base", fixed, blocks=2, sizes={"theta": 3000.0}),
+        ask("another ε", fixed, blocks=2, sizes={"eps": 2.0}),
         ask("other parts", fixed, blocks=2, lines=STRANGE),
         script(kept.name, PARTS + stays, **kept.kwargs),
         *(ask("other sizes", random, blocks=2, f=f, v=f + 1) for f in random.sample(range(2, 9), 2)),
@@ -80,7 +81,8 @@ decoder = Exercise(
         ask("tied: no head of its own", Random(4), blocks=1, tied=True),
         ask("four heads, two key heads, a wider feed-forward", Random(5), blocks=1, d=8, heads=4, kv=2, f=12, v=5),
         ask("as many tokens as features, tied", Random(6), blocks=1, tied=True, v=4),
-        ask("another base and ε", Random(8), sizes={"theta": 2.0, "eps": 0.5}),
+        ask("another base", Random(8), sizes={"theta": 500_000.0}),
+        ask("another ε", Random(10), sizes={"eps": 0.5}),
         ask("another block and another norm", Random(9), blocks=2, lines=STRANGE),
     ],
     hidden_cases=_hidden,
@@ -141,9 +143,9 @@ decoder.slips(
         "attention.",
         'w["norm_2"] → w["norm_1"]': "You use norm_1 for both branches. Each has its own norm.",
         'w["norm_1"], sizes["eps"] → w["norm_1"] ;; w["norm_2"], sizes["eps"] → w["norm_2"] ;; weights["norm"], '
-        'sizes["eps"] → weights["norm"]': "`eps` does not reach the norms: yours use their default.",
+        'sizes["eps"] → weights["norm"]': '`eps` does not reach the norms. Pass sizes["eps"] to each of them.',
         "False → True": "You pass parallel=True. The block is serial.",
-        '"swiglu" → "glu"': 'Your feed-forward layer has the gate of "glu", a sigmoid. Pass the kind "swiglu".',
+        '"swiglu" → "glu"': 'You pass `glu_ffn` another kind than "swiglu".',
         "kv_heads, theta, *inner → heads, theta, *inner": "Your attention has as many key heads as query heads. Pass "
         "`kv_heads` to self_attention.",
         'w["gate"].T, w["up"].T, w["down"].T → w["gate"], w["up"], w["down"]': "You pass the feed-forward weights to "
@@ -180,6 +182,14 @@ decoder.slips(
         '`parts["block"]`, which may be another one.',
         "x @ head.T → (x @ head.T).log_softmax(-1)": "You return log-probabilities. Return logits: the loss takes "
         "their softmax.",
+        "kv_heads, theta, *inner → kv_heads, 10_000.0, *inner": "`theta` does not reach attention: yours always has "
+        'the base 10,000. Pass sizes["theta"].',
+        "heads, kv_heads, theta, *inner → kv_heads, heads, theta, *inner": "`heads` and `kv_heads` are swapped: "
+        "self_attention takes the number of query heads first.",
+        'w["down"].T → w["down"]': "You pass `down` to glu_ffn as it is, (out, in). It expects (in, out), as for the "
+        "other two.",
+        'for w in → x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n    for w in': "You normalise the "
+        "embedding before the first block. Here each branch has its norm, and the head has one.",
     },
 )
 

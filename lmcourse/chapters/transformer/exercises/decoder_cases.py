@@ -14,8 +14,9 @@ Weights = dict[str, Any]
 Sizes = dict[str, Any]
 
 PARTS = """\
-norm = lambda x, scale, eps=1.0: scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-parts = {"rms_norm": norm, "rope": lambda y, theta: y / theta, "grouped_query_attention": lambda y: y.cumsum(1)}
+norm = lambda x, scale, eps=1e-5: scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+parts = {"rms_norm": norm, "rope": lambda y, theta: y / (1 + theta / 10_000)}
+parts["grouped_query_attention"] = lambda y: y.cumsum(1)
 parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: (
     attend(rope(x @ qkv.T, theta))[..., : out.shape[1]] @ out.T * (heads - kv_heads / 2)
 )
@@ -30,7 +31,7 @@ STRANGE = """\
 parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: attention(x) - feed_forward(norm_2(x))
 parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (x @ w_gate - x @ w_value) @ w_down
 parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: attend(x / theta) + rope(x, heads)
-parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
+parts["rms_norm"] = lambda x, scale, eps=1e-5: x * scale + eps
 """
 
 
@@ -72,7 +73,7 @@ def ask(
     lines: str = "",
 ) -> Case:
     """A case that runs a decoder of random weights of these sizes with `PARTS`, as changed by `lines`."""
-    chosen = {"heads": heads, "kv_heads": kv, "theta": 10.0, "eps": 0.01} | (sizes or {})
+    chosen = {"heads": heads, "kv_heads": kv, "theta": 10_000.0, "eps": 1e-5} | (sizes or {})
     return script(
         name,
         PARTS + lines + "decoder(tokens, weights, sizes, parts)",

@@ -103,6 +103,12 @@ initial_loss.slips(
         "vocabulary of no tokens, where there is nothing to predict. Raise ValueError.",
         " or spread < 0 → ": "You accept a spread below 0. It is a standard deviation, which is never negative: raise "
         "ValueError.",
+        "math.log(vocabulary) → math.log2(vocabulary)": "You take ln v in bits. In nats the logarithm is the natural "
+        "one.",
+        "math.log(vocabulary) → math.log10(vocabulary)": "You take the logarithm of v to base 10. In nats it is the "
+        "natural one.",
+        "math.log(vocabulary) + spread**2 / 2 → math.log(vocabulary) * (1 + spread**2 / 2)": "You multiply ln v by "
+        "the other term. The logarithm of a product is a *sum* of two logarithms.",
     },
 )
 

@@ -170,5 +170,28 @@ logit_lens.slips(
         "positions with tokens. Swap two axes, or flatten b and s.",
         "logits.flatten(0, 1), targets.flatten() → logits[0], targets[0]": "Only the first text is read. The mean is "
         "over all texts.",
+        " + 1e-5).sqrt() →  + 1e-5)": "You divide by the mean square. RMSNorm divides by its root.",
+        "mean(-1, keepdim=True) → mean(1, keepdim=True)": "Your norm averages over the positions. Each position has "
+        "its own norm, over its features.",
+        "mean(-1, keepdim=True) → mean()": "You use one norm for all positions together. Each position has its own, "
+        "over its features.",
+        "mean(-1, keepdim=True) → sum(-1, keepdim=True)": "You give the states length 1. RMSNorm divides by the root "
+        "of the *mean* square, which gives them length √d.",
+        " * scale @ head.T →  @ head.T\n        logits = logits / (logits.square().mean(-1, keepdim=True) + "
+        "1e-5).sqrt() ;; state / root → state": "You normalise the logits. The norm comes before the head: it "
+        "normalises the stream.",
+        "root * scale → root * (1 + scale)": "You multiply by 1 + scale, as Gemma does. This norm multiplies by "
+        "`scale` itself.",
+        "root * scale → root / scale": "You divide by `scale`. The norm multiplies by it.",
+        "logits.flatten(0, 1), targets.flatten() → logits[:, -1], targets[:, -1]": "You read the last position of "
+        "each text only. The mean is over all positions.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) → -logits.softmax(-1).gather(-1, targets[..., "
+        "None]).mean()": "The logarithm is missing: you average probabilities. The loss is the mean of −ln p.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) → -logits.gather(-1, targets[..., "
+        "None]).mean()": "You average the logits of the targets. The loss needs their "
+        "log-softmax, which compares them with all others.",
+        "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) → -(logits.softmax(-1) * "
+        "logits.log_softmax(-1)).sum(-1).mean()": "You return the entropy of the predictions, which does not depend "
+        "on `targets`. The loss is −ln p of the target.",
     },
 )

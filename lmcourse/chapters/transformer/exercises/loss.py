@@ -87,6 +87,7 @@ causal_lm_loss = Exercise(
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         case("bf16, logits near 1,000", NEAR_1000, integers(Random(5), 2, 6, low=0, high=4, dtype=torch.int64)),
         script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
+        case("fp64", normal(Random(6), 2, 4, 5).double(), torch.tensor([[1, 0, 4, 2], [3, 1, 2, 0]])),
         case("a NaN stays a NaN", math.nan * TEXT, torch.tensor([[1, 2, 0]])),
         script("its gradient", STEP, logits=normal(Random(3), 2, 5, 3), tokens=UNEVEN),
     ],
@@ -188,6 +189,25 @@ causal_lm_loss.slips(
         "it in the format you compute in: fp32 for fp16 logits.",
         "chosen.mean() → chosen.sum() / (tokens != ignored).sum()": "Your divisor includes the first token of each "
         "text. No position predicts it.",
+        "counts = tokens[:, 1:] → counts = tokens[:, :-1] ;; targets = tokens[:, 1:] → targets = tokens[:, "
+        ":-1]": "You cut both at the end, so each position is asked for the token that it has just read. The targets "
+        "are tokens[:, 1:].",
+        "wide.logsumexp(-1) → wide.exp().sum(-1).log()": "Your exponentials leave the range of fp32: e²⁰⁰ is "
+        "infinite there, and e⁻²⁰⁰ is 0. Subtract the largest logit of the *same position* first; logsumexp does.",
+        "wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)) → wide = logits[:, "
+        ":-1].to(torch.promote_types(logits.dtype, torch.float32)); top = wide.max() if wide.numel() else 0 ;; "
+        "wide.logsumexp(-1) → ((wide - top).exp().sum(-1).log() + top)": "You subtract the largest logit of the "
+        "whole batch. Subtract the largest of the *same position*: elsewhere all exponentials may be 0.",
+        "chosen.mean() → chosen.sum() / len(tokens)": "You divide by the number of texts. Divide by the number of "
+        "targets that count.",
+        "counts = tokens[:, 1:] != ignored → counts = (tokens[:, 1:] != ignored) & (tokens[:, :-1] != "
+        "ignored)": "You also leave out the predictions *after* an ignored token. `ignored` is about targets only.",
+        "torch.promote_types(logits.dtype, torch.float32) → torch.float32": "You compute in fp32 even if the logits "
+        "are fp64. Keep fp64, and convert only 16-bit logits.",
+        "wide.logsumexp(-1) - wide.gather → -(wide.softmax(-1) + 1e-9).log().gather": "You add a small number inside "
+        "the logarithm, which limits the loss of an unlikely token: use log_softmax, or logsumexp.",
+        "wide.logsumexp(-1) - wide.gather → -wide.gather": "Your loss is the logit alone. Its logsumexp is missing: "
+        "a probability compares a logit with all the others.",
     },
 )
 

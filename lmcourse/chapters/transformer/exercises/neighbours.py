@@ -38,7 +38,7 @@ def _hidden(random: Random) -> list[Case]:
         case("heads of two features", normal(fixed, 6, 3), 2),
         case("one large head", normal(fixed, 16, 2), 16),
         case("other formats", normal(fixed, 12, 2, dtype=torch.float16), 6),
-        case("other formats", _numbered(16, 2).long(), 8),
+        case("other formats", normal(fixed, 16, 2, dtype=torch.bfloat16), 8),
         case("heads that cannot be", normal(fixed, 15, 2), 5),
         case("heads that cannot be", normal(fixed, 14, 2), 4),
         case("heads that cannot be", normal(fixed, 4, 2), 8),
@@ -61,6 +61,7 @@ pair_neighbours = Exercise(
         case("heads of two stay as they are", _numbered(6), 2),
         case("an odd width", _numbered(6), 3),
         case("rows left over", _numbered(10), 4),
+        case("in half precision", _numbered(8).half(), 4),
         script("the matrix stays", "pair_neighbours(weight, 6)\nweight", weight=_numbered(6)),
     ],
     hidden_cases=_hidden,
@@ -110,5 +111,33 @@ pair_neighbours.slips(
         "if d_head % 2 or len(weight) % d_head: → if d_head % 2:\n        return weight\n    "
         "if len(weight) % d_head:": "You accept heads of an odd width, where one feature has no partner. Raise "
         "ValueError.",
+        '    if d_head % 2 or len(weight) % d_head:\n        raise ValueError("the width of a head must be even and '
+        'divide the rows")\n → ': "You check nothing. Raise ValueError yourself if `d_head` is odd or does not "
+        "divide the rows.",
+        "rearrange(weight → rearrange(weight.T ;; // 2) → // 2).T": "A head's features are *rows* of this matrix "
+        "(out, in). You moved columns.",
+        "(head pair half) d → (pair head half) d": "You order the pairs of all heads by their number. The heads stay "
+        "one after the other.",
+        "// 2) → // 2).float()": "You return fp32, whatever `weight` is. Keep its dtype.",
+    },
+)
+
+
+@pair_neighbours.variant
+def in_two_halves(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2 or len(weight) % d_head:
+        raise ValueError(d_head)
+    return weight.unflatten(0, (-1, 2, d_head // 2)).transpose(1, 2).flatten(0, 2)  # type: ignore[no-untyped-call]
+
+
+pair_neighbours.slips(
+    in_two_halves,
+    {
+        "    if d_head % 2 or len(weight) % d_head:\n        raise ValueError(d_head)\n → ": "You check nothing. "
+        "Raise ValueError yourself if `d_head` is odd or does not divide the rows.",
+        "return weight.unflatten → return weight.T.unflatten ;; flatten(0, 2) → flatten(0, 2).T": "A head's features "
+        "are *rows* of this matrix (out, in). You moved columns.",
+        " or len(weight) % d_head → ": "You do not check whether rows are left over. Raise ValueError yourself if "
+        "`d_head` does not divide them.",
     },
 )

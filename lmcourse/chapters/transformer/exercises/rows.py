@@ -102,5 +102,11 @@ rows_with_gradient.slips(
         "texts.",
         "tied and read → tied": "You list rows for texts of one token. They have nothing to predict: no loss, and no "
         "gradient for any row.",
+        "if tied and read → if not tied and read": "You swap the two cases. A tied matrix is also the head, so it "
+        "gets a gradient in *every* row; an untied one only where it is read.",
+        "list(range(vocabulary)) → sorted(set(tokens[:, 1:].flatten().tolist()))": "With a tied head you list only "
+        "the tokens that are predicted. The softmax also pushes down all other tokens.",
+        "tokens[:, :-1] → tokens[:-1]": "You leave out the last *text*. Leave out the last token of each text: "
+        "tokens[:, :-1].",
     },
 )

@@ -30,7 +30,7 @@ def _head_by_head(
     return sum((mixed[:, h] @ columns[h].T for h in range(heads)), torch.zeros_like(x[..., :1]))
 
 
-ROPE = "rope = lambda y, positions, base: y + y.flip(-1) * positions[:, None].double() / base\n"
+ROPE = "rope = lambda y, positions, theta: y + y.flip(-1) * positions[:, None].double() / theta\n"
 SUM = "attend = lambda q, k, v: q + 10 * k + 100 * v\n"
 SHARED = "share = lambda q, y: y.repeat_interleave(q.shape[1] // y.shape[1], 1)\n"
 ATTEND = SHARED + "attend = lambda q, k, v: (q @ share(q, k).mT).tril() @ share(q, v)\n"
@@ -136,8 +136,8 @@ self_attention.slips(
         "rope(q, positions, theta), rope(k, positions, theta) → rope(q, positions, 10_000.0), rope(k, positions, "
         "10_000.0)": "`theta` does not reach `rope`: yours always rotates with 10,000.",
         "q, k, v = torch.split(y, [heads, kv_heads, kv_heads] → k, q, v = "
-        "torch.split(y, [kv_heads, heads, kv_heads]": "The fused matrix holds queries, then keys, then values. Yours "
-        "reads keys first.",
+        "torch.split(y, [kv_heads, heads, kv_heads]": "Queries and keys are swapped. The fused matrix holds queries, "
+        "keys, values, and `attend` takes them in this order.",
         "q, k, v = → q, v, k =": "Values come last in the fused matrix. You swapped keys and values.",
         "b s (h d) -> → b s (d h) ->": "You take every h-th feature, (d h). A head is a block of neighbouring "
         "features, (h d).",
@@ -170,6 +170,20 @@ self_attention.slips(
         "rope(k, positions, theta), v → rope(k, positions, theta).repeat_interleave(heads // kv_heads, 1), "
         "v.repeat_interleave(heads // kv_heads, 1)": "You repeat keys and values before `attend`. It accepts the "
         "smaller number of heads and shares them itself.",
+        "h=heads + 2 * kv_heads → d=x.shape[2] // heads": "Your heads are d / heads wide, so the pieces of your "
+        "split do not add up to the rows of `qkv`. Read the width of a head off the shape of `qkv` or `out`.",
+        "torch.split(y, [heads, kv_heads, kv_heads], dim=1) → y[:, 0::3], y[:, 1::3], y[:, 2::3]": "You take every "
+        "third head. All query heads come first, then all key heads, then all value heads.",
+        "torch.split(y, [heads, kv_heads, kv_heads], dim=1) → y.chunk(3, dim=1)": "You cut the heads into thirds. "
+        "There may be fewer key and value heads than query heads: use `kv_heads`.",
+        "torch.arange(x.shape[1]) → torch.arange(x.shape[0])": "Your positions count the texts. Count the tokens of "
+        "a text, x.shape[1].",
+        "rope(q, positions, theta), rope(k, positions, theta) → rope(q.transpose(1, 2), positions, "
+        "theta).transpose(1, 2), rope(k.transpose(1, 2), positions, theta).transpose(1, 2)": "`rope` gets your "
+        "tokens before your heads, so it takes heads for positions. It wants (b, h, s, d_head).",
+        "attend(rope(q, positions, theta), rope(k, positions, theta), v) → F.scaled_dot_product_attention(rope(q, "
+        "positions, theta), rope(k, positions, theta), v, is_causal=True)": "You do not call `attend` but an "
+        "attention of your own. The check passes another function.",
     },
 )
 
