@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 COURSE = "lmcourse.notebook"
 """The module that the first cell of a notebook of the course imports."""
 
+OURS = ("check", "explore", "hint", "inputs", "predict", "start", "your")
+"""The names in this module: the first cell imports most of them, and the code of a report imports `inputs`."""
+
 CALLS_COURSE = ("lmcourse.exercises.", COURSE)
 """The beginnings of the names of modules that run a learner's code for a cell."""
 
@@ -48,10 +51,12 @@ def _unknown(shell: Any, error: NameError) -> tuple[str, str]:
     """Return a line on a name that a cell of the course has not defined yet, and the exercise that the cell checks."""
     name, cell = error.name or "", str(shell.history_manager.input_hist_raw[-1])
     checked = re.search(r"^check\((\w+)", cell, re.MULTILINE)
-    if COURSE not in sys.modules:
-        missing = bool(name) and any(
-            re.search(rf"\b{name}\b", _first_cell(path)) for path in Path.cwd().glob("*.ipynb")
-        )
+    ours = name in OURS and f"{name}(" in cell
+    if ours and "check" in shell.user_ns:
+        return f"`{name}` is not imported yet: run `from {COURSE} import {name}` first.", ""
+    if ours or COURSE not in sys.modules:
+        first_cells = filter(None, map(_first_cell, Path.cwd().glob("*.ipynb")))
+        missing = bool(name) and any(ours or re.search(rf"\b{name}\b", first) for first in first_cells)
         line = f"Run the first cell (Run › Run All Above Selected Cell): `{name}` is not defined in this kernel yet."
         return line if missing else "", checked[1] if checked else ""
     if type(error) is NameError and re.search(rf"^check\((\w+\s*=\s*)?{name}\s*[,)]", cell, re.MULTILINE):

@@ -302,11 +302,19 @@ def restarted(tmp_path: Path) -> Iterator[Notebook]:
 def test_names_of_the_first_cell_need_the_first_cell(restarted: Notebook) -> None:
     assert "lmcourse.course" not in restarted.run("import os, sys; print(*sys.modules)")["stdout"].split()
     line = "Run the first cell (Run › Run All Above Selected Cell): `{}` is not defined in this kernel yet."
-    for name in ("check", "predict", "hint", "explore", "start", "torch"):
+    for name in ("check", "predict", "hint", "explore", "start", "torch", "inputs", "your"):
         assert restarted.run(f"{name}(ulp)") == {"error": line.format(name)}
     assert "Traceback" in restarted.run("ulp(3)")["error"]
+    restarted.run("from lmcourse.notebook import inputs")  # as in the code of a report
+    assert restarted.run("check(ulp)") == {"error": line.format("check")}
     restarted.run("os.chdir('..')")
     assert "Traceback" in restarted.run("check(ulp)")["error"], "no notebook of the course is here"
+
+
+def test_a_function_that_the_notebook_does_not_import_says_how(notebook: Notebook) -> None:
+    error = "`inputs` is not imported yet: run `from lmcourse.notebook import inputs` first."
+    assert notebook.run("inputs('ulp', 'one')") == {"error": error}
+    assert "Traceback" in notebook.run("len(inputs)")["error"]
 
 
 def test_saved_points_are_kept_if_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
