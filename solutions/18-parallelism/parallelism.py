@@ -318,7 +318,7 @@ with your("ring_all_reduce"):
 # %% [markdown]
 # ### Exercise 3 · Average the gradients  (2 points · 7 min · ●●)
 #
-# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype; a parameter may have any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. Gradients may have 16 bits. But bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0. If there are no targets at all, return zeros.
+# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype; a parameter may have any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. Gradients may have 16 bits. But bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0: take zeros where `targets` is 0, and only there. If there are no targets at all, return zeros.
 
 
 # %% exercise="average_gradients"
@@ -522,7 +522,7 @@ explore(figures.shard_map, devices=[2, 4, 8])
 # %% [markdown]
 # ### Exercise 5 · A feed-forward layer, forward and backward  (4 points · 12 min · ●●●)
 #
-# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker, with two all-reduces of (t, d) and nothing else. Autograd may do what stays on one worker (messages carry no graph).
+# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).
 
 
 # %% exercise="tensor_parallel_ffn"

@@ -25,14 +25,20 @@ def _layer(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Te
     return worker.all_reduce(y), worker.all_reduce(torch.einsum("tf,fd->td", dh, up))
 
 
-def _ask(name: str, x: Tensor, up: Tensor, down: Tensor, dy: Tensor, workers: int) -> Case:
-    ups, downs = list(up.chunk(workers)), list(down.chunk(workers, dim=1))
-    call = "tensor_parallel_ffn, [x] * len(ups), ups, downs, [dy] * len(ups), collectives=True"
-    looked_at = ("run.results", "run.collectives", "run.sent", "run.changed")
-    return ask(name, call, *looked_at, x=x, ups=ups, downs=downs, dy=dy)
+CALL = "tensor_parallel_ffn, [x] * len(ups), ups, downs, [dy] * len(ups), collectives=True"
 
 
-def _drawn(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> Case:
+def _ask(name: str, x: Tensor, up: Tensor, down: Tensor, dy: Tensor, workers: int) -> list[Case]:
+    """A case for y, with a limit for the bytes, and one for dL/dx."""
+    inputs = {"x": x, "ups": list(up.chunk(workers)), "downs": list(down.chunk(workers, dim=1)), "dy": dy}
+    limit = 2 * 2 * (workers - 1) * x.numel() * x.element_size()
+    return [
+        ask(f"{name}: y", CALL, "[y for y, _ in run.results]", f"sum(run.sent) <= {limit}", **inputs),
+        ask(f"{name}: dL/dx", CALL, "[dx for _, dx in run.results]", **inputs),
+    ]
+
+
+def _drawn(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> list[Case]:
     x, up = normal64(random, t, d, scale=scale), normal64(random, f, d)
     return _ask(name, x, up, normal64(random, d, f), normal64(random, t, d), workers)
 
@@ -41,16 +47,19 @@ def _t(*rows: tuple[float, ...]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
+SMALL = {"x": _t((1.0,)), "ups": [_t((2.0,)), _t((-1.0,))], "downs": [_t((3.0,)), _t((1.0,))], "dy": _t((2.0,))}
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        _drawn("one worker", fixed, 1, 3, 2, 4),
-        _drawn("more workers", fixed, 4, 3, 4, 8),
-        _drawn("one token", fixed, 2, 1, 3, 4),
-        _drawn("one hidden feature each", fixed, 3, 2, 4, 3),
-        _drawn("fewer hidden features than inputs", fixed, 2, 3, 5, 2),
-        _drawn("large numbers", fixed, 2, 2, 3, 4, 30.0),
-        _drawn("other shapes", random, 2, random.randint(2, 4), random.randint(2, 5), 10),
+        *_drawn("one worker", fixed, 1, 3, 2, 4),
+        *_drawn("more workers", fixed, 4, 3, 4, 8),
+        *_drawn("one token", fixed, 2, 1, 3, 4),
+        *_drawn("one hidden feature each", fixed, 3, 2, 4, 3),
+        *_drawn("fewer hidden features than inputs", fixed, 2, 3, 5, 2),
+        *_drawn("large numbers", fixed, 2, 2, 3, 4, 30.0),
+        *_drawn("other shapes", random, 2, random.randint(2, 4), random.randint(2, 5), 10),
     ]
 
 
@@ -61,7 +70,7 @@ tensor_parallel_ffn = Exercise(
     difficulty=3,
     reference=_layer,
     cases=[
-        _ask(
+        *_ask(
             "two workers, by hand",
             _t((10.0, -10.0)),
             _t((1.0, 0.0), (0.0, 1.0), (2.0, 1.0), (1.0, 2.0)),
@@ -69,8 +78,9 @@ tensor_parallel_ffn = Exercise(
             _t((1.0, 0.0)),
             2,
         ),
-        _drawn("two workers, three tokens", Random(1), 2, 3, 2, 4),
-        _drawn("three workers", Random(2), 3, 2, 4, 6),
+        *_drawn("two workers, two tokens", Random(1), 2, 2, 2, 8),
+        *_drawn("three workers", Random(2), 3, 2, 4, 6),
+        ask("x and dy stay as they are", CALL, "run.changed", **SMALL),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -152,6 +162,24 @@ tensor_parallel_ffn.slips(
         "belongs between the matrices, on each worker's features.",
         "worker.all_reduce(y), worker.all_reduce(dx) → worker.all_reduce(dx), worker.all_reduce(y)": "You return the "
         "two results in the wrong order. Return y first, then dL/dx.",
+        "all_reduce(y) → all_gather(y)": "You put the workers' results below each other. Each has all tokens already: "
+        "*add* them.",
+        "all_reduce(y) → all_gather(y) ;; all_reduce(dx) → all_gather(dx)": "You put the workers' parts of y and of "
+        "dL/dx below each other. Each has the whole shape already: *add* them.",
+        "all_reduce(y) → all_gather(y, 1) ;; all_reduce(dx) → all_gather(dx, 1)": "You put the workers' parts of y and "
+        "of dL/dx side by side. Each has the full width already: *add* them.",
+        "all_reduce(y) → reduce_scatter(y) ;; all_reduce(dx) → reduce_scatter(dx)": "After your reduce-scatters each "
+        "worker has some tokens of the sums. Every worker returns all tokens: all-reduce.",
+        "y = (h * below) @ down.T → y = F.gelu(worker.all_reduce(h)) @ down.T ;; worker.all_reduce(y) → y": "You add h "
+        "over the workers before GELU. Each worker has different hidden features, and they are complete: add y.",
+        "(h * below) → F.silu(h) ;; * slope → * torch.sigmoid(h) * (1 + h * (1 - torch.sigmoid(h)))": "Your activation "
+        "is SiLU. The task says GELU.",
+        "worker.all_reduce(dx) → worker.all_reduce(worker.all_reduce(dx))": "Your dL/dx is `worker.size` times too "
+        "large: you added it up twice, or dy as well. Every worker has the whole dy already.",
+        "worker.all_reduce(y) → worker.all_reduce(y) + x": "You add x to y. The layer has no residual connection here: "
+        "y = GELU(x Uᵀ) Dᵀ.",
+        "below + h * torch.exp(-h * h / 2) / (2 * math.pi) ** 0.5 → h * torch.exp(-h * h / 2) / (2 * math.pi) ** "
+        "0.5": "Your derivative of GELU lacks Φ(h). h · Φ(h) is a product: its derivative has two terms.",
     },
 )
 

@@ -29,7 +29,12 @@ def _direct(worker: Worker, x: Tensor, kind: str) -> Tensor:
 
 def _ask(name: str, kind: str, xs: list[Tensor]) -> Case:
     call = f"gather_and_scatter, xs, [{kind!r}] * {len(xs)}"
-    return ask(name, call, "run.results", "run.sent", "run.changed", xs=xs)
+    return ask(name, call, "run.results", "run.sent", xs=xs)
+
+
+def _unchanged(kind: str, xs: list[Tensor]) -> Case:
+    call = f"gather_and_scatter, xs, [{kind!r}] * {len(xs)}"
+    return ask("x stays as it is", call, "run.results", "run.changed", xs=xs)
 
 
 def _there_and_back(name: str, xs: list[Tensor]) -> Case:
@@ -49,6 +54,7 @@ def _hidden(random: Random) -> list[Case]:
         *(_ask("one column", kind, whole_numbers(fixed, 4, 4, 1)) for kind in KINDS),
         *(_ask("whole numbers", kind, whole_numbers(fixed, 3, 3, 3, dtype=torch.int64)) for kind in KINDS),
         *(_ask("half precision", kind, whole_numbers(fixed, 2, 4, 2, dtype=torch.float16)) for kind in KINDS),
+        *(_unchanged(kind, whole_numbers(fixed, 3, 3, 1)) for kind in KINDS),
         _ask("bad input", "all-reduce", whole_numbers(fixed, 2, 2, 2)),
         _ask("bad input", "", whole_numbers(fixed, 1, 2, 2)),
         *(_ask("more rows", kind, whole_numbers(random, 3, 3 * random.randint(2, 4), 2)) for kind in KINDS),
@@ -68,9 +74,11 @@ gather_and_scatter = Exercise(
     cases=[
         _ask("all-gather, two workers", "all-gather", _rows(2, 1)),
         _ask("all-gather, three workers", "all-gather", _rows(3, 2)),
+        _ask("all-gather, four workers", "all-gather", _rows(4, 1)),
         _ask("reduce-scatter, two workers", "reduce-scatter", _rows(2, 2)),
         _ask("reduce-scatter, three workers", "reduce-scatter", _rows(3, 6)),
         _there_and_back("gathered and scattered again: N times the beginning", _rows(3, 2)),
+        _unchanged("reduce-scatter", _rows(2, 4)),
         _ask("another word", "gather", _rows(2, 2)),
     ],
     hidden_cases=_hidden,
@@ -132,6 +140,20 @@ gather_and_scatter.slips(
         "chunks[(r - s - 1) % n] → chunks[(r - s) % n] ;; place = (r - s - 2) % n → place = (r - s - 1) % n ;; return "
         "chunks[r] → return chunks[(r + 1) % n]": "Worker r ends with the rows of its neighbour, as in the middle of "
         "your ring all-reduce. It must have rows of part r.",
+        "parts = {r: x} → parts = {(r + 1) % n: x} ;; parts[(r - s) % n]) → parts[(r + 1 - s) % n]) ;; parts[(r - s - "
+        "1) % n] = → parts[(r - s) % n] =": "Your all-gather puts your own rows at place rank + 1, as the second phase "
+        "of a ring all-reduce does. They belong at place rank.",
+        "[parts[i] for i in range(n)] → list(parts.values())[::-1]": "Your parts are in the reverse of the order in "
+        "which they came, which differs from worker to worker. Put them in the order of ranks.",
+        "chunks[(r - s - 1) % n] → chunks[(r - s) % n] ;; place = (r - s - 2) % n → place = (r - s - 1) % n": "Your "
+        "reduce-scatter returns chunk rank, of which no other worker's numbers have arrived. In your ring the sum of "
+        "chunk rank + 1 is complete there: let round 0 send chunk rank − 1.",
+        "chunks[(r - s - 1) % n] → chunks[(r - s) % n]": "In your reduce-scatter each worker sends one chunk and adds "
+        "to another that is never sent on. Pass on the chunk that you added to last.",
+        "return chunks[r] → for s in range(n - 1):\n        worker.send((r + 1) % n, chunks[(r - s) % n])\n        "
+        "chunks[(r - s - 1) % n] = worker.receive((r - 1) % n)\n    return chunks[r]": "The rows of the sum are right, "
+        "but you pass all sums around, as an all-reduce does: twice the bytes. Stop as soon as your own sum is "
+        "complete.",
     },
 )
 
@@ -159,5 +181,24 @@ gather_and_scatter.slips(
         "for rank in range(worker.size)]\n → for rank in others or [0]]\n": "Your own part is missing.",
         'raise ValueError(kind) → kind = "all-gather" if "gather" in kind else "reduce-scatter"': "You accept an "
         "unknown name. Raise a ValueError.",
+        "sum(0, dtype=x.dtype) → sum(0, dtype=x.dtype) / worker.size": "Your reduce-scatter divides by the number of "
+        "workers. Its rows are those of the sum, not the mean.",
+        'for rank in others:\n        worker.send(rank, shares[rank]) → if kind == "all-gather" and '
+        "worker.rank:\n        worker.send(0, x)\n        return worker.receive(0)\n    if kind == "
+        '"all-gather":\n        whole = torch.cat([x, *(worker.receive(rank) for rank in others)])\n        for rank '
+        "in others:\n            worker.send(rank, whole)\n        return whole\n    for rank in others:\n        "
+        "worker.send(rank, shares[rank])": "The rows are right, but rank 0 collects all of them and sends all of them "
+        "to everybody: N (N − 1) parts. Each worker sends N − 1.",
+        "torch.cat(rows) → torch.stack(rows)": "You stack the workers' rows into a tensor with one more axis. Put them "
+        "below each other with `torch.cat`.",
+        "torch.cat(rows) → torch.cat(rows[::-1])": "Your all-gather begins with the last rank. Put the rows in the "
+        "order of ranks.",
+        "shares[rank]) → shares[worker.rank])": "Every other worker gets the same part from you. Send worker w the "
+        "part number w of your rows.",
+        "x.chunk(worker.size) → x.chunk(worker.size, dim=1)": "Your reduce-scatter cuts columns. Cut rows.",
+        "rows = [parts[rank] for rank in range(worker.size)] → rows = list(parts.values())": "Your own rows come "
+        "first, and then those of the others. All rows come in the order of ranks, on every worker.",
+        "sum(0, dtype=x.dtype) → sum(0, dtype=x.dtype) - shares[worker.rank]": "Your reduce-scatter adds what the "
+        "others send, without your own part.",
     },
 )

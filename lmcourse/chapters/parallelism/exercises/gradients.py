@@ -29,7 +29,14 @@ def _weighted(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -
 def _ask(name: str, gradients: list[list[Tensor]], targets: list[int]) -> Case:
     inputs = {"gradients": gradients, "targets": targets}
     call = "average_gradients, gradients, targets, collectives=True"
-    return ask(name, call, "run.results", "run.collectives <= 2", "run.changed", **inputs)
+    return ask(name, call, "run.results", "run.collectives <= 2", **inputs)
+
+
+def _unchanged(gradients: list[list[Tensor]], targets: list[int]) -> Case:
+    call = "average_gradients, gradients, targets, collectives=True"
+    return ask(
+        "the gradients stay as they are", call, "run.results", "run.changed", gradients=gradients, targets=targets
+    )
 
 
 def _some(random: Random, workers: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[Any]:
@@ -51,6 +58,8 @@ def _hidden(random: Random) -> list[Case]:
         _ask("one worker", _some(fixed, 1, (2,), (2, 2), (1,)), [3]),
         _ask("more workers", _some(fixed, 5, (2, 2)), [1, 2, 3, 4, 6]),
         _ask("workers without targets", _without(_without(three, 0), 2), [0, 7, 0]),
+        _ask("NaN with targets", [[_t(NAN, 2.0)], [_t(4.0, NAN)], [_t(NAN, NAN)]], [3, 2, 0]),
+        _unchanged(_some(fixed, 2, (2,)), [2, 5]),
         _ask("one target in all", _without(_some(fixed, 2, (3,)), 1), [1, 0]),
         _ask("no targets at all", _without(_without(_some(fixed, 2, (3,)), 0), 1), [0, 0]),
         _ask("double precision", _some(fixed, 2, (3,), dtype=torch.float64), [7, 9]),
@@ -81,11 +90,14 @@ average_gradients = Exercise(
         _ask("as many targets on both", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [5, 5]),
         _ask("three targets and one", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [3, 1]),
         _ask("a worker without targets", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [3, 0]),
+        _ask("a run that has diverged: NaN with targets", [[_t(2.0, NAN)], [_t(6.0, 4.0)]], [3, 1]),
         _ask("three tensors", _some(Random(5), 3, (2, 2), (2,), (1, 3)), [1, 2, 5]),
         edge(_ask("no targets at all", [[_t(NAN, NAN)], [_t(NAN, NAN)]], [0, 0])),
+        _unchanged([[_t(2.0, 4.0)], [_t(6.0, 8.0)]], [3, 1]),
         _ask("257 targets in bf16", BF16, [257, 1000]),
         _ask("large gradients in fp16", FP16, [3000, 500]),
         _ask("100,000 targets in fp16", SMALL_FP16, [60_000, 40_000]),
+        _ask("70,000 targets on one worker, in fp16", SMALL_FP16, [70_000, 500]),
         _ask("parts that nearly cancel, in bf16", OPPOSED, [1, 2]),
     ],
     hidden_cases=_hidden,
@@ -123,7 +135,8 @@ def two_collectives(worker: CollectiveWorker, gradients: list[Tensor], targets: 
 @average_gradients.variant
 def gathered(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     flat = torch.cat([gradient.flatten() for gradient in gradients]).float()
-    rows = worker.all_gather(torch.cat([flat.nan_to_num(0.0), flat.new_tensor([targets])])[None])
+    flat = flat.nan_to_num(0.0) if targets == 0 else flat
+    rows = worker.all_gather(torch.cat([flat, flat.new_tensor([targets])])[None])
     weights = rows[:, -1] / rows[:, -1].sum().clamp(min=1)
     mean = (rows[:, :-1] * weights[:, None]).sum(0)
     result = []
@@ -165,8 +178,7 @@ average_gradients.slips(
         "flat.double() * targets → flat.double()": "You divide the sum of the workers' means by all targets. First "
         "multiply each mean by the targets of its worker.",
         ".to(flat.dtype) → ": "Your results are in a wider dtype than the gradients. Convert them back at the end.",
-        ".to(flat.dtype) → .to(flat.dtype) / summed[-1].item() * summed[-1].item()": "If there are no targets at all, "
-        "you divide by 0. The task asks for zeros there.",
+        ".clamp(min=1) → ": "If there are no targets at all, you divide by 0. The task asks for zeros there.",
         " / summed[-1].clamp(min=1) → ": "You never divide: these are sums over all targets.",
         "part.view_as(gradient) → part": "You return flat tensors. Cut the result, and give each gradient its shape "
         "back.",
@@ -179,6 +191,17 @@ average_gradients.slips(
         "part.view_as(gradient) → gradient.copy_(part.view_as(gradient))": "You change the gradients in place: the "
         "tensors that the worker was given are gone. Compute new ones.",
         "part.view_as(gradient) → gradient": "You return this worker's own gradients: nothing has been averaged.",
+        "flat.double() * targets if targets else torch.zeros_like(flat, dtype=torch.float64) → "
+        "flat.double().nan_to_num(0.0) * targets": "You replace every NaN by 0. A NaN of a worker with targets shows "
+        "that training has diverged: replace only the gradients of a worker without targets.",
+        "mean = (summed[:-1] / summed[-1].clamp(min=1)).to(flat.dtype) → mean = (summed[:-1] / "
+        "summed[-1].clamp(min=1)).to(flat.dtype).nan_to_num(0.0)": "You replace NaN in the result by 0. A NaN of a "
+        "worker with targets shows that training has diverged: leave it there.",
+        "wide.new_tensor([targets]) → flat.new_tensor([targets]).double()": "You write the number of targets in the "
+        "dtype of the gradients before you convert it. fp16 ends at 65,504: count in fp32 or fp64.",
+        "flat = → if targets == 0:\n        return [torch.zeros_like(gradient) for gradient in gradients]\n    flat "
+        "=": "A worker without targets returns before the collective, and the others wait for it. It must take part, "
+        "with zeros, and gets the same mean as all.",
     },
 )
 

@@ -32,7 +32,7 @@ def _ask(name: str, xs: list[Tensor], even: bool = True) -> Case:
     n, width = len(xs), xs[0].element_size()
     most = 2 * width * (len(xs[0]) - len(xs[0]) // n)
     sent = ["run.sent"] if even else ["sum(run.sent)", f"max(run.sent) <= {most}"]
-    return ask(name, "ring_all_reduce, xs", "run.results", *sent, "run.rounds", "run.links", "run.changed", xs=xs)
+    return ask(name, "ring_all_reduce, xs", "run.results", *sent, "run.rounds", "run.links", xs=xs)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -42,7 +42,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("what cannot be cut evenly", whole_numbers(fixed, 8, 12), even=False),
         _ask("fewer numbers than workers", whole_numbers(fixed, 8, 5), even=False),
         _ask("one number", whole_numbers(fixed, 3, 1), even=False),
-        _ask("nothing at all", [torch.zeros(0)] * 2),
+        ask("x stays as it is", "ring_all_reduce, xs", "run.results", "run.changed", xs=whole_numbers(fixed, 3, 6)),
         _ask("one worker", whole_numbers(fixed, 1, 3)),
         _ask("half precision", whole_numbers(fixed, 4, 8, dtype=torch.float16)),
         _ask("whole numbers", whole_numbers(fixed, 3, 6, dtype=torch.int64)),
@@ -66,6 +66,8 @@ ring_all_reduce = Exercise(
         _ask("four workers", SIMPLE),
         _ask("five numbers on three workers", [x[:5] for x in SIMPLE[:3]], even=False),
         _ask("two numbers on three workers", [x[:2] for x in SIMPLE[:3]], even=False),
+        _ask("no numbers on two workers", [x[:0] for x in SIMPLE[:2]]),
+        ask("x stays as it is", "ring_all_reduce, xs", "run.results", "run.changed", xs=[x[:4] for x in SIMPLE[:2]]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -110,8 +112,38 @@ ring_all_reduce.slips(
         "\n        worker.send(rank, x)\n    return sum((worker.receive(rank) for rank in others), x.clone())"
         "\n    chunks =": "The sum is right, but each worker sends all of x to all others. In a ring it sends chunks, "
         "to its right neighbour only.",
-        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n if n > 1 else 0)": "The sum is right, but your "
-        "first phase has N rounds. After N − 1 rounds every sum is complete: the last round sends for nothing.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n if n > 1 else 0)": "The sum is right, but one "
+        "of your phases has N rounds. After N − 1 rounds every chunk is where it should be.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n if n > 1 else 0) ;; left)\n    for s in range(n "
+        "- 1) → left)\n    for s in range(n if n > 1 else 0)": "Both of your phases have N rounds. In round N a chunk "
+        "has been all around the ring, and is added once more.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n) ;; left)\n    for s in range(n - 1) → "
+        "left)\n    for s in range(n)": "Both of your phases have N rounds. In round N a chunk has been all around the "
+        "ring, and is added once more. A single worker has no round at all.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n - 2)": "Your first phase has N − 2 rounds, and "
+        "each sum lacks a worker. It takes N − 1.",
+        "(n)]\n    for s in range(n - 1) → (n)]\n    for s in range(n - 2) ;; left)\n    for s in range(n - 1) → "
+        "left)\n    for s in range(n - 2)": "Both of your phases have N − 2 rounds. Each takes N − 1.",
+        "left)\n    for s in range(n - 1) → left)\n    for s in range(n - 2)": "Your second phase has N − 2 rounds, "
+        "and one sum never arrives. It takes N − 1.",
+        "+ 1 - s) % n])\n        chunks[(r - s) % n] → + 1 - s) % n])\n        chunks[(r - s - 1) % n]": "In the "
+        "second phase you put what arrives in the wrong place. The left neighbour sends its chunk (rank − 1) + 1 − s, "
+        "which is chunk rank − s.",
+        "worker.send(right, chunks[(r - s) % n]) → worker.send(right, chunks[r])": "In the first phase you never pass "
+        "on the chunk that you added to last. In round s send chunk rank − s, and add what arrives to chunk rank − s − "
+        "1, the next to be sent.",
+        "worker.send(right, chunks[(r + 1 - s) % n]) → worker.send(right, chunks[(r + 1) % n])": "In the second phase "
+        "you send the same chunk in every round. Pass on the sum that arrived last.",
+        "chunks[(r + 1 - s) % n] → chunks[(r - 1 - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 2) % n] =": "In "
+        "the second phase you begin with chunk rank − 1. After the first phase worker r has the whole sum of chunk r + "
+        "1: pass on that one.",
+        "torch.cat(chunks) → torch.stack(chunks)": "You stack the chunks into a matrix. Join them end to end with "
+        "`torch.cat`.",
+        "torch.cat(chunks) → chunks[(r + 1) % n]": "You return a single chunk. Every worker returns the sums of all.",
+        "x.tensor_split(n) → x.split(max(len(x) // n, 1))": "You cut x into pieces of len(x) // N numbers: what is "
+        "left over makes more than N pieces. `tensor_split` always gives N.",
+        "x.tensor_split(n) → x.split(len(x) // n)": "You cut x into pieces of len(x) // N numbers: what is left over "
+        "makes more than N pieces, and fewer numbers than workers give pieces of none. `tensor_split` always gives N.",
         "x.tensor_split(n) → x.chunk(n)": "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` "
         "always gives N, some of them empty.",
         "+= worker.receive(left) → += worker.receive(left)\n    return torch.cat(chunks)": "You stop after the first "
@@ -120,9 +152,9 @@ ring_all_reduce.slips(
         "neighbour sends its chunk number (rank − 1) − s: that is where it belongs.",
         "torch.cat(chunks) → torch.cat(chunks) / n": "You divide by the number of workers. The task asks for the sum, "
         "not the mean.",
-        "chunks[(r + 1 - s) % n] → chunks[(r - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 1) % n] =": "In the "
-        "second phase you begin with your own chunk number. After the first phase worker r has the whole sum of chunk "
-        "r + 1: pass on that one.",
+        "chunks[(r + 1 - s) % n] → chunks[(r - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 1) % n] =": "No "
+        "chunk that you return is a sum: your first phase does not add, or your second begins with your own chunk "
+        "number. After the first phase worker r should hold the sum of chunk r + 1.",
         "chunks[(r - s) % n] = → chunks[(r - s) % n] = chunks[(r - s) % n] +": "In the second phase you add the sums "
         "that arrive. They are complete: replace the chunk by them.",
         "worker.send(right, chunks[(r - s) % n])\n        chunks → chunks ;; += worker.receive(left) → += "
@@ -132,6 +164,11 @@ ring_all_reduce.slips(
         "holds other numbers. `tensor_split` gives views, and `+=` on one writes into x.",
         "left, right = (r - 1) % n, (r + 1) % n → left, right, r = (r + 1) % n, (r - 1) % n, -r": "You send to the "
         "left neighbour. Send to rank + 1, and receive from rank − 1.",
+        "left, right = (r - 1) % n, (r + 1) % n → right, left = (r - 1) % n, (r + 1) % n": "You send to the left "
+        "neighbour, but count chunks as if they came from the left. Send to rank + 1, and receive from rank − 1.",
+        "left, right = (r - 1) % n, (r + 1) % n → left, right = r - 1, r + 1": "Your last worker sends to a rank that "
+        "does not exist, and rank 0 receives from one. In a ring the last worker's right neighbour is rank 0: take "
+        "ranks modulo N.",
         "chunks = → if n > 1:\n        worker.send(r + 1, x)\n    chunks = ;; chunks[(r - s - 1) % n] += → chunks[(r - "
         "s - 1) % n] = chunks[(r - s - 1) % n] +": "Your last worker sends to a rank that does not exist. In a ring "
         "its right neighbour is rank 0: take ranks modulo N.",
