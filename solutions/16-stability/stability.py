@@ -395,7 +395,7 @@ explore(figures.soft_cap_curve, cap=[10, 30, 50], logit=(-150.0, 150.0, 5.0))
 # %% [markdown]
 # ### Exercise 6 · Soft cap and slope  (3 points · 6 min · ●●)
 #
-# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap of zero or less.
+# Return the capped logits, and the slope at each of them without autograd. Logits of 100,000 must not overflow. Raise `ValueError` for a cap of zero or less.
 
 
 # %% exercise="soft_cap"

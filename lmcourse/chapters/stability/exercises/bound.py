@@ -82,6 +82,12 @@ max_logit_bound.slips(
         "math.sqrt(d) * → ": "The factor √d is missing: two vectors of length √d, divided by √d.",
         "(gamma_q * gamma_k).abs().max() → gamma_q.abs().max() * gamma_k.abs().max()": "You multiply the two largest "
         "scales. They may belong to different features; the score contains only products γ_q γ_k of the same feature.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.max() * gamma_k.max()": "You multiply the two largest scales, with "
+        "their signs. A score contains only products γ_q γ_k of the same feature, and their absolute values count.",
+        "(gamma_q * gamma_k).abs().max() → torch.maximum(gamma_q.abs(), gamma_k.abs()).max() ** 2": "You square the "
+        "largest scale of all. A score contains products γ_q γ_k of the same feature.",
+        ".abs().max() → .norm() ;; math.sqrt(d) * → ": "You take the length of the vector of products, the root of the "
+        "sum of their squares. The largest score comes from one feature: √d times the largest product.",
         ".abs() → ": "You take the largest product with its sign. A negative scale also gives large scores: take its "
         "absolute value.",
         ".max() → .mean()": "You assume that all features are equal. A vector may have all of its length in one "
@@ -92,6 +98,9 @@ max_logit_bound.slips(
         "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm() ;; math.sqrt(d) * → ": "You multiply the "
         "lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same feature, and a "
         "vector may have all of its length in one.",
+        "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm()": "You multiply the lengths of the two "
+        "vectors of scales, and by √d. A score contains only products γ_q γ_k of the same feature, and a vector may "
+        "have all of its length in one.",
         ".abs().max() → .mean()": "You average the products of the scales. The largest score belongs to the feature "
         "with the largest product.",
         "gamma_q * gamma_k → gamma_q * gamma_q": "You use the scales of the queries twice. The keys have scales of "

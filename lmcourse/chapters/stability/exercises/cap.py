@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
 
@@ -23,16 +23,24 @@ def _capped(logits: Tensor, cap: float) -> list[Tensor]:
     return [part.to(logits.dtype) for part in (value, torch.autograd.grad(value.sum(), wide)[0])]
 
 
+def _parts(name: str, logits: Tensor, cap: float) -> list[Case]:
+    """Return a case for the values and one for the slopes, so that each of the two earns points by itself."""
+    return [
+        script(f"{name}: the {part}", f"soft_cap(logits, {cap})[{place}]", logits=logits)
+        for place, part in enumerate(("values", "slopes"))
+    ]
+
+
 def _cap_cases(random: Random) -> list[Case]:
     return [
         case("bad input", torch.tensor([1.0, -2.0]), -30.0),
-        case("far beyond the cap", torch.tensor([1e5, -1e5, 1.0], dtype=torch.float64), 20.0),
-        case("other shapes", torch.tensor(7.0, dtype=torch.float64), 5.0),
-        case("other shapes", torch.zeros(0, 3, dtype=torch.float64), 5.0),
-        case("other shapes", 20 * normal64(random, 2, 3), random.uniform(5, 50)),
-        case("other shapes", 20 * normal64(random, 2, 2, 2), random.uniform(5, 50)),
-        case("small caps", normal64(random, 6), random.uniform(0.1, 0.9)),
-        case("single precision", normal(random, 5, dtype=torch.float32), 2.0),
+        *_parts("far beyond the cap", torch.tensor([1e5, -1e5, 1.0], dtype=torch.float64), 20.0),
+        *_parts("other shapes", torch.tensor(7.0, dtype=torch.float64), 5.0),
+        *_parts("other shapes", torch.zeros(0, 3, dtype=torch.float64), 5.0),
+        *_parts("other shapes", 20 * normal64(random, 2, 3), random.uniform(5, 50)),
+        *_parts("other shapes", 20 * normal64(random, 2, 2, 2), random.uniform(5, 50)),
+        *_parts("small caps", normal64(random, 6), random.uniform(0.1, 0.9)),
+        *_parts("single precision", normal(random, 5, dtype=torch.float32), 2.0),
     ]
 
 
@@ -43,10 +51,11 @@ soft_cap = Exercise(
     difficulty=2,
     reference=_capped,
     cases=[
-        case("Gemma 2's scores, cap 50", torch.tensor([0.0, 10.0, 100.0, -100.0], dtype=torch.float64), 50.0),
-        case("Gemma 2's logits, cap 30", torch.tensor([30.0, -15.0], dtype=torch.float64), 30.0),
-        case("a cap of one half", torch.tensor([0.25, 1.0], dtype=torch.float64), 0.5),
-        case("a matrix", torch.tensor([[1.0, 2.0], [40.0, -3.0]], dtype=torch.float64), 20.0),
+        *_parts("Gemma 2's scores, cap 50", torch.tensor([0.0, 10.0, 100.0, -100.0], dtype=torch.float64), 50.0),
+        *_parts("Gemma 2's logits, cap 30", torch.tensor([30.0, -15.0, 1e5, -1e5], dtype=torch.float64), 30.0),
+        *_parts("a cap of one half", torch.tensor([0.25, 1.0]), 0.5),
+        *_parts("a matrix", torch.tensor([[1.0, 2.0], [40.0, -3.0]], dtype=torch.float64), 20.0),
+        case("a negative cap", torch.tensor([1.0, -2.0], dtype=torch.float64), -30.0),
         case("no cap at all", torch.tensor([1.0], dtype=torch.float64), 0.0),
     ],
     hidden_cases=_cap_cases,
@@ -75,6 +84,18 @@ soft_cap.slips(
         "cap * t → logits.clamp(-cap, cap) ;; 1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "You clamp. Beyond a "
         "hard limit the gradient is 0, and below it nothing is softened.",
         "cap * t → t ;; 1 - t**2 → (1 - t**2) / cap": "Your values end at ±1: multiply the tanh by cap.",
+        "cap * t → t": "The slope is right. Your values end at ±1: multiply the tanh by cap.",
+        "return value, slope → return slope, value": "You return the slope first. The capped logits come first.",
+        "1 - t**2 → 1 + t**2": "The values are right. Your slope grows with the score: the derivative of tanh is 1 − "
+        "tanh², with a minus.",
+        "1 - t**2 → (1 - t) ** 2": "The values are right. Your slope is (1 − tanh)². The derivative of tanh is 1 − "
+        "tanh²: square the tanh, then subtract.",
+        "1 - t**2 → value / logits": "The values are right. You divide the value by the logit. The slope is the "
+        "derivative at that place.",
+        "t = torch.tanh(logits / cap) → grow = torch.exp(2 * logits / cap)\n    t = (grow - 1) / (grow + 1)": "Your "
+        "exp overflows far above the cap, and ∞/∞ is NaN. `torch.tanh` does not overflow.",
+        "t = torch.tanh(logits / cap) → grow = torch.exp(logits / cap)\n    t = (grow - 1 / grow) / (grow + 1 / "
+        "grow)": "Your exp overflows far beyond the cap, and ∞/∞ is NaN. `torch.tanh` does not overflow.",
         "logits / cap → logits ;; 1 - t**2 → cap * (1 - t**2)": "You take tanh(z), which is saturated at 3 already. "
         "Divide by cap inside, so that small logits stay as they are.",
         "logits / cap → logits": "You take tanh(z), so logits of 3 are at the cap already. Near 0 the slope must be 1: "
@@ -87,6 +108,9 @@ soft_cap.slips(
         "t**2 → value**2": "You squared the capped value. Divide it by cap first: tanh = capped / cap.",
         '    if cap <= 0:\n        raise ValueError("the cap must be positive")\n →  ;; logits / cap → logits / (cap '
         "or torch.nan)": "You accept a cap of 0 or below. Raise ValueError.",
+        '    if cap <= 0:\n        raise ValueError("the cap must be positive")\n → ': "You accept a cap of 0 or "
+        "below. Raise ValueError.",
+        "cap <= 0 → cap < 0": "You reject a negative cap, but accept 0.",
         "cap <= 0 → cap == 0": "You reject a cap of 0, but accept a negative one.",
         "1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "Your values are right. Your slope is that of a hard "
         "limit, 1 below the cap and 0 beyond: differentiate the tanh.",

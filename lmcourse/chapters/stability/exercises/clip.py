@@ -58,6 +58,7 @@ clip_by_global_norm = Exercise(
         case("one long, one short", [torch.tensor([0.1]), torch.tensor([100.0, 0.0])], 2.0),
         case("all zero", [torch.zeros(2), torch.zeros(2)], 1.0),
         case("an infinite one", [torch.tensor([1.0, torch.inf])], 1.0),
+        case("NaN in the second", [torch.tensor([1.0]), torch.tensor([torch.nan, 2.0])], 1.0),
         case("gradients of 300 in fp16", [torch.tensor([300.0, 0.0]).half(), torch.tensor([[-400.0]]).half()], 250.0),
     ],
     hidden_cases=_clip_cases,
@@ -91,6 +92,20 @@ clip_by_global_norm.slips(
         "the norm may still be far above the limit.",
         "max(max_norm, norm) → (norm or 1.0)": "You scale short gradients up. Clipping only ever makes a gradient "
         "shorter.",
+        "max(max_norm, norm) → (norm + 1e-6)": "You scale short gradients up. Clipping only ever makes a gradient "
+        "shorter.",
+        "max(max_norm, norm) → min(max_norm, norm or 1.0)": "You scale the short gradients and leave the long ones as "
+        "they are. It is the other way round.",
+        "max(max_norm, norm) → min(max_norm, norm)": "You scale the short gradients and leave the long ones as they "
+        "are. It is the other way round.",
+        "factor * gradient → factor * gradient.float()": "You return float32. Each gradient keeps its own dtype.",
+        "math.sqrt(sum(gradient.double().square().sum().item() for → max((gradient.double().norm().item() for ;; "
+        "gradients))\n → gradients), default=0.0)\n": "You take the norm of the longest tensor alone. The squares of "
+        "all tensors add up.",
+        "not math.isfinite(norm) → math.isnan(norm)": "You reject NaN and accept an infinite norm. Its factor is 0, "
+        "and 0 · ∞ is NaN: raise ValueError for both.",
+        "not math.isfinite(norm) → math.isinf(norm)": "You reject an infinite norm and accept NaN, which makes all "
+        "gradients NaN: raise ValueError for both.",
         "math.sqrt( → ( ;; square().sum() → norm()": "You add up the norms of the tensors. Squares add up; the root "
         "comes last.",
         "math.sqrt( → (": "The root is missing: that is the square of the norm.",

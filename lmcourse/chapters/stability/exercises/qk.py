@@ -100,6 +100,20 @@ qk_norm.slips(
         " * gamma → ": "The learned scales gamma_q and gamma_k are not used.",
         "rms_norm(k, gamma_k) → (k * gamma_k).float()": "Only the queries are normalised. Large keys make large scores "
         "just as well.",
+        "rms_norm(k, gamma_k) → k.float()": "The keys are not normalised, and their scale is not used. Large keys make "
+        "large scores just as well.",
+        "rms_norm(q, gamma_q) → (q * gamma_q).float()": "Only the keys are normalised. Large queries make large scores "
+        "just as well.",
+        "rms_norm(q, gamma_q) → q.float()": "The queries are not normalised, and their scale is not used. Large "
+        "queries make large scores just as well.",
+        "rms_norm(k, gamma_k) → rms_norm(k, 1)": "The learned scale of the keys, gamma_k, is not used.",
+        "rms_norm(q, gamma_q) → rms_norm(q, 1)": "The learned scale of the queries, gamma_q, is not used.",
+        "rms_norm(q, gamma_q) @ rms_norm(k, gamma_k).mT → rms_norm(k, gamma_k) @ rms_norm(q, gamma_q).mT": "Your rows "
+        "are keys. Scores have a row for each query: q̂ @ k̂ᵀ.",
+        "dim=-1 → dim=(-2, -1)": "You take one mean over all tokens of a head. Each vector is normalised on its own, "
+        "over its d features.",
+        "(mean_square + eps).sqrt() → (wide.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()": "You divide by the "
+        "standard deviation, which subtracts the mean. RMSNorm divides by the root of the mean square.",
         "dim=-1 → dim=-2": "You normalise over the tokens. Each vector is normalised on its own, over its d features.",
         "rms_norm(q, gamma_q) → (q * gamma_q).float() ;; rms_norm(k, gamma_k) → (k * gamma_k).float() ;; scores.to → "
         "rms_norm(scores, 1).to": "You normalise the scores, after the product. Then every query looks about equally "

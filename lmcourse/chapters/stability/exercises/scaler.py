@@ -86,9 +86,9 @@ LossScaler = Exercise(
     difficulty=3,
     reference=_Reference,
     cases=[
-        script("divides by the scale", WAYS + "s.unscale([g])\ns.scale", g=_half(1024.0, -512.0)),
-        script("an overflow", WAYS + "s.unscale([g])\ns.scale", g=_half(1.0, torch.inf)),
-        script("NaN", WAYS + "s.unscale([g])\ns.scale", g=_half(torch.nan)),
+        script("divides by the scale", WAYS + "s.unscale([a, b])\ns.scale", a=_half(1024.0, -512.0), b=_half(256.0)),
+        script("an overflow in both tensors", WAYS + "s.unscale([g, g])\ns.scale", g=_half(1.0, torch.inf)),
+        script("NaN, and a scale of 1", "s = LossScaler(1.0, interval=2)\ns.unscale([g])\ns.scale", g=_half(torch.nan)),
         script("grows after two good steps", WAYS + "s.unscale([g])\ns.scale\ns.unscale([g])\ns.scale", g=_half(4.0)),
         script(
             "good, bad, good, good: two in a row at last",
@@ -98,12 +98,19 @@ LossScaler = Exercise(
         ),
         script(
             "counts from 0 after growing",
-            WAYS + "s.unscale([g])\ns.unscale([g])\ns.unscale([g])\ns.scale\ns.unscale([g])\ns.scale",
+            "s = LossScaler(1024.0, interval=3)\nfor _ in range(4):\n    s.unscale([g])\ns.scale\n"
+            "s.unscale([g])\ns.unscale([g])\ns.scale",
             g=_half(4.0),
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
         edge(
             script("a step without gradients", WAYS + "s.unscale([])\ns.scale\ns.unscale([g])\ns.scale", g=_half(4.0))
+        ),
+        script(
+            "two tensors, the second one bad",
+            WAYS + "s.unscale([g, bad])\ns.scale",
+            g=_half(1.0),
+            bad=_half(-torch.inf, 1.0),
         ),
         script(
             "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(torch.inf)
@@ -149,16 +156,39 @@ LossScaler.slips(
         "fp16 overflow gives infinity.",
         "not all(gradient.isfinite().all() → any(gradient.isinf().any()": "You check for infinity but not for NaN. ∞ − "
         "∞ in a backward pass gives NaN.",
+        "if not all( → if not gradients:\n            return None\n        if not all(": "You return None for a step "
+        "without gradients. It is a good step: return an empty list, and count it.",
+        "gradient.isfinite().all() → gradient.isfinite().any()": "You accept a tensor if *one* of its numbers is "
+        "finite. All of them must be.",
+        "return None → return [torch.zeros_like(gradient).float() for gradient in gradients]": "After an overflow you "
+        "return zeros. Momentum and decay would still move the weights: return None, skip the step.",
+        "return None → return [gradient.float() / self.scale / 2 for gradient in gradients if "
+        "gradient.isfinite().all()]": "After an overflow you return the tensors that are finite. Return None: the "
+        "whole step is skipped.",
+        "return None → return [torch.nan_to_num(gradient.float() / self.scale / 2, 0, 0, 0) for gradient in "
+        "gradients]": "After an overflow you replace the bad numbers by 0 and return the rest. Return None: the whole "
+        "step is skipped.",
         "return None → return [gradient.float() / self.scale / 2 for gradient in gradients]": "After an overflow you "
         "still return gradients. One infinite update can ruin all weights: return None, skip the step.",
         "            self.scale /= 2\n → ": "After an overflow you leave the scale as it is. The next step may "
         "overflow, too: halve it.",
+        "self.scale /= 2 → self.scale = max(1.0, self.scale / 2)": "Your scale stops at 1. After an overflow it "
+        "halves, whatever it is.",
+        "self.scale /= 2 → self.scale //= 2": "You halve with `//`, so half of 1 is 0. Divide with `/`.",
+        "self.scale /= 2 → self.scale /= 2 ** sum(not gradient.isfinite().all() for gradient in gradients)": "You "
+        "halve once for each bad tensor. One step with an overflow halves the scale once.",
         "            self.scale *= 2\n → ": "Your scale never grows. After one early overflow, small gradients would "
         "be lost for the rest of the run.",
         "            self.good = 0\n            return →             return": "You count good steps across an "
         "overflow. They must come in a row: start from 0 after each.",
         "            self.good = 0\n        return →         return": "After growing once, your scale grows at every "
         "step. Start counting from 0 after growing.",
+        "for gradient in gradients):\n            self.scale /= 2 → for gradient in gradients[:1]):\n            "
+        "self.scale /= 2": "Only the first tensor decides whether there was an overflow. One bad number in any of them "
+        "spoils the step.",
+        "for gradient in gradients):\n            self.scale /= 2 → for gradient in gradients[-1:]):\n            "
+        "self.scale /= 2": "Only the last tensor decides whether there was an overflow. One bad number in any of them "
+        "spoils the step.",
         "all(gradient.isfinite().all() for gradient in gradients) → gradients[-1].isfinite().all()": "Only the last "
         "tensor decides whether there was an overflow. One bad number in any of them spoils the step.",
         "        result = [gradient.float() / self.scale for gradient in gradients]\n →  ;; return result → return "
@@ -166,8 +196,17 @@ LossScaler.slips(
         "gradients were made with the old one.",
         ">= self.interval → > self.interval": "Your scale grows one good step too late. After `interval` good steps in "
         "a row it doubles.",
+        ">= self.interval → >= self.interval - 1": "Your scale grows one good step too early. After `interval` good "
+        "steps in a row it doubles.",
+        "self.good >= self.interval → self.good": "Your scale doubles after every good step. It takes `interval` good "
+        "steps in a row.",
+        "gradient.float() / self.scale → gradient.float()": "You return the gradients of the scaled loss. Divide them "
+        "by the scale.",
+        "gradient.float() / → gradient /": "You divide in fp16 and return it. Convert to float32 first.",
         "gradient.float() / → gradient.float() *": "You multiply the gradients by the scale. The loss was multiplied "
         "already: divide them.",
+        "self.good += 1 → self.good += len(gradients)": "You count the tensors. A step counts once, with two tensors "
+        "or with none.",
         "self.good += 1 → self.good += bool(gradients)": "You do not count a step without gradients. It is a good step "
         "like any other.",
     },

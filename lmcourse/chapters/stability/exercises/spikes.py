@@ -65,10 +65,10 @@ spike_detector = Exercise(
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
         case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 7.0, 6.0, 1.0, 1.0, 1.0, 9.0], 5.0, 3, 3),
         case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
-        case("just enough to tell", [1.0, 1.0, 1.0, 8.0], 5.0, 10, 3),
+        case("just enough to tell", [1.0, 1.0, 8.0, 12.0], 5.0, 10, 3),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
         case("a new level", [1.0, 1.1, 0.9, 1.0, 10.0, 11.0, 10.0, 9.0, 10.0, 10.0], 4.0, 4, 3),
-        case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 2),
+        case("infinite, and NaN", [1.0, math.inf, math.nan, math.inf, 9.0, 1.0, 2.0], 1.5, 10, 2),
         case("infinite, and a window of four", [1.0, 1.0, 1.0, math.inf, math.inf, 2.0], 1.5, 4, 3),
     ],
     hidden_cases=_spike_cases,
@@ -98,6 +98,14 @@ spike_detector.slips(
     {
         "median → np.mean": "You compare with the mean. One spike raises the mean so far that it hides the next ones. "
         "The median hardly moves.",
+        "median → max": "You compare with the largest of the recent norms. After a spike nothing counts as one: take "
+        "the median.",
+        "len(seen) >= fewest → step >= fewest": "You count steps where finite norms count: `fewest` of those must come "
+        "before the step.",
+        "not math.isfinite(norm) → math.isnan(norm)": "You report NaN at any time, but not infinity. Both are spikes, "
+        "and neither counts as a norm.",
+        "not math.isfinite(norm) → math.isinf(norm)": "You report infinity at any time, but not NaN: no comparison "
+        "finds it. Both are spikes, and neither counts as a norm.",
         "[-window:] → [-1:]": "You compare with the step before. After a spike everything looks small, or normal.",
         "[-window:] → ": "You compare with all steps of the past. Norms fall during training: use the window.",
         "len(seen) >= fewest → seen": "You judge from the start. With fewer than `fewest` norms, report no spike.",
@@ -125,6 +133,11 @@ spike_detector.slips(
         "if len(seen) >= fewest → seen.append(norm)\n        if len(seen) > fewest ;;         seen.append(norm)\n    "
         "return →     return": "You compare a norm with a window that already contains it. Use only the norms before "
         "it.",
+        "if len(seen) >= fewest → seen.append(norm)\n        if len(seen) >= fewest ;;         seen.append(norm)\n    "
+        "return →     return": "You compare a norm with a window that already contains it. Use only the norms before "
+        "it.",
+        "len(seen) >= fewest → len(seen[-window:]) > fewest": "You wait for one norm too many. Judge a step that has "
+        "`fewest` norms before it.",
         ">= fewest → >= window": "You wait until the window is full. Judge a norm as soon as `fewest` norms are before "
         "it.",
     },

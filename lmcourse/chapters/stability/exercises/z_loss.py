@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
 
@@ -20,26 +20,33 @@ def _by_autograd(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [part.to(logits.dtype) for part in (loss, torch.autograd.grad(loss, wide)[0])]
 
 
-def _ask(name: str, random: Random, n: int, v: int, alpha: float, dtype: torch.dtype = torch.float64) -> Case:
-    targets = torch.tensor([random.randrange(v) for _ in range(n)])
-    return case(name, 2 * normal(random, n, v, dtype=dtype), targets, alpha)
+def _parts(name: str, logits: Tensor, targets: list[int], alpha: float) -> list[Case]:
+    """Return a case for the loss and one for the gradient, so that each of the two earns points by itself."""
+    inputs = {"logits": logits, "targets": torch.tensor(targets), "alpha": alpha}
+    return [
+        script(f"{name}: the {part}", f"z_loss(logits, targets, alpha)[{place}]", **inputs)
+        for place, part in enumerate(("loss", "gradient"))
+    ]
+
+
+def _ask(name: str, random: Random, n: int, v: int, alpha: float, dtype: torch.dtype = torch.float64) -> list[Case]:
+    targets = [random.randrange(v) for _ in range(n)]
+    return _parts(name, 2 * normal(random, n, v, dtype=dtype), targets, alpha)
 
 
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(16)
     far = 900 * torch.tensor([[1.0], [-1.0]], dtype=torch.float64) + normal64(fixed, 2, 4)
     return [
-        case("very large and very small logits", far, torch.tensor([0, 3]), 0.01),
-        case("very large and very small logits", far[:1], torch.tensor([2]), 1e-4),
-        case("a token that is all but impossible", torch.tensor([[200.0, 0.0]]), torch.tensor([1]), 0.001),
-        case(
-            "one token in the vocabulary", torch.tensor([[0.5], [-2.0]], dtype=torch.float64), torch.tensor([0, 0]), 0.1
-        ),
-        _ask("as many tokens as words", fixed, 3, 3, 0.2),
-        _ask("PaLM's factor", fixed, 4, 6, 1e-4),
-        _ask("single precision", random, 3, 5, 0.2, torch.float32),
-        _ask("other shapes", random, 5, 3, random.uniform(0.01, 0.5)),
-        _ask("other shapes", random, 2, 9, random.uniform(0.01, 0.5)),
+        *_parts("extreme logits", far, [0, 3], 0.01),
+        *_parts("extreme logits", far[:1], [2], 1e-4),
+        *_parts("an impossible token", torch.tensor([[200.0, 0.0]]), [1], 0.001),
+        *_parts("one token", torch.tensor([[0.5], [-2.0]], dtype=torch.float64), [0, 0], 0.1),
+        *_ask("a square", fixed, 3, 3, 0.2),
+        *_ask("PaLM's factor", fixed, 4, 6, 1e-4),
+        *_ask("float32", random, 3, 5, 0.2, torch.float32),
+        *_ask("other shapes", random, 5, 3, random.uniform(0.01, 0.5)),
+        *_ask("other shapes", random, 2, 9, random.uniform(0.01, 0.5)),
     ]
 
 
@@ -53,11 +60,11 @@ z_loss = Exercise(
     difficulty=3,
     reference=_by_autograd,
     cases=[
-        case("three logits", _LOGITS, torch.tensor([0]), 0.1),
-        case("the same without z-loss", _LOGITS, torch.tensor([0]), 0.0),
-        case("Z is 1 already", _CENTRED, torch.tensor([1]), 0.1),
-        case("two tokens", torch.tensor([[2.0, 0.0], [-1.0, 3.0]], dtype=torch.float64), torch.tensor([0, 0]), 0.1),
-        case("logits of 200", torch.tensor([[200.0, 199.0]]), torch.tensor([1]), 0.001),
+        *_parts("three logits", _LOGITS, [0], 0.1),
+        *_parts("the same without z-loss", _LOGITS, [0], 0.0),
+        *_parts("Z is 1 already", _CENTRED, [1], 0.1),
+        *_parts("two tokens", torch.tensor([[2.0, 0.0], [-1.0, 3.0]], dtype=torch.float64), [0, 0], 0.1),
+        *_parts("logits of 200", torch.tensor([[200.0, 199.0]]), [1], 0.001),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -85,6 +92,25 @@ z_loss.slips(
     {
         "own.mean() + → own.mean() - ;; hit + → hit -": "You subtract α log²Z from the loss. Descent would then make "
         "log Z larger without limit: add it.",
+        "own.mean() + → own.mean() -": "Your gradient is right. In the loss you subtract α log²Z: add it.",
+        "hit + → hit -": "Your loss is right. In the gradient you subtract the part of the z-loss: add it.",
+        "p - hit → p": "Your gradient of −log P lacks the 1 that the right token's logit loses: x_right is part of "
+        "−log P, too.",
+        "p - hit → hit - p": "Your gradient of −log P has the wrong sign: the part of log P is not negated.",
+        "log_z.square() → log_z": "Your gradient is right. In the loss you add α log Z: its square is missing.",
+        "alpha * log_z.square() → (alpha * log_z).square()": "Your gradient is right. In the loss you square α, too.",
+        "log_z.square() → own.square()": "Your gradient is right. In the loss you square −log P. The penalty is the "
+        "square of log Z.",
+        "own.mean() → own.sum() ;; square().mean() → square().sum()": "Your gradient is that of the mean, and right. "
+        "Your loss is a sum over the tokens.",
+        "2 * alpha * log_z * p → 2 * alpha * p": "Your gradient of log²Z lacks log Z: the derivative of y² is 2y, not "
+        "2.",
+        "2 * alpha → 2": "Your loss is right. The gradient of the z-loss lacks its factor α.",
+        "log_z * p → log_z.exp() * p": "Your loss is right. In the gradient you take Z where log Z belongs.",
+        "log_z * p → log_z.mean() * p": "Your loss is right. In the gradient you take the mean of log Z. Each token "
+        "has its own.",
+        "p = (logits - log_z).exp() → p = logits.softmax(dim=0)": "Your loss is right. For the gradient you take a "
+        "softmax over the tokens: it runs over the vocabulary, dim=-1.",
         "return loss, gradient → return -loss, -gradient": "You return log P − α log²Z. Return its negative: descent "
         "on yours makes the right token less likely.",
         "log_z.square().mean() → log_z.mean() ** 2 ;; log_z * p → log_z.mean() * p": "You square the mean of log Z. "
@@ -109,6 +135,9 @@ z_loss.slips(
         "log_z = logits.logsumexp(dim=-1, keepdim=True) → z = logits.exp().sum(dim=-1, keepdim=True)\n    log_z = "
         "z.log() ;; (logits - log_z).exp() → logits.exp() / z ;; (log_z - logits)[ → -p.log()[": "Your exp overflows "
         "for large logits, and Z with it. `logsumexp` subtracts the maximum first.",
+        "logits.logsumexp(dim=-1, keepdim=True) → logits.exp().sum(dim=-1, keepdim=True).log() ;; (logits - "
+        "log_z).exp() → logits.softmax(dim=-1)": "Your exp overflows for large logits, and Z with it. `logsumexp` "
+        "subtracts the maximum first.",
         "p - hit + 2 * alpha * log_z * p → (p - hit) * (1 + 2 * alpha * log_z)": "You multiply the whole gradient of "
         "−log P by 1 + 2 α log Z. Only p has that factor, not the 1.",
         " + 2 * alpha * log_z * p → ": "Your loss is right. Your gradient is that of −log P alone: the part of the "
