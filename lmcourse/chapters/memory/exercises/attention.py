@@ -102,6 +102,16 @@ attention_activations.slips(
         "masks always take 1.",
         "S * S → S * (S + 1) // 2": "You count only the pairs that a causal mask lets through. The mask changes "
         "scores, but the tensors still have a number for every pair.",
+        "S * S → S * S // 2": "You count half of the scores. A causal mask hides the other half, but hidden scores "
+        "are computed and kept, too.",
+        "S * S → S * S / 2": "You count half of the scores. A causal mask hides the other half, but hidden scores are "
+        "computed and kept, too.",
+        "B * A → A": "Your scores are those of one text. Each of the B texts has its own.",
+        "B * S * D → S * D": "Your token vectors are those of one text. There are B texts.",
+        "B * S * D → B * S * D // A": "Your token vectors are as wide as one head. All heads together are D wide.",
+        "vectors + scores → 2 * vectors + scores": "You count a second mask of B·S·D. Dropout works on the weights "
+        "and on the result: A·B·S² and B·S·D.",
+        "return x + q + k + v + mixed → return x + mixed": "Three tensors of p·BSD are missing: q, k and v.",
     },
 )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -29,25 +30,33 @@ def _simulated(layers: int, every: int) -> tuple[int, int]:
     return most, again
 
 
+def _both(name: str, layers: int, every: int) -> list[Case]:
+    """A case for each of the two numbers, so that one mistake does not cost the points of both."""
+    return [
+        script(f"{each}: {name}", f"compute_twice({layers}, {every})[{place}]")
+        for place, each in enumerate(("units", "computed again"))
+    ]
+
+
 def _hidden(random: Random) -> list[Case]:
     return [
-        case("one layer", 1, 1),
-        case("one layer", 1, 5),
-        case("two layers", 2, 1),
-        case("two layers", 2, 2),
-        case("the last segment is one layer", 13, 4),
-        case("the last segment is nearly whole", 15, 4),
-        case("segments of equal length", 64, 8),
-        case("only one boundary", 40, 39),
-        case("only one boundary", 40, 20),
+        *_both("other depths", 1, 1),
+        *_both("other depths", 1, 5),
+        *_both("other depths", 2, 1),
+        *_both("other depths", 2, 2),
+        *_both("other depths", 13, 4),
+        *_both("other depths", 15, 4),
+        *_both("other depths", 64, 8),
+        *_both("other depths", 40, 39),
+        *_both("other depths", 40, 20),
         case("bad input", 0, 3),
         case("bad input", 5, 0),
         case("bad input", -4, 2),
         case("bad input", 4, -2),
         case("bad input", -4, -2),
         # a short last segment, so that the peak is not at the end of the forward pass
-        *(
-            case("other depths", every * random.randint(3, 9) + random.randint(1, every - 3), every)
+        *chain.from_iterable(
+            _both("other depths", every * random.randint(3, 9) + random.randint(1, every - 3), every)
             for every in random.sample(range(6, 30), 3)
         ),
     ]
@@ -60,13 +69,13 @@ compute_twice = Exercise(
     difficulty=2,
     reference=_simulated,
     cases=[
-        case("nine layers, segments of three", 9, 3),
-        case("ten layers: a rest of one", 10, 3),
-        case("eleven layers: a rest of two", 11, 3),
-        case("a segment for each layer", 5, 1),
-        case("one segment", 5, 5),
-        case("96 layers", 96, 10),
-        case("a segment longer than the model", 6, 9),
+        *_both("nine layers, segments of three", 9, 3),
+        *_both("ten layers: a rest of one", 10, 3),
+        *_both("eleven layers: a rest of two", 11, 3),
+        *_both("a segment for each layer", 5, 1),
+        *_both("one segment", 5, 5),
+        *_both("96 layers", 96, 10),
+        *_both("a segment longer than the model", 6, 9),
         case("no segment", 5, 0),
     ],
     hidden_cases=_hidden,
@@ -124,5 +133,21 @@ compute_twice.slips(
         "sum(lengths[:-1]) → 0": "You recompute nothing. Everything that was discarded must be computed again.",
         'raise ValueError("there must be at least one layer, and at least one layer per segment") → return 0, 0': "You "
         "accept a segment of no layers, or no layers at all. Raise ValueError.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → len(lengths) + every": "You add all kept "
+        "inputs to `every` layers. While a whole segment is recomputed, the inputs of later segments are already "
+        "released, and a model may have fewer layers.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → len(lengths) - 1 + every": "You leave out "
+        "the last segment. If it is as long as the others, its layers and all inputs are in memory at once.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → every + layers // every": "You count "
+        "`every` layers even if the model has fewer. Then it is one segment, with one input.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → every + layers / every": "You divide "
+        "layers by `every` without rounding. The last segment may be shorter, and units are whole.",
+        "sum(lengths[:-1]) → layers - every": "You subtract a whole segment from the layers. The last segment may be "
+        "shorter.",
+        "sum(lengths[:-1]) → layers - len(lengths)": "You leave out one layer of each segment. Only the last segment "
+        "is not computed again; in the others every layer is.",
+        "lengths, 1) → lengths, 2)": "You count one input too many: while segment k is in work, k inputs are kept.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → len(lengths) + layers": "You keep the "
+        "inside of every segment. It is thrown away when the next segment begins.",
     },
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 from random import Random
 
 import numpy as np
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.zoo.styles import gpt_like
 
@@ -26,6 +27,15 @@ def _tensor_parallel(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> 
     return {"states": states, "activations": korthikanti(model, B, S, tensor=T)}
 
 
+def _part(part: str, name: str, *sizes: int) -> Case:
+    """A case for one part, so that one mistake does not cost the points of both."""
+    return script(f"{part}: {name}", f'tensor_parallel_bytes({", ".join(map(str, sizes))})["{part}"]')
+
+
+def _both(name: str, *sizes: int) -> list[Case]:
+    return [_part(part, name, *sizes) for part in ("states", "activations")]
+
+
 def _tensor_parallel_cases(random: Random) -> list[Case]:
     def sizes(T: int) -> tuple[int, ...]:
         heads = T * random.randint(2, 9)
@@ -34,11 +44,10 @@ def _tensor_parallel_cases(random: Random) -> list[Case]:
 
     T, N, L, B, S, D, A = sizes(4)
     return [
-        case("states that are no whole number", 4, 1001, 2, 3, 5, 24, 8),
+        *_both("other sizes", 4, 1001, 2, 3, 5, 24, 8),
         case("heads that cannot be shared", 8, 1000, 2, 3, 5, 32, 4),
         case("heads that cannot be shared", 4, 1000, 4, 4, 8, 24, 6),
-        *(case("other sizes", *sizes(T)) for T in (2, 3, 8)),
-        case("one device", *sizes(1)),
+        *chain.from_iterable(_both("other sizes", *sizes(T)) for T in (1, 2, 3, 8)),
         case("heads that cannot be shared", T + A, N, L, B, S, D, A),
     ]
 
@@ -50,11 +59,11 @@ tensor_parallel_bytes = Exercise(
     difficulty=3,
     reference=_tensor_parallel,
     cases=[
-        case("one device", 1, 1000, 3, 2, 5, 4, 2),
-        case("two devices", 2, 1000, 3, 2, 5, 4, 2),
-        case("GPT-3 on 8, one text", 8, 175_000_000_000, 96, 1, 2048, 12_288, 96),
-        case("GPT-3 on 96, one text", 96, 175_000_000_000, 96, 1, 2048, 12_288, 96),
-        case("8 devices, 1001 parameters", 8, 1001, 2, 3, 5, 24, 8),
+        *_both("one device", 1, 1000, 3, 2, 5, 4, 2),
+        _part("activations", "two devices", 2, 1000, 3, 2, 5, 4, 2),
+        *_both("GPT-3 on 8, one text", 8, 175_000_000_000, 96, 1, 2048, 12_288, 96),
+        _part("activations", "GPT-3 on 96, one text", 96, 175_000_000_000, 96, 1, 2048, 12_288, 96),
+        *_both("8 devices, 1001 parameters", 8, 1001, 2, 3, 5, 24, 8),
         case("5 devices for 96 heads", 5, 1000, 96, 1, 2048, 12_288, 96),
         case("8 devices for 12 heads, d = 48", 8, 1000, 2, 3, 5, 48, 12),
     ],
@@ -104,6 +113,24 @@ tensor_parallel_bytes.slips(
         "that does not divide A. Heads cannot be cut: raise a ValueError.",
         'raise ValueError(f"{T} devices cannot share {A} heads evenly") → return {"states": 18 * N / T, '
         '"activations": 0.0}': "You accept a T that does not divide A. Heads cannot be cut: raise a ValueError.",
+        "4 * D, 2 * D → 4 * D, 4 * D": "Your two masks take 2 bytes per number. True or false takes one.",
+        "+ masks → ": "The two masks of dropout are missing. Every device has them as a whole.",
+        "norms + inputs → inputs": "Four of the whole bytes per token and feature are missing: two inputs of norms "
+        "take 4, and so do two inputs of the halves.",
+        "24 * D / T → 24 * D": "You divide the scores alone. The other tensors inside each half are divided, too.",
+        "24 * D / T → 22 * D / T": "One divided tensor of 2 bytes is missing: q, k, v and the input of the output "
+        "matrix are four.",
+        "24 * D / T → 16 * D / T": "Eight of the divided bytes per token and feature are missing: a hidden tensor "
+        "takes 8, and so do q, k, v and the input of the output matrix together.",
+        "A * S / T → A * S / T / T": "You divide the scores by T twice. Each device has A/T heads, with all pairs of "
+        "tokens.",
+        "5 * A * S / T → 5 * S / T": "You count the scores of one head. Each of the A heads has its own.",
+        "5 * A * S / T → 4 * A * S / T": "The mask of the weights is missing: three tensors have a number for each "
+        "head and pair, 2, 2 and 1 bytes.",
+        "L * B → L": "You count the activations of one text. There are B.",
+        "A % T → T % A": "You ask whether the heads divide the devices. T must divide A: A % T.",
+        "A % T → N % T": "You ask whether T divides the parameters. It must divide the heads: a head cannot be cut.",
+        "A % T → D // A % T": "You ask whether T divides the width of a head. It must divide the number of heads.",
     },
 )
 

@@ -97,6 +97,8 @@ mlp_activations.slips(
         "the tensors that the backward pass reads.",
         "(x + hidden + mask) → 19 * D": "That is 19·BSD, for 16 bits, d_ff = 4·D and no gate. Use p, d_ff and `gated`.",
         "p * D, p * d_ff → 2 * D, 2 * d_ff": "You ignore `p`. Numbers take p bytes; only the mask always takes 1.",
+        "4 if gated else 2 → 4 if gated else 1": "Without a gate you count one hidden tensor. GELU keeps its input, "
+        "and down keeps GELU's result.",
     },
 )
 

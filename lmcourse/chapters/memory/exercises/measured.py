@@ -107,6 +107,10 @@ measured_activations = Exercise(
         _branch(
             "two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X
         ),
+        _branch("half of a storage", "nn.Linear(4, 8)", "self.inside(x)[..., :4].square()", X, CALL_WITH_GRADIENT),
+        _branch(
+            "an input that wants a gradient", "nn.Linear(4, 4)", "self.inside(x) + x.sin().cos()", X, CALL_WITH_GRADIENT
+        ),
         _layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
         _branch(
             "200 results that nothing else keeps alive",
@@ -190,6 +194,18 @@ measured_activations.slips(
         "parameter. Compare memory, not sizes.",
         "        block(x) →         block.eval()(x)": "You switch the block to `eval`, where dropout keeps nothing. "
         "Measure the block in the mode it is in.",
+        "set(map(place, own)) → set() ;; not in seen → not in seen and not isinstance(tensor, nn.Parameter)": "You "
+        "leave out tensors that are parameters themselves. Autograd keeps W.T, a view that is no Parameter, and "
+        "buffers are none either: compare storages.",
+        "tensor: tensor):\n        block(x) → tensor: tensor), torch.no_grad():\n        block(x)": "You run the "
+        "block without gradients, so autograd keeps nothing.",
+        "        block(x)\n →         block(x.detach())\n": "You detach `x`, so autograd keeps what belongs to "
+        "another graph. Run `block(x)` as it is.",
+        "tensor.untyped_storage().nbytes() → 4 * tensor.numel()": "You count 4 bytes for each number of a tensor. A "
+        "bool takes one, and a view keeps its whole storage alive.",
+        "sizes[dtype] = sizes.get(dtype, 0) + tensor → sizes[dtype] = tensor": "Each tensor replaces the one before "
+        "it with the same dtype. Add up their bytes.",
+        "str(tensor.dtype) → str(tensor.dtype)[6:]": 'Your keys lack "torch.": str(tensor.dtype) is "torch.float32".',
     },
 )
 

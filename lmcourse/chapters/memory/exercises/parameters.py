@@ -166,6 +166,34 @@ parameter_count.slips(
         "layers * layer → layer": "You count one layer plus embedding and head. The model has `layers` layers.",
         "layers * layer + embedding + positions + norm + head → 12 * layers * d**2": "That is 12·L·d², the rule for "
         "the matrices of GPT's blocks. Add embedding, norms and biases; and other models have other blocks.",
+        'd // config["heads"] * config["kv_heads"] → d * config["kv_heads"]': "Each of your key heads is as wide as "
+        "the model. A head has d / heads numbers.",
+        'd // config["heads"] * config["kv_heads"] → d // config["kv_heads"]': "Your keys and values are d / kv_heads "
+        "wide. They have kv_heads heads of d / heads numbers each.",
+        'd // config["heads"] * config["kv_heads"] → config["kv_heads"]': "Your keys and values have one number per "
+        "head. A head is d / heads wide.",
+        "kv + d * kv → kv + d * d": "One of your matrices for keys and values is as wide as the queries'. Both have "
+        "kv_heads heads.",
+        "kv + d * d\n → kv + d * kv\n": "One matrix too many is as narrow as keys and values. The output matrix reads "
+        "all heads: it is d × d.",
+        "kv + d * d\n → kv\n": "One matrix of d × d is missing in attention: it has queries, keys, values and output.",
+        "norm + head → d + head": "Your last norm has no shift. With `biases` every norm has a scale and a shift.",
+        "+ 2 * norm → + 3 * norm ;; + norm + head → + head": "You count the last norm in every layer. It comes once, "
+        "after all layers.",
+        "d_ff + d\n → d_ff\n": "One bias of d numbers is missing in each layer: output and down have one each.",
+        " + (matrices - 1) * d_ff + d\n → \n": "The biases of the feed-forward layer are missing: each of its "
+        "matrices has one.",
+        "else embedding → else embedding + positions": "You count the positions twice if the head is not tied. Only "
+        "the embedding's size comes again.",
+        '3 if config["gated"] else 2 → 2 if config["gated"] else 3': "You inverted `gated`. With a gate there are "
+        "three matrices, without one two.",
+        '3 if config["gated"] else 2 → 3': "You count three matrices in every feed-forward layer. Without a gate "
+        "there are two.",
+        "+ embedding + positions → + positions": "The embedding is missing: a vector of d numbers for each word of "
+        "the vocabulary.",
+        'config["positions"] * d → config["positions"]': "You count the positions and not their numbers. Each is a "
+        "vector of d.",
+        'if config["biases"]: → if not config["biases"]:': "You inverted `biases`.",
     },
 )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from random import Random
 
 import numpy as np
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 Peak = tuple[int, int]
@@ -19,6 +19,14 @@ Peak = tuple[int, int]
 def _peak(events: list[int]) -> Peak:
     in_use = np.cumsum(events)
     return int(in_use.max()), int(in_use.argmax())
+
+
+def _both(name: str, events: list[int]) -> list[Case]:
+    """A case for the peak and one for its moment, so that one mistake does not cost the points of both."""
+    return [
+        script(f"{each}: {name}", f"peak_and_moment({events})[{place}]")
+        for place, each in enumerate(("the peak", "its moment"))
+    ]
 
 
 def _peak_cases(random: Random) -> list[Case]:
@@ -37,11 +45,11 @@ def _peak_cases(random: Random) -> list[Case]:
         return found
 
     return [
-        *(case("other steps", events()) for _ in range(3)),
-        *(case("releases of older memory", events(older=40)) for _ in range(2)),
-        case("the peak at the end", [3, -1, 4, -2, 9]),
-        case("the peak at the start", [50, -20, 10, -5, 14, -49]),
-        case("reached more than once", [6, -2, 2, -6, 6, -1]),
+        *chain(*(_both("other steps", events()) for _ in range(3))),
+        *chain(*(_both("other steps", events(older=40)) for _ in range(2))),
+        *_both("at the start", [50, -20, 10, -5, 14, -49]),
+        *_both("at the end", [1, 1, 1, 1]),
+        *_both("reached more than once", [6, -2, 2, -6, 6, -1]),
     ]
 
 
@@ -52,12 +60,13 @@ peak_and_moment = Exercise(
     difficulty=1,
     reference=_peak,
     cases=[
-        case("a tensor comes and goes", [8, -8]),
-        case("two at once", [8, 4, -8, -4]),
-        case("the largest tensor is not at the peak", [100, -100, 60, 50, 20, -50, -20]),
-        case("releases in between", [5, 3, -2, 6, -1, 2, -13]),
-        case("reached twice", [4, 4, -4, 4, -8]),
-        case("memory from before the step is released", [4, -10, 12, -1]),
+        *_both("a tensor comes and goes", [9, -9]),
+        *_both("two at once", [8, 4, -8, -4]),
+        *_both("the largest tensor is not at the peak", [100, -100, 60, 50, 20, -50, -20]),
+        *_both("releases in between", [5, 3, -2, 6, -1, 2, -13]),
+        *_both("reached twice", [4, 4, -4, 4, -8]),
+        *_both("memory from before the step is released", [4, -10, 12, -1]),
+        *_both("reached at the end", [3, -1, 4, -2, 11]),
     ],
     hidden_cases=_peak_cases,
     hints=[
@@ -97,6 +106,10 @@ peak_and_moment.slips(
         "then the moment.",
         "accumulate(events) → accumulate(size for size in events if size > 0)": "You add up allocations and leave out "
         "the releases. A minus frees memory.",
+        "in_use.index(peak) → in_use.index(peak) - 1": "Your moment is one too early. Event 0 is the first: "
+        "return the index of the event that reaches the peak.",
+        "accumulate(events) → accumulate(events[:-1] or events)": "You leave out the last event. It can reach the "
+        "peak.",
     },
 )
 
@@ -151,6 +164,7 @@ step_peak = Exercise(
         case("recomputed blocks, larger than the loss", 100, 1, 5, 7, 999, recompute=True),
         case("nothing recomputed", 100, 1, 5, 7, 999),
         case("the logits in a variable", 100, 1, 5, 7, 30, keep_logits=True),
+        case("both, a block of 30 bytes", 100, 1, 6, 7, 30, recompute=True, keep_logits=True),
         case("both, a block of 500 bytes", 100, 1, 5, 7, 500, recompute=True, keep_logits=True),
     ],
     hidden_cases=_step_cases,
@@ -219,6 +233,23 @@ step_peak.slips(
         "even if no variable holds it. It is gone by then.",
         "max(loss, later) → (min(loss, later) if recompute else loss)": "You take the smaller of the two moments. The "
         "peak is the larger.",
+        "logits if keep_logits else 0 → 0 if keep_logits else logits": "You inverted `keep_logits`.",
+        "logits if keep_logits else 0 → logits": "You always count the copy of a variable. Without `keep_logits` no "
+        "variable holds the logits.",
+        "block if recompute else 0 → 0 if recompute else block": "You inverted `recompute`.",
+        "activations + max → (0 if recompute else activations) + max": "With `recompute` you leave out the "
+        "activations. The inputs of the blocks are in memory.",
+        "4 * B * S → 4 * B": "You count the logits of one token per text. Every token has its own.",
+        "logits if keep_logits → 2 * logits if keep_logits": "You add two copies for the variable. It holds one.",
+        "logits if keep_logits → logits // 4 if keep_logits": "You add the numbers that the variable holds, not their "
+        "bytes. They take 4 each.",
+        "if keep_logits else → if keep_logits and not recompute else": "With `recompute` you leave out the variable. "
+        "It holds the logits there, too.",
+        "if keep_logits else → if keep_logits and recompute else": "Without `recompute` you leave out the variable. "
+        "It holds the logits there, too.",
+        "max(loss, later) + variable → max(loss, later + variable)": "You count the logits in a variable only at the "
+        "recomputed block. The variable holds them at the loss, too.",
+        "activations + max → max": "You never add the activations. At each of the moments they are in memory as well.",
     },
 )
 

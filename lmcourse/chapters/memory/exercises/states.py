@@ -56,6 +56,7 @@ state_bytes = Exercise(
         case("momentum, mixed", 1000, "mixed", "momentum"),
         case("plain SGD, mixed", 1000, "mixed", "sgd"),
         case("plain SGD in fp32", 1000, "fp32", "sgd"),
+        case("plain SGD, gradients in 16 bits", 1000, "mixed-16-bit-gradients", "sgd"),
         case("moments in 8 bits, mixed", 1000, "mixed", "adamw-8bit"),
         case("moments in 8 bits, fp32", 1000, "fp32", "adamw-8bit"),
         case("Llama 3 8B, inference", 8_030_261_248, "inference"),
@@ -126,6 +127,18 @@ state_bytes.slips(
         "(2, 2, 4) → (2, 2, 0)": "Your mixed-16-bit-gradients has no master weights. It differs from mixed in the "
         "gradients only.",
         '"adamw-8bit": 2 → "adamw-8bit": 16': "You take 8 bits for 8 bytes: each of the two moments has one byte.",
+        '"adamw": 8, → "adamw": 4,': "You count 4 bytes for AdamW. It keeps two moments in fp32, 4 bytes each.",
+        "(2, 4, 4) → (4, 4, 4)": 'Your weights take 4 bytes in "mixed". They have 16 bits; the fp32 copy belongs to '
+        "the optimizer.",
+        "(2, 4, 4) → (2, 4, 0)": 'Your "mixed" has no master weights. The fp32 copy of the weights belongs to the '
+        "optimizer.",
+        "(2, 4, 4) → (2, 4, 2)": 'Your master weights take 2 bytes in "mixed". They are in fp32: small updates vanish '
+        "in 16 bits.",
+        "moments[optimizer] if → moments[optimizer] // (2 if master else 1) if": "Your moments are half as large in "
+        "the mixed precisions. They do not depend on the precision.",
+        "moments[optimizer] if → moments[optimizer] // (2 if gradients == 2 else 1) if": "Your moments are half as "
+        "large if gradients have 16 bits. They do not depend on the precision.",
+        "(2, 0, 0) → (4, 0, 0)": "Your weights take 4 bytes in inference. There the model has 16 bits.",
     },
 )
 
@@ -246,5 +259,16 @@ largest_model.slips(
         "devices may hold one more parameter: divide the total memory.",
         "room // each → round(room / each)": "You round to the nearest integer. Round down: a parameter fits only as "
         "a whole.",
+        "master + moments → master": "You leave out Adam's two moments: 8 bytes per parameter, in every precision but "
+        "inference.",
+        "master + moments → master + moments // 2": "You count 4 bytes for Adam's moments. There are two, in fp32: 8 "
+        "bytes.",
+        "(2, 0, 0, 0) → (2, 0, 0, 8)": "You count moments in inference, where nothing is trained.",
+        "(2, 0, 0, 0) → (4, 0, 0, 0)": "Your weights take 4 bytes in inference. There the model has 16 bits.",
+        "(2, 2, 4, 8) → (2, 4, 4, 8)": "Your gradients take 4 bytes in mixed-16-bit-gradients. There they have 16 "
+        "bits.",
+        "room // each → -(-room // each)": "You round up. The last parameter would not fit as a whole.",
+        "10**9 * devices → 10**9 // devices": "You divide the memory by the devices. Together they have `devices` "
+        "times as much.",
     },
 )
