@@ -27,23 +27,25 @@ def _layer(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads:
     return worker.all_reduce(torch.stack(rows) @ out.T)
 
 
-def _ask(name: str, random: Random, workers: int, t: int, d: int, heads: int, d_head: int) -> Case:
-    """A case in which each worker has `heads` heads."""
+def _ask(name: str, random: Random, workers: int, t: int, d: int, heads: int, d_head: int, *also: str) -> Case:
+    """A case in which each worker has `heads` heads. It looks at the results, and at `also`."""
     x = normal64(random, t, d)
     shares = [normal64(random, 3 * heads * d_head, d) for _ in range(workers)]
     outs = [normal64(random, d, heads * d_head) for _ in range(workers)]
     call = f"tensor_parallel_attention, [x] * len(qkvs), qkvs, outs, [{heads}] * len(qkvs), collectives=True"
-    looked_at = ("run.results", "run.collectives", "run.sent", "run.changed")
-    return ask(name, call, *looked_at, x=x, qkvs=shares, outs=outs)
+    return ask(name, call, "run.results", *also, x=x, qkvs=shares, outs=outs)
+
+
+SENT = ("run.collectives", "run.sent")
 
 
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        _ask("one worker", fixed, 1, 3, 4, 2, 2),
-        _ask("more workers", fixed, 4, 3, 4, 1, 1),
+        _ask("one worker", fixed, 1, 3, 4, 2, 2, *SENT),
+        _ask("more workers", fixed, 4, 3, 4, 1, 1, *SENT),
         _ask("one token", fixed, 2, 1, 4, 2, 3),
-        _ask("wide heads", fixed, 2, 3, 3, 1, 9),
+        _ask("wide heads", fixed, 2, 3, 3, 1, 9, *SENT),
         _ask("many heads", fixed, 2, 4, 5, 4, 2),
         _ask("other shapes", random, 3, random.randint(2, 5), random.randint(5, 7), 2, random.randint(2, 4)),
     ]
@@ -57,8 +59,8 @@ tensor_parallel_attention = Exercise(
     reference=_layer,
     cases=[
         _ask("two workers, a head each", Random(1), 2, 3, 4, 1, 2),
-        _ask("two workers, two heads each", Random(2), 2, 3, 8, 2, 2),
-        _ask("three workers, two heads each", Random(3), 3, 4, 6, 2, 3),
+        _ask("two workers, two heads each", Random(2), 2, 3, 8, 2, 2, "run.changed"),
+        _ask("three workers, two heads each", Random(3), 3, 4, 6, 2, 3, *SENT),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -160,5 +162,40 @@ tensor_parallel_attention.slips(
         "q, k, v = → q, v, k =": "You swapped keys and values. The rows are queries, keys, values.",
         "triu(1) → triu() ;; .softmax(-1) → .softmax(-1).nan_to_num(0.0)": "Your mask hides a token from itself. It "
         "sees itself and the tokens before it.",
+        "mixed.transpose(0, 1).flatten(1) @ out.T → worker.all_gather(mixed.transpose(0, 1).flatten(1), 1) @ "
+        "worker.all_gather(out, 1).T ;; worker.all_reduce(part) → part": "The result is right, but you gather all "
+        "heads and the whole output matrix. Multiply your heads by your part of `out`: one all-reduce adds the "
+        "results.",
+        "mixed.transpose(0, 1).flatten(1) @ → worker.all_gather(mixed.transpose(0, 1).flatten(1), "
+        "1).split(out.shape[1], 1)[worker.rank] @": "The result is right, but you gather the heads of all workers, and "
+        "then use only your own. One all-reduce is enough.",
+        "all_reduce(part) → all_gather(part)": "You put the workers' results below each other. Add them: each has all "
+        "tokens already.",
+        "all_reduce(part) → reduce_scatter(part)": "After your reduce-scatter each worker has some tokens of the sum. "
+        "Every worker returns all tokens: all-reduce.",
+        "worker.all_reduce(part) → worker.all_reduce(worker.all_reduce(part))": "You add the parts up twice, so the "
+        "result is too large by the number of workers.",
+        "q.shape[-1] ** 0.5 → q.shape[-1]": "You divide the scores by d_head. Divide them by √d_head.",
+        "q.shape[-1] → out.shape[1]": "You scale by the width of all heads of this worker. Scale by the width of one "
+        "head.",
+        "(len(x), heads, -1).transpose(0, 1) → (len(x), -1, heads).permute(2, 0, 1)": "A head of yours takes every "
+        "`heads`-th feature of q, k and v. Its d_head features follow each other: (t, heads, d_head).",
+        "part.reshape(len(x), heads, -1).transpose(0, 1) → part.reshape(heads, len(x), -1)": "Your reshape to (heads, "
+        "t, d_head) mixes tokens with features. First cut the features, (t, heads, d_head), then move the heads to the "
+        "front.",
+        "q, k, v = → k, q, v =": "You swapped queries and keys. The rows are queries, keys, values.",
+        "triu(1) → tril(-1)": "Your mask is upside down: tokens see themselves and the future. A token sees itself and "
+        "the tokens before it.",
+        "triu(1) → triu() ;; -torch.inf → -1e9": "Your mask hides a token from itself. It sees itself and the tokens "
+        "before it.",
+        "-torch.inf → 0.0": "You set hidden scores to 0, but exp(0) is 1: hidden keys keep a weight. Set them to −∞.",
+        "scores.masked_fill(hidden, -torch.inf).softmax(-1) → scores.softmax(-1).masked_fill(hidden, "
+        "0.0)": "You mask after the softmax, so the weights that are left no longer add up to 1. Mask the scores.",
+        "softmax(-1) → softmax(-2)": "Your softmax runs over queries. Each query divides its attention among keys: the "
+        "last axis.",
+        "softmax(-1) → softmax(0)": "Your softmax runs over the heads. Each query divides its attention among keys: "
+        "the last axis.",
+        "softmax(-1) → softmax(0) ;; -torch.inf → -1e9": "Your softmax runs over the heads. Each query divides its "
+        "attention among keys: the last axis.",
     },
 )

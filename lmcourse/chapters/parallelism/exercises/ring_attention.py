@@ -29,21 +29,23 @@ def _softmax_of_all(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ keys.T * q.shape[1] ** -0.5).masked_fill(later, -torch.inf).softmax(1) @ values
 
 
-def _ask(name: str, random: Random, workers: int, t: int, d: int, scale: float = 1.0) -> Case:
-    """A case in which each worker has `t` tokens."""
+def _ask(name: str, random: Random, workers: int, t: int, d: int, *also: str, scale: float = 1.0) -> Case:
+    """A case in which each worker has `t` tokens. It looks at the results, and at `also`."""
     qs, ks, vs = ([normal64(random, t, d, scale=size) for _ in range(workers)] for size in (scale, scale, 1.0))
-    looked_at = ("run.results", "run.sent", "run.links", "run.changed")
-    return ask(name, "ring_attention, qs, ks, vs", *looked_at, qs=qs, ks=ks, vs=vs)
+    return ask(name, "ring_attention, qs, ks, vs", "run.results", *also, qs=qs, ks=ks, vs=vs)
+
+
+SENT = ("run.sent", "run.links")
 
 
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        _ask("one worker", fixed, 1, 3, 2),
-        _ask("more workers", fixed, 5, 2, 3),
+        _ask("one worker", fixed, 1, 3, 2, *SENT),
+        _ask("more workers", fixed, 5, 2, 3, *SENT),
         _ask("one token each", fixed, 4, 1, 2),
-        _ask("one feature", fixed, 3, 2, 1),
-        _ask("scores in the thousands", fixed, 3, 2, 4, 60.0),
+        _ask("one feature", fixed, 3, 2, 1, *SENT),
+        _ask("scores in the thousands", fixed, 3, 2, 4, scale=60.0),
         _ask("other shapes", random, 3, random.randint(2, 4), random.randint(2, 5)),
     ]
 
@@ -56,9 +58,9 @@ ring_attention = Exercise(
     reference=_softmax_of_all,
     cases=[
         _ask("one worker", Random(1), 1, 2, 2),
-        _ask("two workers, two tokens each", Random(2), 2, 2, 2),
-        _ask("three workers", Random(3), 3, 2, 3),
-        _ask("scores in the thousands", Random(4), 3, 2, 2, 40.0),
+        _ask("two workers, two tokens each", Random(2), 2, 2, 2, "run.changed"),
+        _ask("four workers", Random(3), 4, 2, 2, *SENT),
+        _ask("scores in the thousands", Random(4), 3, 2, 2, scale=40.0),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -187,10 +189,33 @@ ring_attention.slips(
         "send to rank + 1.",
         "worker.send((worker.rank + 1) % n, torch.stack([k, v]))\n            k, v = worker.receive((worker.rank - 1) "
         "% n) → k, v = worker.receive((worker.rank - 1) % n)\n            worker.send((worker.rank + 1) % n, "
-        "torch.stack([k, v])) ;; state[2] / state[1] → q": "All workers wait for their left neighbour, and none of "
+        "torch.stack([k, v]))": "All workers wait for their left neighbour, and none of "
         "them sends. Every receive needs a send before it: send, then receive.",
         "for turn → own = torch.stack([k, v])\n    for turn ;; % n, torch.stack([k, v]) → % n, own": "You send your "
         "own keys in every round, so the right neighbour sees the same block N − 1 times. Pass on the block that came "
         "last.",
+        "rank == worker.rank → False": "You do not mask your own block: a token sees the later tokens of its own "
+        "worker. Hide them with a triangle.",
+        "rank == worker.rank → True": "You mask the blocks of earlier ranks with a triangle, too. All their tokens are "
+        "in the past: only your own block needs the triangle.",
+        "rank <= worker.rank → rank < worker.rank": "You leave out your own block. A token sees itself and the earlier "
+        "tokens of its worker.",
+        "worker.rank + 1 → worker.rank - 1 ;; worker.rank - 1 → worker.rank + 1": "You send blocks to the left, but "
+        "take what arrives for the blocks of earlier ranks. Send to rank + 1, and receive from rank − 1.",
+        "range(n) → range(n - 1)": "You use N − 1 blocks. With your own there are N.",
+        "range(n) → range(max(n - 1, 1))": "You use N − 1 blocks. With your own there are N.",
+        "k, v = worker → v, k = worker": "You take the keys that arrive for values, and the values for keys.",
+        "state[2] / state[1] → state[1] / state[2]": "You divide the sum of the weights by the weighted values. Divide "
+        "the other way round.",
+        "worker.rank - turn → worker.rank - turn - 1": "You assign each block to the rank before its own. Before the "
+        "first round you hold your own block, after round s that of rank − s.",
+        "triu(1) → tril(-1)": "Your triangle is upside down: within your block tokens see themselves and the future.",
+        "torch.stack([k, v]) → torch.stack([k, v, q]) ;; k, v = worker → k, v, _ = worker": "The result is right, but "
+        "you send the queries, too. Each worker keeps its own.",
+        "state = block_update(*state, scores, v) → state = block_update(state[0], state[1] * (turn == 0), state[2], "
+        "scores, v)": "Your sum of weights holds the last block only. Keep all three parts of the state from block to "
+        "block.",
+        "worker.rank - turn → worker.rank - turn - 1 ;; rank == worker.rank → turn == 0": "You assign each block to "
+        "the rank before its own. Before the first round you hold your own block, after round s that of rank − s.",
     },
 )
