@@ -91,7 +91,7 @@ explore(figures.pipeline, length=(1, 64), heads=[4, 8, 16], kv_heads=[1, 2, 4])
 #
 # ### Exercise 1 · Which rows learn?  (1 point · 4 min · ●)
 #
-# A model reads the tokens $0 \dots s-2$ of each text and predicts the tokens $1 \dots s-1$. Return the numbers of the rows of its embedding that get a gradient, sorted, each once. If it is `tied`, the same matrix is the head. `vocabulary` is at least 2, and a text may have one token only.
+# A model reads the tokens $0 \dots s-2$ of each text and predicts the tokens $1 \dots s-1$. Return the sorted indices of the embedding rows that receive a gradient. If it is `tied`, the same matrix is the head. `vocabulary` is at least 2, and a text may have one token only.
 
 # %% exercise="rows_with_gradient"
 def rows_with_gradient(tokens: Int[Tensor, "b s"], vocabulary: int, tied: bool) -> list[int]:
@@ -197,7 +197,7 @@ for blocks in (2, 8, 32):
 #
 # ### Exercise 2 · The logit lens  (3 points · 9 min · ●●)
 #
-# `states` is a list of streams, each of shape (b, s, d). For each, return the mean loss in nats if the final norm (an RMSNorm with this `scale` and $\varepsilon = 10^{-5}$) and the `head` (v, d) read it and have to predict `targets`: `targets[:, t]` belongs to position `t`, so nothing is shifted here. All tensors are in double precision: keep it.
+# `states` is a list of streams, each of shape (b, s, d). For each, return the mean loss in nats if the final norm (an RMSNorm with this `scale` and $\varepsilon = 10^{-5}$) and the `head` (v, d) read it and have to predict `targets`: `targets[:, t]` belongs to position `t`, so nothing is shifted here.
 
 # %% exercise="logit_lens"
 def logit_lens(
@@ -701,7 +701,7 @@ predict("cuts_noticed")
 #
 # Train `decoder(tokens, weights, sizes, parts)` on the batch `tokens` for `steps` steps of `torch.optim.AdamW` with the learning rate `rate`, everything else at its default. `loss(logits, tokens)` is the number to minimise. Return the losses as numbers, one for each step, each from *before* that step.
 #
-# Train a copy: the weights that you were given stay as they are. (They may be tensors that ask for gradients already.) They are nested as in Exercise 5, and the model may be tied. Parts whose names are in `frozen` (some of `"embedding"`, `"blocks"`, `"norm"`, `"head"`) ask for gradients like all others, but the optimizer does not get them.
+# Train a copy: the weights that you were given stay as they are. (They may be tensors that require gradients already.) They are nested as in Exercise 5, and the model may be tied. Parts whose names are in `frozen` (some of `"embedding"`, `"blocks"`, `"norm"`, `"head"`) still require gradients, but are not passed to the optimizer.
 
 # %% exercise="by_heart"
 def by_heart(

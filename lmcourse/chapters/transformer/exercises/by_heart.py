@@ -191,8 +191,8 @@ by_heart.slips(
         "and the optimizer have the same tensors? Does `zero_grad` come before `backward`?",
         "trained = torch → for w in torch.utils._pytree.tree_leaves([own[name] for name in own if name in "
         "frozen]):\n        w.requires_grad_(False)\n    trained = torch": "Your frozen copies do not require "
-        "gradients, so `backward()` raises an error if everything is frozen. Let all copies require gradients, and "
-        "leave the frozen ones out of the optimizer.",
+        "gradients, so `backward()` raises an error where the only path to a trained weight is cut. Let all copies "
+        "require gradients, and leave the frozen ones out of the optimizer.",
         "now.item() → loss(decoder(tokens, own, sizes, parts), tokens).item()": "You record the loss after the step. "
         "Record it before: the first number is the loss before anything is learned.",
         "range(steps) → range(steps + 1)": "You return one loss too many. Return `steps` losses, each from before its "

@@ -54,15 +54,17 @@ def _causal(s: int) -> Tensor:
 TABLE = normal64(Random(5), 6, 3)
 TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
 UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
-NEAR = (1e-6, 1.5e-6, 7e-7)
 BOTH_WAYS = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], dtype=torch.float64)
-"""Influences near the limit: sums, norms and deviations of the differences exceed it, but the largest difference does
-not."""
 TEXT = torch.tensor([3, 0, 2, 5, 1, 4])
 
 
 def _leak(mix: Tensor, size: float) -> Tensor:
     return mix + size * torch.ones_like(mix).triu(1).tril(1)
+
+
+NEAR = _leak(_causal(3).tril(-1), 1)
+"""Influences of at most 1, for differences near the limit: of `BOTH_WAYS`, sums and norms exceed it sooner than the
+largest one."""
 
 
 BALANCED = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
@@ -82,8 +84,8 @@ def _hidden(random: Random) -> list[Case]:
         _ask("a small leak", _leak(_causal(5), 1e-4), 1000 + table, text),
         _ask("rounding", _leak(_causal(5), 1e-9), table, text),
         _ask("rounding", _leak(_causal(5), -1e-8), table, text, TWICE),
-        *(_ask("near the limit", size * _leak(_causal(3).tril(-1), 1), UNITS, UNITS[:, 0].long()) for size in NEAR),
-        _ask("near the limit", 8e-7 * _leak(_causal(3).tril(-1), 1), BOTH_WAYS, torch.tensor([0, 0, 0])),
+        *(_ask("near the limit", size * NEAR, UNITS, UNITS[:, 0].long()) for size in (1.3e-6, 7e-7)),
+        _ask("near the limit", 9e-7 * NEAR, BOTH_WAYS, torch.tensor([0, 0, 0])),
         _ask("a small leak", _leak(_causal(5), 1e-4), 1e5 + table, text),
         _ask("one token", torch.ones(1, 1, dtype=torch.float64), table, text[:1]),
         _ask("a vocabulary of two", _causal(4), table[:2], torch.tensor([0, 1, 1, 0])),
@@ -120,6 +122,9 @@ influence = Exercise(
         _ask("tokens that look alike", _causal(4), TWINS, TEXT[:4]),
         _ask("changes whose sum is 0", _causal(3), BALANCED, torch.tensor([0, 1, 2])),
         _ask("only one number of an output changes", _causal(3), UNITS.flip(1), torch.tensor([0, 1, 2])),
+        _ask("one number changes by 1.5 millionths", 1.5e-6 * NEAR, UNITS, UNITS[:, 0].long()),
+        _ask("three numbers change by 0.8 millionths each", 8e-7 * NEAR, BOTH_WAYS, torch.tensor([0, 0, 0])),
+        _ask("a vocabulary of two", _causal(4), TABLE[:2], torch.tensor([0, 1, 1, 0])),
         _ask("the text stays", _causal(3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
     ],
     hidden_cases=_hidden,
@@ -179,6 +184,24 @@ influence.slips(
         "alike: try them all.",
         "tokens.clone() → tokens": "A token that you tried stays in the text while you try the next place. Put the old "
         "token back, or work on a copy.",
+        ".abs().amax(-1) → .abs().mean(-1)": "You average the changes of an output's numbers. The limit is for each "
+        "number: take the largest.",
+        ".abs().amax(-1) → .abs().sum(-1)": "You combine the changes of an output's numbers, by a sum or a norm. The "
+        "limit is for each number: take the largest.",
+        "range(vocabulary) → range(vocabulary - 1)": "You never try the last token of the vocabulary.",
+        "range(vocabulary) → range(1, vocabulary)": "You never try token 0. It belongs to the vocabulary.",
+        "= other → = 0": "You put token 0 in each place. Where the text has a 0 already, nothing changes: try all "
+        "tokens.",
+        "return found → return found.tril()": "You look only at places up to each output. A model that is not "
+        "causal, or that leaks, reads later ones.",
+        "return found → return found & ~torch.eye(len(tokens), dtype=torch.bool)": "You leave out the diagonal. An "
+        "output may change with the token in its own place.",
+        "            changed = tokens.clone()\n → \n            if other == tokens[place]:\n                "
+        "continue\n            changed = tokens.clone()\n ;; |= → =": "Only the last token of the vocabulary counts "
+        "in your result. Try all tokens, and combine what they show, with |=: one change is enough.",
+        "(model(changed[None])[0] - before).abs().amax(-1) → ~torch.isclose(model(changed[None])[0], "
+        "before).all(-1)": "You allow a difference relative to the output, as `allclose` and `isclose` do unless "
+        "rtol is 0. That hides a leak.",
     },
 )
 
@@ -187,4 +210,8 @@ influence.equivalent_mutant(
     "columns.append((model(texts) - before).abs().amax(dim=(0, 2)) > 1e-06) → "
     "columns.append((before - model(texts)).abs().amax(dim=(0, 2)) > 1e-06)",
     "only the size of the difference is looked at",
+)
+
+influence.equivalent_mutant(
+    "> 1e-06 → >= 1e-06", "no case has a difference of exactly 1e-6, which rounding would decide"
 )

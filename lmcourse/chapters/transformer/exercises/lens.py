@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal64
 
@@ -75,6 +76,7 @@ logit_lens = Exercise(
         case("a vector as small as ε", [0.003 * EASY[1]], ONES, SQUARE, torch.tensor([[0]])),
     ],
     hidden_cases=_hidden,
+    tolerance=Tolerance(1e-5, 1e-7),  # single precision is enough
     hints=[
         "Treat each state as if it were the last: norm, head, loss.",
         "normed = F.rms_norm(state, scale.shape, scale, 1e-5), and the logits are normed @ head.T: (b, s, v).",

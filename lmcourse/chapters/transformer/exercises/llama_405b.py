@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from lmcourse.exercises.exercise import value_exercise
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain
 from lmcourse.models.zoo import find_model
 
 
@@ -36,8 +38,17 @@ RIGHT = {
     "total": 405_853_388_800,
 }
 
-llama_405b = value_exercise(
+
+def _one_number(asked: Case, value: Plain) -> Plain:
+    """Return the number that a case asks for: each of the six earns its part of the points."""
+    return value.get(asked.name) if isinstance(value, dict) else value
+
+
+llama_405b = Exercise(
     "llama_405b",
+    value=True,
+    view=_one_number,
+    cases=[Case(name) for name in RIGHT],
     points=2,
     minutes=8,
     difficulty=2,
@@ -76,6 +87,19 @@ llama_405b.wrong_value(
 llama_405b.wrong_value(
     RIGHT | {"queries": 268_435_456, "keys": 16_777_216, "feed_forward": 2_617_245_696},
     "You count queries, keys and feed-forward for one layer. There are 126 layers.",
+)
+llama_405b.wrong_value(
+    {
+        **{"embedding": 2_101_346_304, "queries": 268_435_456, "keys": 16_777_216, "feed_forward": 2_617_245_696},
+        **{"norms": 3 * 16_384, "total": 7_390_412_800},
+    },
+    "You count a single block. There are 126.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"keys": 264_241_152, "total": 402_154_012_672}, "You count a single key head. There are 8 of 128 features."
+)
+llama_405b.wrong_value(
+    RIGHT | {"queries": 67_645_734_912}, "Your queries include the output matrix of attention. Count only the queries."
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 372_030_521_344},
