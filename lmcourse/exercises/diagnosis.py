@@ -12,6 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import NOT_PLAIN, is_unwritten
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.result_parts import parts_told
 from lmcourse.exercises.trial import Trial, misused
 
 Detector = Callable[[Evidence], str]
@@ -26,7 +27,6 @@ NUMBERS: tuple[Detector, ...] = (
     positions.not_finite,
     relations.truth_reversed,
     features.one_part_wrong,
-    features.one_item_wrong,
     positions.only_one_right,
     relations.nearly_right,
     relations.one_sided,
@@ -70,12 +70,11 @@ def diagnose(
     if sentence := only_derived(failing):
         return sentence
     trials, failing = ([trial for trial in part if not trial.case.gradients] for part in (trials, failing))
-    return (
-        _stopped(trials, failing)
-        or _caused(failing)
-        or _by_evidence(exercise, trials, failing, others)
-        or _by_names(trials, failing, others)
-    )
+    if sentence := _stopped(trials, failing) or _caused(failing):
+        return sentence
+    sentence = _by_evidence(exercise, trials, failing, others)
+    parts = "" if sentence.startswith(features.ONE_PART) else parts_told(trials, failing, bool(others))
+    return " ".join(filter(None, [sentence or _by_names(trials, failing, others), parts]))
 
 
 STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (

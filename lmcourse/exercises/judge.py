@@ -19,6 +19,7 @@ from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import Outcomes, outcomes_of
 from lmcourse.exercises.recognition import Recognised, recognise
+from lmcourse.exercises.result_parts import recognise_parts
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -47,7 +48,8 @@ def judge(
     preview = exercise.preview if not (hidden or failing or broken) else None
     points, foretold = preview(trials[0].outcome.value) if preview else (earned.points, "")
     short = points < exercise.points
-    named = recognise(exercise, trials, table or outcomes_of(exercise)) if failing and not broken else None
+    known = exercise, trials, table or outcomes_of(exercise)
+    named = (recognise(*known) or recognise_parts(*known)) if failing and not broken else None
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else points,

@@ -42,10 +42,12 @@ PAIR_SECONDS, ALL_PAIRS_SECONDS = 0.2, 2.0
 
 @dataclass(frozen=True)
 class Recognised:
-    """The known mistakes that explain an answer, and the failing trials that they do not explain."""
+    """The known mistakes that explain an answer, the failing trials that they do not explain, and a sentence on the
+    parts of results that they do not explain."""
 
     mistakes: tuple[Misconception, ...]
     unexplained: tuple[Trial, ...]
+    other_parts: str = ""
 
     @property
     def sentence(self) -> str:
@@ -54,9 +56,9 @@ class Recognised:
 
     @property
     def besides(self) -> str:
-        """A sentence that names the failing cases which the mistake does not explain, or ""."""
+        """A sentence that names the failing cases or the parts which the mistake does not explain, or ""."""
         if not self.unexplained:
-            return ""
+            return self.other_parts
         *first, last = dict.fromkeys(f"“{trial.case.name}”" for trial in self.unexplained)
         return f"{', '.join(first)} and {last} fail, too." if first else f"{last} fails, too."
 

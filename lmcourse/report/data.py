@@ -28,6 +28,8 @@ MIN_LINES_SHARED = 2
 
 MAX_LIST_CHARS = 160
 
+COUNTS = {2: "two", 3: "three"}
+
 HIDDEN = "hidden: "
 """The beginning of a row for the hidden cases with the same name."""
 
@@ -101,8 +103,8 @@ class ReportData:
         """
         fit = "result fits" if len(self.cases) == 1 else "results fit"
         known = f"Your {fit} a known mistake. "
-        if len(self.mistakes) > 1:
-            known = f"Your {fit} two known mistakes at once.\n"
+        if (count := len(self.mistakes)) > 1:
+            known = f"Your {fit} {COUNTS.get(count, count)} known mistakes at once.\n"
         found = f"{known if self.mistake and self.diagnosis.startswith(self.mistake) else ''}{self.diagnosis}"
         return [*filter(None, [*found.split("\n"), self.besides])]
 

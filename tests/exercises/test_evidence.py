@@ -230,8 +230,6 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "Of the results only 'w' is wrong; the other is right.",
     ),
     (features.one_part_wrong, numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS + 1})), ""),
-    (features.one_item_wrong, numbers(([1.0, 2.0], [1.0, 3.0]), ([4.0, 5.0], [4.0, 9.0])), "only item 1 is wrong"),
-    (features.one_item_wrong, numbers(([1.0, 2.0], [1.0, 3.0]), ([4.0, 5.0], [6.0, 5.0])), ""),
 ]
 
 

@@ -36,21 +36,10 @@ def one_part_wrong(evidence: Evidence) -> str:
         [name] = wrong[0]
         own_call = len(name) > MAX_EXPRESSION_CHARS and f"{evidence.exercise.name}(" in name
         others = "the other is" if all(len(parts or []) == 2 for parts in evidence.parts) else "the others are"
-        return "" if own_call else f"Of the results only {name} is wrong; {others} right."
+        return "" if own_call else f"{ONE_PART} {name} is wrong; {others} right."
     return ""
 
 
 MAX_EXPRESSION_CHARS = 60
 
-
-def one_item_wrong(evidence: Evidence) -> str:
-    """Detect that it is always the same item of a short list of numbers that differs, such as (FLOPs, bytes)."""
-    found = evidence.numbers
-    lists = all(isinstance(part.expected, list) for parts in evidence.wrong_parts for part in parts)
-    if not lists or len(found) < 2 or len({numbers.expected.shape for numbers in found}) > 1:
-        return ""
-    places = {tuple(numbers.wrong.nonzero().flatten().tolist()) for numbers in found}
-    if len(places) > 1 or len(first := places.pop()) > 1 or found[0].expected.numel() < 2:
-        return ""
-    others = "the other is" if found[0].expected.numel() == 2 else "the others are"
-    return f"Of the results only item {first[0]} is wrong; {others} right."
+ONE_PART = "Of the results only"
