@@ -75,6 +75,7 @@ def _softmax_cases(random: Random) -> list[Case]:
         case("rows of very different size", normal(random, 3, 4) + far_apart),
         case("masked logits", _shuffled(random, MASKED + normal(random, 2, 3))),
         case("masked logits", torch.tensor(one_of_three)),
+        case("masked logits", torch.tensor([-torch.inf, -2e30, -random.uniform(3e30, 9e30)])),
     ]
 
 
@@ -93,6 +94,7 @@ stable_softmax = Exercise(
         case("logits of minus a thousand", torch.tensor([-1000.0, -1005.0])),
         case("rows of very different size", torch.tensor([[0.0, 1.0], [1000.0, 1005.0]])),
         case("a masked logit", torch.tensor([0.5, -torch.inf, -1.0])),
+        case("a masked logit among very low ones", torch.tensor([-3e30, -torch.inf, -2e30])),
         case("half precision", torch.tensor([12.0, 10.0, 7.0], dtype=torch.float16)),
     ],
     hidden_cases=_softmax_cases,
@@ -122,6 +124,8 @@ stable_softmax.slips(
         "weights = (logits - largest) → shifted = logits - largest\n    weights = shifted.masked_fill(shifted == "
         "-torch.inf, 0)": "You set −∞ to 0 after subtracting the maximum. A masked logit then weighs as much as the "
         "largest: leave it at −∞.",
+        "largest = → logits = logits.masked_fill(logits == -torch.inf, -1e4)\n    largest =": "You replace −∞ by a "
+        "number. Where all other logits are lower, the masked one gets all the weight: leave it at −∞.",
         "logits - largest → logits": "As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too "
         "large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
         "logits.amax(dim=-1, keepdim=True) → logits.max()": "A row far below what you subtract becomes 0 / 0. The "
