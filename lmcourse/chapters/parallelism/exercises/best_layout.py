@@ -34,14 +34,12 @@ MIDDLE = (13_000_000_000, 40, 5120, 8)
 
 def _hidden(random: Random) -> list[Case]:
     return [
-        edge(ask("just enough memory", (1_200_000_000, 16, 2048, 8, 1, 2048), 1, memory=21_481_701_376.0)),
         ask("one device", (1_200_000_000, 16, 2048, 8, 8, 2048), 1),
         ask("one machine with slow links", (*LLAMA_8B, 16, 4096), 8, inside=20e9),
         ask("few texts", (*LLAMA_8B, 4, 8192), 16),
         ask("few texts", (*MIDDLE, 8, 2048), 32),
         ask("machines of four devices", (*MIDDLE, 64, 4096), 32, per_machine=4),
         ask("a slow network", (*LLAMA_8B, 64, 8192), 64, outside=5e9),
-        ask("a slow network", (*MIDDLE, 64, 4096), 32, outside=2e9),
         ask("small memory", (*LLAMA_8B, 64, 2048), 64, memory=16e9),
         ask("small memory", (*MIDDLE, 32, 2048), 32, memory=24e9),
         edge(ask("nothing fits", (*LLAMA_70B, 16, 8192), 8)),
@@ -58,10 +56,12 @@ best_layout = Exercise(
     cases=[
         ask("an 8B model on 64 devices", (*LLAMA_8B, 512, 4096), 64),
         ask("70B on a slow network", (*LLAMA_70B, 16, 4096), 32, outside=10e9),
+        ask("13B on a slow network", (*MIDDLE, 64, 4096), 32, outside=2e9),
         ask("13B on two machines", (*MIDDLE, 128, 4096), 16, outside=25e9),
         ask("8B with few texts", (*LLAMA_8B, 32, 8192), 64),
         ask("13B on one machine with less memory", (*MIDDLE, 32, 8192), 8, memory=40e9),
         ask("70B with two texts", (*LLAMA_70B, 2, 4096), 32),
+        edge(ask("just enough memory", (1_200_000_000, 16, 2048, 8, 1, 2048), 1, memory=21_481_701_376.0)),
         edge(ask("nothing fits", (*LLAMA_70B, 64, 8192), 16)),
     ],
     hidden_cases=_hidden,
@@ -168,8 +168,8 @@ best_layout.slips(
         "thirds.",
         "parts.arithmetic * 2 / 3 → busy * 2 / 3": "You hide gradients behind the traffic of tensor parallelism and "
         "between stages as well. Only arithmetic hides them.",
-        "parts.state + parts.activations * alive → parts.state": "Your layout has memory for the state, but not for "
-        "activations.",
+        "parts.state + parts.activations * alive → parts.state": "Your layout counts no activations, at least not "
+        "where P is 1. The first stage keeps those of min(P, m) micro-batches.",
         "parts.activations * alive → parts.activations": "You keep the activations of one micro-batch. The first "
         "stage of a pipeline has started several before the first one comes back.",
         "min(pipeline, parts.micro_batches) → parts.micro_batches": "You keep the activations of all micro-batches, "
@@ -193,5 +193,28 @@ best_layout.slips(
         "seconds < fastest → seconds <= fastest": "You return the last of several equally fast layouts. Return the "
         "first.",
         "seconds < fastest → best is None": "You return the first layout that fits, not the fastest one.",
+        "min(pipeline, parts.micro_batches) → min(pipeline + 1, parts.micro_batches)": "You keep the activations of P "
+        "+ 1 micro-batches. 1F1B keeps P: the first backward pass frees one before another forward starts.",
+        "min(pipeline, parts.micro_batches) → max(pipeline, parts.micro_batches)": "You keep the activations of the "
+        "larger of P and m. There are never more than m micro-batches, and 1F1B keeps at most P.",
+        "parts.state + parts.activations * alive → (parts.state + parts.activations) * alive": "You multiply the state "
+        "by the micro-batches that are alive. Only activations exist once for each.",
+        "memory <= machines.memory → memory < machines.memory": "You leave out a layout that takes exactly all of the "
+        "memory. It fits.",
+        "parts.arithmetic * 2 / 3) → parts.arithmetic * 2 / 3 - bubble)": "You hide gradients behind the bubble as "
+        "well. Only the arithmetic of the backward pass hides them.",
+        "max(0.0, parts.gradients - parts.arithmetic * 2 / 3) → max(parts.gradients, parts.arithmetic * 2 / "
+        "3)": "You add the longer of the gradients and the backward pass. The backward pass is part of the arithmetic "
+        "already: add only what it does not hide.",
+        "(pipeline - 1) / parts.micro_batches → (pipeline - 1)": "Your bubble waits for P − 1 whole steps. `busy` "
+        "holds all micro-batches: divide by their number.",
+        "(pipeline - 1) / parts.micro_batches → (pipeline - 1) * parts.micro_batches": "You multiply by the number of "
+        "micro-batches. `busy` holds all of them: divide by their number.",
+        "parts.arithmetic + parts.tensor + parts.border → parts.arithmetic + parts.border": "You leave out the traffic "
+        "of tensor parallelism. A stage is busy with all three: add them.",
+        "parts.arithmetic + parts.tensor + parts.border → parts.arithmetic + parts.tensor": "You leave out the traffic "
+        "between stages. A stage is busy with all three: add them.",
+        "layout[2] → layout[1]": "You take T for the number of stages. A layout is [data, tensor, pipeline, zero, "
+        "micro].",
     },
 )

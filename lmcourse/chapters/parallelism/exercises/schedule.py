@@ -55,7 +55,8 @@ stage_order = Exercise(
         case("1F1B, the second of four", 1, 4, 6, "1f1b"),
         case("1F1B with many micro-batches", 2, 4, 8, "1f1b"),
         case("1F1B with fewer micro-batches than stages", 0, 4, 2, "1f1b"),
-        case("another word", 0, 3, 4, "zigzag"),
+        case("another word", 0, 3, 4, "1F1B"),
+        case("no micro-batch", 0, 3, 0, "1f1b"),
         case("a rank that does not exist", 3, 3, 4, "1f1b"),
     ],
     hidden_cases=_hidden,
@@ -125,12 +126,24 @@ stage_order.slips(
         "gradients come back last in, first out. Here they come in the order of the forwards.",
         'return order → return order[:micro] + order[:micro - 1 : -1] if schedule == "gpipe" else order': "In GPipe "
         "your backward passes run in reverse order. Both kinds go through the micro-batches in order.",
-        " or rank not in range(stages) or micro < 1 → ": "You accept a rank that does not exist, or fewer than one "
+        " or rank not in range(stages) or micro < 1 → ": "You accept a rank that does not exist, and fewer than one "
         "micro-batch. Raise ValueError.",
+        " or rank not in range(stages) → ": "You accept a rank that does not exist. Raise ValueError.",
+        " or micro < 1 → ": "You accept fewer than one micro-batch. Raise ValueError.",
         'return order → return [f"{step[0]}{int(step[1:]) + 1}" for step in order]': "You count micro-batches from 1. "
         "Count them from 0.",
         'schedule not in ("gpipe", "1f1b") or →  ;; schedule == "gpipe" → schedule != "1f1b"': "You treat an unknown "
         "schedule as GPipe: raise a ValueError.",
+        "stages - rank → stages - rank - 1": "Your stages start one micro-batch too few before their first backward: "
+        "the last stage begins with a backward pass, of which there was no forward.",
+        "stages - rank → rank": "Your first stages start the fewest micro-batches, and stage 0 none. Stage r of p "
+        "starts p − r before its first backward.",
+        "return order → return [step for pair in zip(order[:micro], order[micro:]) for step in pair] if schedule == "
+        '"gpipe" else order': "Your GPipe alternates forward and backward passes. All forwards come first.",
+        'schedule not in → schedule.lower() not in ;; schedule == "gpipe" → schedule.lower() == "gpipe"': "You accept "
+        "a schedule in capitals. Only the two words as they are written are known: raise ValueError.",
+        'order += [f"B{i - started}", f"F{i}"] → order += [f"B{i - 1}", f"F{i}"]': "Each backward pass of yours takes "
+        "the micro-batch that was started last. Both kinds go through the micro-batches in order: the oldest is due.",
     },
 )
 

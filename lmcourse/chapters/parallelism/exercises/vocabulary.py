@@ -28,11 +28,11 @@ def _whole(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     return (both[:, 0].logsumexp(0) - both[:, 1].amax(0)).mean().item()
 
 
-def _ask(name: str, logits: Tensor, targets: list[int], workers: int) -> Case:
+def _ask(name: str, logits: Tensor, targets: list[int], workers: int, *also: str) -> Case:
     """A case whose `logits` (t, V) of the whole vocabulary are divided among the workers."""
     limit = BYTES_PER_TOKEN * len(targets)
     call = "vocabulary_parallel_loss, parts, [targets] * len(parts), collectives=True"
-    looked_at = ("run.results", f"max(run.sent) <= {limit}", "run.changed")
+    looked_at = ("run.results", f"max(run.sent) <= {limit}", *also)
     parts = list(logits.chunk(workers, dim=1))
     return ask(name, call, *looked_at, parts=parts, targets=torch.tensor(targets))
 
@@ -66,7 +66,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("a logit of −∞", normal(fixed, 2, 6).index_fill(1, torch.tensor([2, 3]), -torch.inf), [0, 5], 2),
         _ask("half precision", (8 * normal(fixed, 3, 8)).half(), [1, 6, 4], 2),
         _ask("half precision", (8 * normal(fixed, 3, 8)).bfloat16(), [1, 6, 4], 2),
-        _ask("one token each", normal(fixed, 2, 3), [2, 0], 3),
+        _ask("one token each", normal(fixed, 2, 3), [2, 0], 3, "run.changed"),
         _ask("other logits", normal(random, 4, 36), random.sample([0, 17, 18, 35], 4), 2),
     ]
 
@@ -83,7 +83,7 @@ vocabulary_parallel_loss = Exercise(
         _ask("a vocabulary of 32", normal(Random(2), 2, 32), [3, 30], 2),
         _ask("the largest logit is the other worker's", torch.tensor([[0.0, 1.0, 5.0, 95.0]]), [1], 2),
         _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
-        _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3),
+        _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3, "run.changed"),
         _ask("logits in half precision", (8 * normal(Random(5), 3, 8)).half(), [1, 6, 4], 2),
         _ask("some logits are −∞", _bordered(Random(6), 2, 8), [1, 6], 2),
         _ask("a worker with nothing but −∞", torch.tensor([[-torch.inf, -torch.inf, 1.0, 2.0]]), [3], 2),
@@ -213,5 +213,26 @@ vocabulary_parallel_loss.slips(
         "logit of the target.",
         "return → logits.sub_(1)\n    return": "You change the logits in place: they now hold other numbers. Compute "
         "new ones.",
+        'worker.all_reduce(z.amax(1), "max") → z.amax(1)': "Each worker subtracts its own maximum and adds it again. "
+        "Sums of exponentials with different maxima cannot be added: subtract the maximum of all workers, "
+        "all_reduce(…, op='max').",
+        "gold = worker.all_reduce(torch.where(here, gold, 0.0)) → own = torch.where(here, z.logsumexp(1) - gold, "
+        "0.0).sum() / here.sum() ;; (top + sums.log() - gold).mean() → (worker.all_reduce(own) / "
+        "worker.size)": "Each worker of yours computes the loss of its own targets with a softmax over its own part of "
+        "the vocabulary, and you average these means. Add up Σ exp over the workers, and average over all tokens.",
+        "local.clamp(0, v - 1) → local.where(here, 0) ;; torch.where(here, gold, 0.0) → gold": "A worker without the "
+        "target adds the logit of another token. It must add 0.",
+        "local < v → local <= v ;; local.clamp(0, v - 1) → local.where(here, 0)": "Token (r + 1)·v belongs to the next "
+        "worker, and you look it up on two. A worker has v tokens: local < v.",
+        "& (local < v) →  ;; local.clamp(0, v - 1) → local.where(here, 0)": "You test only that a target is not below "
+        "a worker's tokens. It may be above them, too: local < v.",
+        "(local >= 0) & (local < v) → local < v ;; local.clamp(0, v - 1) → local.where(here, 0)": "You test only that "
+        "a target is not above a worker's tokens. It may be below them, too: local >= 0.",
+        "sums.log() → sums": "You leave out the logarithm of Σ exp.",
+        "sums.log() → sums.log2()": "You take the logarithm to base 2. The loss is in nats: the natural logarithm.",
+        "worker.all_reduce((z - top[:, None]).exp().sum(1)) → (z - top[:, None]).exp().sum(1)": "Your Σ exp has only "
+        "this worker's part of the vocabulary. Add the parts up over the workers.",
+        "worker.rank * v → (worker.rank + 1) * v": "You subtract (r + 1)·v from the targets. The first token of rank r "
+        "has the number r·v.",
     },
 )
