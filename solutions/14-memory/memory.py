@@ -126,7 +126,8 @@ print(measured, "→", sum(measured.values()), "bytes")
 # `config` is a dict with `layers`, `d_model`, `heads`, `kv_heads` (key and value heads, each as wide as a query head),
 # `d_ff`, `vocab_size`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward
 # layer), `biases` and `tied`. With `biases`, every matrix but the embedding and the head has a bias and every norm a
-# scale and a shift; without, a norm has a scale only. Each layer has two norms, and one more follows the last layer.
+# scale and a shift; without, a norm has a scale only. Each layer has two norms, and one more follows the last layer. (In
+# this notebook, a whole number may be a float.)
 
 # %% exercise="parameter_count"
 def parameter_count(config: dict) -> int:
@@ -493,8 +494,8 @@ class Block(nn.Module):
 #
 # Run `block(x)` and return how many bytes autograd keeps, by dtype: `{"torch.float32": ..., "torch.bool": ...}`. Count
 # every storage once and as a whole, under the dtype of the tensor through which it was kept first. Leave out the
-# block's parameters and buffers, and all views of their storage; a copy of a parameter has its own storage, and counts. The
-# input `x` counts if it is kept. A block that keeps nothing gives `{}`. You build `saved_tensors` here, so do not use it.
+# block's parameters and buffers, and all views of their storage, such as the $W^\top$ of a linear layer, which is no
+# `nn.Parameter`; a copy of a parameter has its own storage, and counts. The input `x` counts if it is kept. A block that keeps nothing gives `{}`. You build `saved_tensors` here, so do not use it.
 #
 # One warning: PyTorch uses an address again as soon as its tensor is gone. Keep the tensors that the hook gives you until
 # you have counted them.

@@ -85,7 +85,7 @@ print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operation
 #
 # Return the FLOPs of an $m \times k$ times a $k \times n$ matrix, counted as the loop counts.
 #
-# Two rules for this whole notebook. Counts are exact, and a float holds whole numbers exactly up to $2^{53}$ only: stay with integers, `2` and not `2.0`. And torch can count FLOPs itself (`torch.utils.flop_counter`); the checks compare with it, and your answers do without.
+# Two rules for this whole notebook. Counts are exact, and a whole number may be a float. And torch can count FLOPs itself (`torch.utils.flop_counter`); the checks compare with it, and your answers do without.
 
 # %% exercise="matmul_flops"
 def matmul_flops(m: int, k: int, n: int) -> int:
@@ -498,7 +498,7 @@ predict("more_gpus")
 #
 # ### Exercise 9 · The cheapest of four  (2 points · 7 min · ●●)
 #
-# You have a model to train on `tokens` tokens within `days`, and four offers. `offers` maps each name to `[gpus, price, peak, mfu]`: how many GPUs you may rent, dollars for one GPU-hour, dense FLOP/s of one GPU, and the MFU that you expect there. All GPUs of an offer work together, from start to end. Return `[name, dollars]` of the cheapest offer that is done in time, by 6·N·T. Raise `ValueError` if none is.
+# You have a model to train on `tokens` tokens within `days`, and four offers. `offers` maps each name to `[gpus, price, peak, mfu]`: how many GPUs you may rent, dollars for one GPU-hour, dense FLOP/s of one GPU, and the MFU that you expect there. All GPUs of an offer work together, from start to end. Return `[name, dollars]` of the cheapest offer that is done in time, by 6·N·T; one that takes exactly `days` is in time. Raise `ValueError` if none is.
 
 # %% exercise="cheapest_offer"
 def cheapest_offer(

@@ -105,6 +105,22 @@ backward_flops.slips(
         "2 * batch → batch": "You count a multiplication and its addition as one FLOP.",
         "products = [ → inputs, hidden, outputs = widths\n    products = [": "Your code expects exactly three widths. "
         "A chain may have any number of layers.",
+        "of_weights = sum(products) → of_weights = sum(products if input_grad else products[1:])": "Without "
+        "input_grad you leave out the first layer altogether. Only its dx is not needed: its weights are trained.",
+        "of_weights = sum(products) → of_weights = sum(products[1:])": "You leave out the gradient of the first "
+        "layer's weights. They are trained, too.",
+        "2 * batch → 4 * batch": "You count twice as much for each gradient as it takes. Both dw and dx are one "
+        "product, 2 FLOPs for each weight and row.",
+        "pairwise(widths)] → [*pairwise(widths)][:-1]]": "You leave out the last layer.",
+        "of_weights + of_inputs → of_weights + of_inputs + products[0] * input_grad": "With input_grad you count dx "
+        "of the first layer twice.",
+        "of_weights + of_inputs → of_weights + sum(products[1:]) + 2 * batch * widths[0] * input_grad": "With "
+        "input_grad you add two FLOPs for each number of the input. Its gradient is a product with all weights of the "
+        "first layer.",
+        "of_weights + of_inputs → of_weights + sum(products[1:]) + batch * widths[0] * input_grad": "With input_grad "
+        "you add one FLOP for each number of the input. Its gradient is a product with all weights of the first layer.",
+        "products[1:] → products[2:]": "Without input_grad you leave out dx of the first two layers. The second "
+        "layer's dx carries the gradient to the first layer's weights.",
     },
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 from random import Random
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.mfu import Cluster
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
 
@@ -146,6 +147,15 @@ FOUR: dict[str, Offer] = {
 """GPUs, dollars per GPU-hour, dense peak and MFU of four offers. Only the peaks are real."""
 
 
+def _both(title: str, parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[Case]:
+    """A case for the name and one for the dollars, so that one mistake does not cost the points of both."""
+    inputs = {"parameters": parameters, "tokens": tokens, "days": days, "offers": offers}
+    return [
+        script(f"{each}: {title}", f"cheapest_offer(parameters, tokens, days, offers)[{place}]", **inputs)
+        for place, each in enumerate(("name", "dollars"))
+    ]
+
+
 def _offer_cases(random: Random) -> list[Case]:
     def offers() -> dict[str, Offer]:
         return {name: offer() for name in ("north", "east", "south", "west")}
@@ -155,11 +165,14 @@ def _offer_cases(random: Random) -> list[Case]:
         return [gpus, price, random.uniform(1e14, 2e15), round(random.uniform(0.2, 0.6), 2)]
 
     return [
-        edge(case("done at the last second", 10.0, 1440.0, 1.0, {"toy": [1, 2.0, 1.0, 1.0]})),
+        *map(edge, _both("done at the last second", 10.0, 1440.0, 1.0, {"toy": [1, 2.0, 1.0, 1.0]})),
         case("none in time", 10.0, 1440.0, 0.99, {"toy": [1, 2.0, 1.0, 1.0]}),
         case("none in time", 7e9, 1e12, 0.5, FOUR),
-        *(case("other offers", random.uniform(1e9, 9e10), random.uniform(1e11, 2e12), 365.0, offers()) for _ in "1234"),
-        *(case("the last in time", 7e9, 1e12, days, FOUR) for days in (10.0, 5.0, 2.0)),
+        *chain.from_iterable(
+            _both("other offers", random.uniform(1e9, 9e10), random.uniform(1e11, 2e12), 365.0, offers())
+            for _ in range(4)
+        ),
+        *chain.from_iterable(_both("other offers", 7e9, 1e12, days, FOUR) for days in (10.0, 5.0, 2.0)),
     ]
 
 
@@ -170,14 +183,16 @@ cheapest_offer = Exercise(
     difficulty=2,
     reference=_cheapest,
     cases=[
-        case("a toy: 7200 FLOPs", 10.0, 120.0, 1.0, {"one": [1, 2.0, 1.0, 0.5], "two": [3, 1.0, 0.5, 0.4]}),
-        case(
+        *_both("a toy: 7200 FLOPs", 10.0, 120.0, 1.0, {"one": [1, 2.0, 1.0, 0.5], "two": [3, 1.0, 0.5, 0.4]}),
+        *_both(
             "an expensive one and a slow one", 10.0, 120.0, 1.0, {"one": [1, 5.0, 1.0, 0.5], "two": [1, 2.0, 1.0, 0.4]}
         ),
-        case("7B on a trillion tokens, within a month", 7e9, 1e12, 30.0, FOUR),
-        case("70B on a trillion tokens, within a month", 70e9, 1e12, 30.0, FOUR),
-        case("the same within 60 days", 70e9, 1e12, 60.0, FOUR),
-        case("the same within 100 days", 70e9, 1e12, 100.0, FOUR),
+        *_both("done at the last second", 5.0, 1440.0, 0.5, {"toy": [1, 3.0, 1.0, 1.0]}),
+        *_both("three years for one GPU", 10.0, 120.0, 1000.0, {"one": [1, 7.0, 1.0, 0.5]}),
+        *_both("7B on a trillion tokens, within a month", 7e9, 1e12, 30.0, FOUR),
+        *_both("70B on a trillion tokens, within a month", 70e9, 1e12, 30.0, FOUR),
+        *_both("the same within 60 days", 70e9, 1e12, 60.0, FOUR),
+        *_both("the same within 100 days", 70e9, 1e12, 100.0, FOUR),
         case("the same within 10 days", 70e9, 1e12, 10.0, FOUR),
     ],
     hidden_cases=_offer_cases,
@@ -241,6 +256,14 @@ cheapest_offer.slips(
         "peak * mfu → peak / 2 * mfu": "You halve the peak. It is already the dense peak.",
         'raise ValueError("no offer finishes in time") → return None': "You return None if no offer finishes in time. "
         "Raise ValueError.",
+        "hours / gpus <= 24 * days → hours / gpus < 24 * days": "You reject a run that takes exactly `days`. It is "
+        "done in time.",
+        " / 3600 → ": "Your hours are seconds: FLOPs divided by FLOP/s are seconds.",
+        "<= 24 * days → <= days": "You compare hours with days. A day has 24 hours.",
+        "peak * mfu → peak * mfu / 100": "You divide the MFU by 100. It is a share between 0 and 1 already.",
+        "/ (peak * mfu) → / peak * mfu": "You multiply the hours by the MFU. A lower MFU makes the run longer.",
+        "min(found) → max(found)": "You take the most expensive offer that finishes in time.",
+        "<= 24 * days → <= 24 * 30": "You always allow 30 days. The limit is `days`.",
     },
 )
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise, value_exercise
 
 
@@ -56,8 +58,16 @@ FULL = {**TOY, "d_attn": 4, "parameters": 128, "tokens_per_second": 1.0, "device
 """A case with a share of 1: 6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
 
 
+SHARES = ("6N", "all pairs", "causal", "hardware")
+
+
+def _each(name: str, run: Mapping[str, Any], shares: Sequence[str] = SHARES) -> list[Case]:
+    """A case for each share, so that one mistake does not cost the points of all."""
+    return [script(f"{share}: {name}", f'four_shares(**run)["{share}"]', run={**run}) for share in shares]
+
+
 def _cases(random: Random) -> list[Case]:
-    def run(recompute: str) -> Case:
+    def run(recompute: str) -> list[Case]:
         layers, d_model, vocab_size = random.randint(2, 100), 64 * random.randint(4, 200), random.randint(999, 99_999)
         parameters = 12 * layers * d_model**2 + vocab_size * d_model
         devices, peak = random.randint(2, 5000), random.uniform(1e14, 1e15)
@@ -66,15 +76,15 @@ def _cases(random: Random) -> list[Case]:
         attention = 16 * layers * sizes["d_attn"] * context
         rate = random.uniform(0.2, 0.9) * devices * peak / (8 * parameters + attention)
         rest = {"context": context, "tokens_per_second": rate, "devices": devices, "peak": peak}
-        return case(f"other runs, {recompute} again", **sizes, parameters=parameters, **rest, recompute=recompute)
+        return _each("other runs", {**sizes, "parameters": parameters, **rest, "recompute": recompute})
 
     return [
-        edge(case("all of the peak", **{**FULL, "peak": 1536.0}, recompute="nothing")),
-        edge(case("all of the peak", **{**FULL, "peak": 1968.0}, recompute="blocks")),
+        *map(edge, _each("all of the peak", {**FULL, "peak": 1536.0, "recompute": "nothing"}, ["hardware"])),
+        *map(edge, _each("all of the peak", {**FULL, "peak": 1968.0, "recompute": "blocks"}, ["hardware"])),
         case("rates that cannot be", **{**FULL, "peak": 1535.0}, recompute="nothing"),
         case("rates that cannot be", **{**FULL, "peak": 1791.0}, recompute="scores"),
         case("rates that cannot be", **{**FULL, "peak": 1967.0}, recompute="blocks"),
-        *(run(recompute) for recompute in ("nothing", "scores", "blocks") for _ in range(2)),
+        *chain.from_iterable(run(recompute) for recompute in ("nothing", "scores", "blocks") for _ in range(2)),
     ]
 
 
@@ -85,11 +95,11 @@ four_shares = Exercise(
     difficulty=3,
     reference=_shares,
     cases=[
-        case("a toy, nothing again", **TOY, recompute="nothing"),
-        case("a toy, scores again", **TOY, recompute="scores"),
-        case("a toy, blocks again", **TOY, recompute="blocks"),
-        case("PaLM 540B", **RUNS["PaLM 540B"]),
-        case("OPT-175B", **RUNS["OPT-175B"]),
+        *_each("a toy", {**TOY, "recompute": "nothing"}, SHARES[:3]),
+        *_each("a toy, scores again", {**TOY, "recompute": "scores"}, ["hardware"]),
+        *_each("a toy, blocks again", {**TOY, "recompute": "blocks"}, ["hardware"]),
+        *_each("PaLM 540B", RUNS["PaLM 540B"]),
+        *_each("OPT-175B", RUNS["OPT-175B"], ["hardware"]),
         case("too fast by every convention", **{**TOY, "tokens_per_second": 30.0}, recompute="nothing"),
         case("too fast with blocks again", **{**FULL, "peak": 1900.0}, recompute="blocks"),
     ],
@@ -181,6 +191,28 @@ four_shares.slips(
         "above 1 either.",
         "return shares → return counts": "You return FLOPs per token. Multiply by the tokens per second, and divide "
         "by the peak of all devices.",
+        "products / 2 → pairs / 2": "Your causal share counts scores and values of the forward pass only. Training "
+        "takes three times as much.",
+        "weights - head + pairs → weights - head / 2 + pairs": "You take one FLOP per weight out for the head. Its "
+        "product takes 2 for each weight and token.",
+        "weights - head + pairs → (weights - head) / 2 + pairs": "You repeat one FLOP per weight of the blocks. A "
+        "forward pass takes 2.",
+        "weights - head + pairs → weights - head + 2 * pairs": "With “blocks” you repeat scores and values twice.",
+        '"scores": pairs → "scores": 2 * pairs': "With “scores” you repeat scores and values twice.",
+        '"scores": pairs → "scores": 0': "With “scores” you repeat nothing. Scores and values are computed a second "
+        "time.",
+        '"scores": pairs, "blocks": weights - head + pairs → "scores": weights - head + pairs, "blocks": pairs': "You "
+        "swapped “scores” and “blocks”.",
+        "products + again → again": "Your hardware share starts from 6N. It should count all pairs, plus what is "
+        "repeated.",
+        '"6N": matrices → "6N": parameters': "Your 6N counts one FLOP per parameter. It counts six.",
+        "> 1: → >= 1:": "You reject a share of exactly 1. Only a share above 1 is impossible.",
+        "4 * layers → 8 * layers": "You count scores and values twice. Each key costs a query 4 · d_attn, both "
+        "products together.",
+        "3 * pairs → 2 * pairs": "You count scores and values twice, forward and backward. The backward pass takes "
+        "two products for each.",
+        "3 * weights, 3 * pairs → 2 * weights, 2 * pairs": "You count as much for the backward pass as for the "
+        "forward pass. It takes twice as much.",
     },
 )
 

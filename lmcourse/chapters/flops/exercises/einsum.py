@@ -71,6 +71,7 @@ einsum_flops = Exercise(
         case("attention scores", "b h s d, b h t d -> b h s t", [2, 4, 5, 8], [2, 4, 6, 8]),
         case("heads joined again", "b h s d, h d f -> b s f", [2, 4, 5, 8], [4, 8, 32]),
         case("element by element", "b d, b d -> b d", [2, 8], [2, 8]),
+        case("the same with a long name", "batch d, batch d -> batch d", [2, 8], [2, 8]),
         case("one axis, two sizes", "m k, k n -> m n", [2, 3], [5, 4]),
         case("an axis of 1, and of 3", "m k, k n -> m n", [2, 1], [3, 4]),
         case("a name in another name", "i k, k keys -> i keys", [2, 3], [3, 5]),
@@ -130,6 +131,12 @@ einsum_flops.slips(
         "the result, where `k` is part of `keys`. Split the text.",
         "[*zip(left, first, strict=True), *zip(right, second, strict=True)] → zip(left + right, first + second, "
         "strict=False)": "You ignore sizes that have no name. A shape with more sizes than names is an error, too.",
+        "sizes.values() → sizes[name] for name in summed": "You multiply the summed axes alone. The sum is made for "
+        "every number of the result.",
+        "math.prod(sizes.values()) if summed else 0 → math.prod(sizes[name] for name in result.split())": "You count "
+        "the numbers of the result. Each of them is a sum: multiply by the sizes of the summed axes, too.",
+        "set(result.split()) → set(result)": "You look for each name among the letters of the result. Names may have "
+        "several letters: split the text.",
     },
 )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
 import numpy as np
 
 from lmcourse.chapters.flops.exercises.counted import product
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 Parts = dict[str, int]
+
+PARTS = ("qkv", "scores", "values", "out", "ffn", "head")
 
 
 def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts:
@@ -29,6 +32,12 @@ def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts
     return {part: layers * flops for part, flops in layer.items()} | {"head": product(x, (d_model, vocab_size))}
 
 
+def _each(name: str, *sizes: int, **rest: int) -> list[Case]:
+    """A case for each part, so that one mistake does not cost the points of all."""
+    call = f"forward_flops({', '.join([*map(str, sizes), *(f'{word}={value}' for word, value in rest.items())])})"
+    return [script(f"{part}: {name}", f'{call}["{part}"]') for part in PARTS]
+
+
 def _cases(random: Random) -> list[Case]:
     def sizes() -> list[int]:
         batch, length, layers = random.randint(2, 8), random.randint(10, 2000), random.randint(2, 40)
@@ -42,14 +51,14 @@ def _cases(random: Random) -> list[Case]:
         ]
 
     return [
-        case("gated feed-forward layers", 2, 3, 5, 8, 20, 11, gated=True),
-        case("gated feed-forward layers", 2, 3, 5, 8, 20, 11, d_kv=2, gated=True),
-        case("shared key heads", 1, 3, 2, 8, 20, 11, d_kv=4),
-        case("a single token", 1, 1, 1, 8, 7, 11),
-        *(case("other models", *sizes()) for _ in range(3)),
-        *(case("shared key heads", *sizes(), d_kv=64 * random.randint(1, 8)) for _ in range(2)),
-        *(case("gated feed-forward layers", *sizes(), d_kv=64, gated=True) for _ in range(2)),
-        case("a single token", 1, 1, *sizes()[2:]),
+        *_each("other models", 2, 3, 5, 8, 20, 11, gated=True),
+        *_each("other models", 2, 3, 5, 8, 20, 11, d_kv=2, gated=True),
+        *_each("other models", 1, 3, 2, 8, 20, 11, d_kv=4),
+        *_each("other models", 1, 1, 1, 8, 7, 11),
+        *chain.from_iterable(_each("other models", *sizes()) for _ in range(3)),
+        *_each("other models", *sizes(), d_kv=64 * random.randint(1, 8)),
+        *_each("other models", *sizes(), d_kv=64, gated=True),
+        *_each("other models", 1, 1, *sizes()[2:]),
     ]
 
 
@@ -60,10 +69,10 @@ forward_flops = Exercise(
     difficulty=2,
     reference=_forward,
     cases=[
-        case("two texts of 4 tokens, one small layer", 2, 4, 1, 8, 32, 100),
-        case("GPT-2 small, one text", 1, 1024, 12, 768, 3072, 50_257),
-        case("key heads shared by two", 2, 16, 3, 64, 256, 1000, d_kv=32),
-        case("Llama 3 8B, one text", 1, 8192, 32, 4096, 14_336, 128_256, d_kv=1024, gated=True),
+        *_each("two texts of 4 tokens, one small layer", 2, 4, 1, 8, 32, 100),
+        *_each("GPT-2 small, one text", 1, 1024, 12, 768, 3072, 50_257),
+        *_each("key heads shared by two", 2, 16, 3, 64, 256, 1000, d_kv=32),
+        *_each("Llama 3 8B, one text", 1, 8192, 32, 4096, 14_336, 128_256, d_kv=1024, gated=True),
     ],
     hidden_cases=_cases,
     hints=[
@@ -139,6 +148,31 @@ forward_flops.slips(
         "and down.",
         "2 * layers → 6 * layers ;; 2 * head → 6 * head": "You count a training step, three times as much. Count only "
         "the forward pass.",
+        "d_model + keys + values → d_model + keys": "You count two of the three matrices for queries, keys and values.",
+        "pairs * d_model → 2 * pairs * d_model": "You count scores and values twice. Each of the two is one product "
+        "per layer: 2 · B · S² · D.",
+        "mixed = pairs * d_model → mixed = pairs": "You count one number for each pair of tokens. A score is a dot "
+        "product of features, all heads together D wide.",
+        "batch * length**2 → length**2": "Your scores and values are those of one text. Each of the `batch` texts has "
+        "its own.",
+        "tokens, pairs = batch * length, batch * length**2 → tokens, pairs = length, length**2": "You count one text. "
+        "There are `batch` of them.",
+        "tokens * d_model * d_ff → tokens * d_model * 4 * d_model": "Your feed-forward layer is 4·D wide. Its width "
+        "is given: d_ff.",
+        "3 if gated else 2 → 2 if gated else 3": "You inverted `gated`. A gate adds a matrix.",
+        "(3 if gated else 2) → 3": "You count three matrices in every feed-forward layer. Without a gate there are "
+        "two.",
+        '"values": mixed → "values": pairs * values': "You count fewer values if heads share keys. Every query head "
+        "still weighs all values on its own.",
+        '"scores": mixed → "scores": pairs * keys': "You count fewer scores if heads share keys. Every query head "
+        "still meets every key with its own query.",
+        "2 * layers * products → layers * products": "In the layers you count a multiplication and its addition as "
+        "one FLOP.",
+        "2 * head → head": "In the head you count a multiplication and its addition as one FLOP.",
+        "batch * length**2 → layers * batch * length**2": "You multiply scores and values by `layers` twice.",
+        'return {"head": 2 * head} | {part: 2 * layers * products for part, products in layer.items()} → return [*(2 * '
+        "layers * products for products in layer.values()), 2 * head]": "You return the FLOPs without their names. "
+        "Return a dict with the six names.",
     },
 )
 

@@ -133,6 +133,42 @@ generation_flops.slips(
         "pairs = 4 → pairs = 2": "You count scores without values. Each key costs two products: 4·d, not 2·d.",
         "queries * keys → queries * queries": "You let a pass see only the tokens that it reads. With a cache the new "
         "token sees all tokens before it: q · k pairs, not q².",
+        "range(prompt + 1, prompt + new) → range(prompt, prompt + new)": "You count one pass too many: the pass over "
+        "the prompt gives the first new token, so `new` − 1 passes follow.",
+        "range(prompt + 1, prompt + new) → range(prompt, prompt + new - 1)": "You count one key too few in each pass "
+        "after the first. The pass that reads the first new token sees the prompt and this token.",
+        "range(prompt + 1, prompt + new) → range(prompt + 1, prompt + new - 1)": "You count one pass too few. Every "
+        "token but the last is read.",
+        "range(prompt + 1, prompt + new) → range(1, new)": "Your later passes do not see the prompt. A new token sees "
+        "all tokens before it.",
+        "else length, length → else length, length + 1": "You count one key too many in each pass after the first. "
+        "With t tokens so far, the newest included, there are t keys.",
+        "1 if cache else length, length → length if cache else 1, length": "You inverted `cache`.",
+        "[(prompt, prompt)] → [(prompt, prompt + new)]": "In your first pass the prompt sees the tokens that come "
+        "later. It sees itself: prompt² pairs.",
+        "head = 2 → head = 1": "In the logits you count a multiplication and its addition as one FLOP.",
+        "24 * queries → 12 * queries ;; pairs = 4 → pairs = 2": "In the layers you count a multiplication and its "
+        "addition as one FLOP.",
+        "queries * keys → keys * keys": "All tokens so far ask in each of your passes. With a cache only the newest "
+        "token does.",
+        "24 * queries → 24 * keys": "All tokens so far pass the matrices in each of your passes. With a cache only "
+        "the newest token does.",
+        "layers * (weights + pairs) → layers * weights + pairs": "You count scores and values of one layer. Every "
+        "layer has them.",
+        "return flops → return flops - head": "You leave out the logits of one pass. Every pass computes them for its "
+        "last token.",
+        "return flops → return flops + head": "You compute logits once too often: there are `new` passes.",
+        "return flops → return 3 * flops": "You count a training step, three times as much. Generation has no "
+        "backward pass.",
+        "[(prompt, prompt)] → [] ;; range(prompt + 1, prompt + new) → range(prompt + 1, prompt + new + 1)": "Your "
+        "count starts with the first new token and ends with the last. The prompt is read in a first pass, and the "
+        "last token is never read.",
+        "[(prompt, prompt)] → [] ;; range(prompt + 1, prompt + new) → range(1, new + 1)": "You leave out the prompt. "
+        "It is read in the first pass, and every later token sees it.",
+        "24 * queries → 16 * queries": "You leave out attention's four projections: 8 of the 24·d² FLOPs of a token "
+        "and layer.",
+        "+ head → + keys * head": "You compute the logits of all tokens so far in every pass. Only the last token's "
+        "logits are needed.",
     },
 )
 

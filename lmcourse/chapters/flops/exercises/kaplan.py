@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
 import numpy as np
 
 from lmcourse.accounting.flop_rules import kaplan_forward, kaplan_parameters
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 from lmcourse.models.zoo.styles import gpt_like
@@ -20,6 +21,12 @@ def _total(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> l
     return [kaplan_parameters(config), flops.total - flops["embed"] - flops["de-embed"]]
 
 
+def _both(name: str, *sizes: int) -> list[Case]:
+    """A case for each of the two numbers, so that one mistake does not cost the points of both."""
+    call = f"kaplan_total({', '.join(map(str, sizes))})"
+    return [script(f"{each}: {name}", f"{call}[{place}]") for place, each in enumerate(("N", "FLOPs"))]
+
+
 def _cases(random: Random) -> list[Case]:
     def sizes(d_attn: int | None = None) -> list[int]:
         d_model = 16 * random.randint(8, 99)
@@ -27,10 +34,10 @@ def _cases(random: Random) -> list[Case]:
         return [*head, random.randint(500, 9000), random.randint(100, 5000)]
 
     return [
-        case("attention wider or narrower than the model", 3, 10, 4, 30, 7),
-        case("other models", 1, 16, 16, 24, 1),
-        *(case("other models", *sizes()) for _ in range(3)),
-        *(case("attention wider or narrower than the model", *sizes(64 * random.randint(1, 40))) for _ in range(3)),
+        *_both("other models", 3, 10, 4, 30, 7),
+        *_both("other models", 1, 16, 16, 24, 1),
+        *chain.from_iterable(_both("other models", *sizes()) for _ in range(3)),
+        *chain.from_iterable(_both("other models", *sizes(64 * random.randint(1, 40))) for _ in range(3)),
     ]
 
 
@@ -41,10 +48,10 @@ kaplan_total = Exercise(
     difficulty=1,
     reference=_total,
     cases=[
-        case("a model for the back of an envelope", 2, 10, 10, 40, 100),
-        case("attention twice as wide as the model", 2, 10, 20, 40, 100),
-        case("a single layer, a single key", 1, 3, 5, 7, 1),
-        case("GPT-2 XL", 48, 1600, 1600, 6400, 1024),
+        *_both("a model for the back of an envelope", 2, 10, 10, 40, 100),
+        *_both("attention twice as wide as the model", 2, 10, 20, 40, 100),
+        *_both("a single layer, a single key", 1, 3, 5, 7, 1),
+        *_both("GPT-2 XL", 48, 1600, 1600, 6400, 1024),
     ],
     hidden_cases=_cases,
     hints=[
@@ -102,6 +109,16 @@ kaplan_total.slips(
         "d_attn = d_model and d_ff = 4 · d_model.",
         "4 * d_attn → 4 * d_model": "A score is a dot product of d_attn numbers, all heads together. Yours has "
         "d_model.",
+        "4 * d_attn → d_attn": "You count one FLOP for each number of a key. A score and its product with a value "
+        "take 4 · d_attn per key.",
+        "d_attn * context // 2 → d_attn": "You leave out the context. A query sees context / 2 keys on average.",
+        "layers * (qkv → (qkv": "Your matrices are those of one layer. Every layer has them.",
+        "2 * d_model * d_ff → 3 * d_model * d_ff": "You count three matrices of the feed-forward layer. It has two, "
+        "to d_ff and back.",
+        "2 * d_model * d_ff → 2 * d_attn * d_ff": "Your feed-forward layer starts from d_attn. It goes from d_model "
+        "to d_ff and back.",
+        "2 * d_model * d_ff → 8 * d_model**2": "Your feed-forward layer is 4 · d_model wide. Its width is given: d_ff.",
+        "context // 2 → context * 2": "You count twice the context. A query sees half of it on average.",
     },
 )
 

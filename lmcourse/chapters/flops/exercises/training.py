@@ -11,6 +11,7 @@ from torch import Tensor
 from lmcourse.accounting.counter import count_flops
 from lmcourse.chapters.flops.exercises.counted import empty
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 
@@ -58,12 +59,13 @@ model_flops = Exercise(
     minutes=7,
     difficulty=2,
     reference=_model,
+    tolerance=Tolerance(1e-13),  # floats are fine, and these are larger than 2^53
     cases=[
         case("a model for the back of an envelope", 2, 10, 3, 20, 4, 50),
         case("GPT-2 small, a text of 1024 tokens", 1, 1024, 12, 768, 4, 50_257),
         case("a wide feed-forward layer", 2, 10, 3, 20, 8, 50),
         case("GPT-3, a batch of 3.2 million tokens", 1563, 2048, 96, 12_288, 4, 50_257),
-        case("odd sizes, beyond what a float holds", 1563, 2047, 97, 12_287, 3, 50_257),
+        case("odd sizes", 1563, 2047, 97, 12_287, 3, 50_257),
     ],
     hidden_cases=_cases,
     hints=[
@@ -113,8 +115,29 @@ model_flops.slips(
         "gate.",
         "batch * length → batch": "You count texts for tokens: one factor S is missing everywhere.",
         "2 * expansion → 2 * 4": "Your feed-forward layer is always 4·D wide. It is `expansion` · D.",
-        "3 * forward → 3.0 * forward": "You compute in floats, which are exact only for integers up to 2^53, and "
-        "these are larger. Use integers.",
+        "4 * tokens → 8 * tokens": "You count scores and values twice. The two together take 4·B·S²·D forward in each "
+        "layer.",
+        "4 * tokens * length → 4 * tokens": "Your scores and values grow with the length. They grow with its square: "
+        "every token meets every token.",
+        "2 * tokens * 4 → 2 * tokens * 3": "You count three projections in a layer. Attention has four: queries, "
+        "keys, values and output.",
+        "2 * tokens * 4 → 2 * tokens": "You count one projection in a layer. Attention has four: queries, keys, "
+        "values and output.",
+        "head = 2 * tokens → head = 2 * batch": "Your head works on one token per text. Training needs the logits of "
+        "every token.",
+        "2 * expansion → expansion": "You count one matrix in the feed-forward layer. It has two, up and down.",
+        "layers * (projections + feed_forward + pairs) → layers * (projections + feed_forward) + pairs": "You count "
+        "scores and values of one layer. Every layer has them.",
+        "layers * (projections → (projections": "You count one layer. There are `layers` of them.",
+        "3 * forward → 3 * forward - 2 * layers * pairs": "You count scores and values in the forward pass only. They "
+        "have two gradients each, too.",
+        "3 * forward → 3 * forward // 2": "You count a multiplication and its addition as one FLOP.",
+        "3 * forward → 6 * forward": "You count six forward passes. The 6 of 6·N·T contains the 2 FLOPs of a weight: "
+        "a step takes three forward passes.",
+        "3 * forward → 4 * forward": "You count the forward pass twice. Forward and backward are three times the "
+        "forward pass.",
+        "4 * tokens * length → 4 * length**2": "Your scores and values are those of one text. Each of the `batch` "
+        "texts has its own.",
     },
 )
 

@@ -206,6 +206,9 @@ measured_activations.slips(
         "sizes[dtype] = sizes.get(dtype, 0) + tensor → sizes[dtype] = tensor": "Each tensor replaces the one before "
         "it with the same dtype. Add up their bytes.",
         "str(tensor.dtype) → str(tensor.dtype)[6:]": 'Your keys lack "torch.": str(tensor.dtype) is "torch.float32".',
+        "            seen.add(place(tensor))\n →  ;; set(map(place, own)) → set() ;; .untyped_storage().nbytes() → "
+        ".nbytes": "You add up all tensors that the hook gives you. Some are kept twice, some are the block's own, "
+        "and a view keeps its whole storage alive.",
     },
 )
 

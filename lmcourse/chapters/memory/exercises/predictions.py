@@ -40,7 +40,7 @@ PREDICTIONS = (
         "GPT-3 reads a text of 2048 tokens, then one of 4096. By how much do its activations grow?",
         options=("2 times", "3.4 times", "4 times", "16 times"),
         answer="3.4 times",
-        because="34·D numbers of bytes per token do not depend on the length, 5·A·S do. At 2048 tokens scores are 70 % "
+        because="34·D bytes per token do not depend on the length, 5·A·S do. At 2048 tokens scores are 70 % "
         "already, so the growth is nearer to 4 than to 2.",
     ),
     Prediction(
