@@ -299,7 +299,7 @@ print(f"the scores themselves:   {s * s / mib:7,.1f} MiB per head")
 # ### Exercise 3 · Shaw's scores, efficiently  (3 points · 9 min · ●●● · differentiable)
 #
 # Return the scores $e_{ij}$ of every head. `vectors` holds the $2K + 1$ relative vectors, shared by the heads, from
-# offset $-K$ to $+K$. Do not build an $(s, s, d)$ tensor.
+# offset $-K$ to $+K$. Do not make a vector for each pair, neither all at once, an $(s, s, d)$ tensor, nor query by query.
 
 
 # %% exercise="shaw_scores"
@@ -369,7 +369,7 @@ explore(figures.t5_buckets, bidirectional=[False, True], max_distance=[64, 128, 
 # ### Exercise 4 · T5's buckets  (3 points · 10 min · ●●●)
 #
 # Return the bucket of each offset, key minus query: the past is negative. Integers of the same shape come out. The rule
-# is in the numbers above: eight times the distance, from 16 to 128, takes 16 buckets. `buckets` is an even number, of
+# is in the numbers above: from distance 16 to 128, a factor of 8, there are 16 buckets. `buckets` is an even number, of
 # both sides together where there are two.
 
 
@@ -535,9 +535,9 @@ explore(figures.alibi_reach, context=Log(64, 8192), heads=[2, 4, 8])
 #
 # ### Exercise 7 · The factor of a position  (2 points · 8 min · ●●)
 #
-# Return $c(m)$, one complex number (Python writes $i$ as `1j`), for a position from 0 to 100,000. `speed` is a positive
-# number that sets how far apart positions are; two speeds must give two functions. There is more than one right answer:
-# the check looks only at the properties, to nine digits after the point.
+# Return $c(m)$, one complex number (Python writes $i$ as `1j`), for a position from 0 to 100,000. `speed`, between 0 and
+# $\pi$, sets how far apart positions are; two speeds below $\pi$ must give two functions. There is more than one right
+# answer: the check looks only at the properties, to nine digits after the point.
 
 
 # %% exercise="position_factor"

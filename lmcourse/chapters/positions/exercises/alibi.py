@@ -93,6 +93,17 @@ alibi_bias.slips(
         "* offset → * -offset": "You reward distance. The bias is slope · (j − i), and for the past j − i is negative.",
         "* offset → * -offset.abs() ;; .masked_fill(offset > 0, -math.inf) → ": "Later keys are visible. In causal "
         "attention their bias is −∞.",
+        ".masked_fill(offset > 0, -math.inf) → ": "You do not hide later keys: theirs is a positive bias, the largest "
+        "of all. Keys ahead of the query need −∞.",
+        "* offset → * -offset ;; .masked_fill(offset > 0, -math.inf) → ": "You reward distance in the past, and do not "
+        "hide later keys. The bias is slope · (j − i) up to the query, and −∞ ahead of it.",
+        "-math.inf → -1e9": "Later keys get −1e9. That is a large number; keys ahead of the query need −∞, -math.inf.",
+        "-math.inf → torch.finfo(slopes.dtype).min": "Later keys get the lowest finite number. Keys ahead of the query "
+        "need −∞, -math.inf.",
+        "-math.inf → math.inf": "Later keys get +∞, so they take all the attention. They need −∞.",
+        "offset > 0 → offset < 0": "You hide the past and show the future. Keys ahead of the query, j > i, need −∞.",
+        "offset > 0 → torch.ones(queries, keys).triu(1) > 0": "Your distances are right, but your mask takes the "
+        "queries for the first tokens. They are the last: query i sees keys − queries + i + 1 keys.",
         "-math.inf → 0.0": "Later keys get the bias 0, the largest of all. They need −∞.",
         "torch.arange(keys - queries, keys) → torch.arange(queries)": "Your queries start at position 0. They are the "
         "last tokens of the text.",

@@ -136,6 +136,8 @@ t5_bucket.slips(
     {
         "side = buckets → offset = -offset\n    side = buckets": "You swapped past and future: an offset is key minus "
         "query, so the past is negative.",
+        "(-offset).clamp → offset.clamp": "In the decoder you count the distance ahead, so the past falls into bucket "
+        "0. An offset is key minus query: the past is negative.",
         "offset > 0 → offset < 0": "You swapped the halves: in both directions, the past has the lower half and the "
         "future the upper.",
         "offset.abs() if bidirectional else (-offset).clamp(min=0) → offset.abs()": "You give keys ahead the buckets "

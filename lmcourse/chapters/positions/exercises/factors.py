@@ -27,7 +27,7 @@ def _factor_cases(random: Random) -> list[Case]:
     speed, slow = round(random.uniform(0.1, 0.9), 3), round(random.uniform(0.001, 0.05), 6)
     m, n = random.randint(10, 90), random.randint(200, 5000)
     return [
-        _ask("the product at other places", "products", 0.7, 1, 0, 1, 2, 3, 50),
+        _ask("the product at other places", "products", 0.7, 2, 0, 1, 2, 3, 50, 255, 511, 4095, 65_535),
         _ask("the product at other places", "products", speed, 5, m, n),
         _ask("the product at other places", "products", slow, -3, m, n),
         _ask("other lengths", "lengths", 0.7, 2, 31, 4096),
@@ -36,6 +36,7 @@ def _factor_cases(random: Random) -> list[Case]:
         _ask("position 0 at other speeds", "at_zero", slow),
         _ask("other pairs of speeds", "two_speeds", speed, slow),
         _ask("other pairs of speeds", "two_speeds", 0.7, 0.35),
+        _ask("other pairs of speeds", "two_speeds", 3.0, 1.5),
     ]
 
 
@@ -49,8 +50,8 @@ position_factor = Exercise(
         _ask("nothing moves at position 0", "at_zero", 0.5),
         _ask("every length stays", "lengths", 0.5, 1, 7, 1000),
         _ask("the product, distance 2", "products", 0.5, 2, 3, 103),
-        _ask("the product, far into the text", "products", 0.25, 2, 3, 100_003),
-        _ask("two speeds", "two_speeds", 0.5, 0.25),
+        _ask("the product, far into the text", "products", 0.25, 2, 3, 127, 999, 1023, 9999, 99_998),
+        _ask("two speeds", "two_speeds", 1, 2),
     ],
     hidden_cases=_factor_cases,
     hints=[
@@ -110,6 +111,14 @@ position_factor.slips(
         "so does the length of a vector. Keep it at 1.",
         "cmath.exp(1j * m * speed) → 1j * m * speed": "You return the phase, a position on a line. The factor is the "
         "number with that phase: cmath.exp(1j * phase).",
+        "1j * m → 2j * math.pi * m": "You multiply the angle by 2π, so at speed 1 every step is a whole turn and "
+        "nothing moves. The speed is an angle in radians.",
+        "1j * m → 1j * math.pi * m": "You multiply the angle by π, so at speed 2 every step is a whole turn and "
+        "nothing moves. The speed is an angle in radians.",
+        "* m * → * (m % 1000) *": "Your angle starts again at every thousandth position, so two tokens on both sides "
+        "of it have another product. Let it grow.",
+        "* m * → * math.sqrt(m) *": "Your angle grows with the root of the position, so later steps are shorter. All "
+        "steps turn by the same angle.",
         "* m * → * (m + 1) *": "Your factor at position 0 is not 1. Nothing has turned there yet: the angle must be 0 "
         "for m = 0.",
         "* m * → * m**2 *": "Your angle grows with the square of the position, so a step is longer far into the text. "

@@ -125,6 +125,13 @@ nope_position_signal.slips(
         "sum. Take the mean of its squares.",
         "x.shape[1] + 1)[:, None] → x.shape[2] + 1) ;; cumsum(dim=1) → cumsum(dim=2)": "You average along the "
         "features. A token averages the tokens up to its own: axis 1.",
+        "x.double().cumsum(dim=1) → x.double().flip(1).cumsum(dim=1) ;; "
+        "return (1 / mean_square) → return (1 / mean_square).flip(1)": "Your tokens average themselves and all tokens "
+        "*after* them. A causal mask shows the past.",
+        "cumsum(dim=1) → cumsum(dim=0)": "You add up the texts of the batch, axis 0. A token averages the tokens of "
+        "its own text: axis 1.",
+        "average.square().mean(dim=-1) → 1 / (1 / average.square()).mean(dim=-1)": "You take the mean of 1 over each "
+        "square. Take the mean of the squares first, then 1 over it.",
         ".mean(dim=-1) → .mean(dim=1)": "You take the mean over the tokens. The mean square is over the features, "
         "dim=-1.",
         "average.square().mean(dim=-1) → average.var(dim=-1, unbiased=False)": "You take the variance over the "
@@ -142,6 +149,9 @@ nope_position_signal.slips(
 nope_position_signal.slips(
     softmax_of_a_mask,
     {
+        "scores = torch.zeros(length, length, dtype=x.dtype) → scores = (x @ x.mT / x.shape[2] ** 0.5) ;; "
+        '"ij,bjd → "bij,bjd': "Your scores are products of the tokens. Here all scores are equal: every token that is "
+        "seen gets the same weight.",
         "torch.zeros( → torch.ones( ;; -torch.inf → 0.0": "Hidden scores of 0 still get weight, because e^0 is 1. Fill "
         "them with −∞ before the softmax.",
     },

@@ -149,6 +149,13 @@ rope_half.slips(
         "angles, cosines or products are in bf16, which cannot count past 256. Compute in float32, cast at the end.",
         "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype) ;; x.float() → x": "You round "
         "cosine and sine to the dtype of `x`. Round once, at the end: compute in float32.",
+        "positions[:, None] * speeds → (positions[:, None] * speeds).to(x.dtype) ;; x.float() → x": "You round the "
+        "angles to the dtype of `x`. Near 1,000 the numbers of bf16 are 4 apart: keep angles in float32.",
+        "positions[:, None] * speeds → (positions[:, None] * speeds).to(x.dtype).float()": "You round the angles to "
+        "the dtype of `x`: keep them in float32.",
+        "wide.chunk(2, dim=-1) → wide[..., ::2], wide[..., 1::2] ;; turned = torch.cat → turned = torch.stack ;; "
+        "turned.to → turned.flatten(-2).to ;; if interleaved: → if False:": "That is exercise 8: you turn neighbours, "
+        "and leave them side by side. Here feature i belongs to i + d/2.",
         "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype)": "You round the angles' cosines "
         "and sines to 16 bits: keep them in float32.",
         "turned = torch.cat → turned = torch.stack ;; turned.to → turned.flatten(-2).to": "You turn the right pairs, "

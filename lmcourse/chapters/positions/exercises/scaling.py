@@ -163,6 +163,13 @@ rope_speeds.slips(
         " / math.tau → ": "By parts: you count radians, not turns. A turn is 2π radians.",
         "trained * speeds → factor * trained * speeds": "By parts: you count the turns within the longer text. The "
         "model knows the angles of `trained` tokens.",
+        "((turns - 1) / 3).clamp(0, 1) → torch.where((turns > 1) & (turns < 4), (4 - turns) / 3, ((turns - 1) / "
+        "3).clamp(0, 1))": "By parts: between one turn and four you keep less, the more a pair turns. The fraction "
+        "kept grows with the turns: (turns − 1)/3.",
+        "(turns - 1) / 3 → turns.log() / math.log(4)": "By parts: your fraction grows with the logarithm of the "
+        "turns. It grows linearly: (turns − 1)/3.",
+        'kind == "by parts" → kind == "by_parts"': 'Your function gives "by parts" the speeds of "none". The kind is '
+        'called "by parts", with a space.',
         "kept = → kept = 1 -": "By parts: you slow down the fast pairs and keep the slow ones. Do it the other way "
         "round.",
         "((turns - 1) / 3).clamp(0, 1) → (turns >= 4).double()": "By parts: pairs between one turn and four are "
@@ -195,6 +202,10 @@ rope_speeds.slips(
         'if kind == "interpolation" → if kind == "ntk":\n        speeds /= torch.linspace(1, factor, width // 2)\n    '
         'if kind == "interpolation"': "Your NTK divisors grow in equal steps. A new base makes them grow in equal "
         "ratios, from 1 to the factor.",
+        "width / (width - 2) → 2 / (width - 2)": "Your NTK exponent is that of the last *pair*: 2/(d − 2). The base is "
+        "raised to −(d − 2)/d there, so the new one is base · factor^(d/(d − 2)).",
+        "torch.arange(0, width, 2, → torch.arange(width // 2,": "You turn pair i at base^(−i/d), without the 2. It is "
+        "base^(−2i/d): from 1 down to nearly 1/base.",
         "width / (width - 2) → width / 2": "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: "
         "base · factor^(d/(d − 2)) slows it by the factor.",
         "width / (width - 2) → 2 * width / (width - 2) ;; torch.arange(0, width, 2, → torch.arange(width // 2,": "Your "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import torch
@@ -15,14 +14,14 @@ from lmcourse.exercises.inputs import normal
 
 
 def _shaw(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """Compute query by query: no more than s × d numbers exist at once. Every pair has its own key, k_j + a_ij."""
-    length, clip = q.shape[1], len(vectors) // 2
-    rows = []
-    for i in range(length):
-        offsets = torch.arange(length) - i
-        keys = k.double() + vectors.double()[offsets.clamp(-clip, clip) + clip]
-        rows.append((q[:, i, None].double() * keys).sum(dim=-1) / q.shape[-1] ** 0.5)
-    return torch.stack(rows, dim=1).to(q.dtype)
+    """Compute offset by offset, in fp64: all pairs on one diagonal share a vector."""
+    length, clip, wide, rows = q.shape[1], len(vectors) // 2, q.double(), vectors.double()
+    scores = wide @ k.double().mT
+    for offset in range(1 - length, length):
+        first = max(0, -offset)
+        from_vector = wide @ rows[min(clip, max(-clip, offset)) + clip]
+        scores.diagonal(offset, 1, 2).add_(from_vector[:, first : first + length - abs(offset)])
+    return (scores / q.shape[-1] ** 0.5).to(q.dtype)
 
 
 def _shaw_inputs(random: Random, heads: int, length: int, d: int, clip: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -33,25 +32,30 @@ def _shaw_inputs(random: Random, heads: int, length: int, d: int, clip: int) -> 
 def _shaw_cases(random: Random) -> list[Case]:
     seen = Random(7)
     double = (tensor.double() for tensor in _shaw_inputs(seen, 2, 5, 3, 2))
-    return [
-        case("other shapes", *_shaw_inputs(seen, 3, 7, 5, 3)),
-        case("other shapes", *_shaw_inputs(seen, 1, 2, 3, 1)),
-        case("other precisions", *double),
-        case("a text shorter than the clip", *_shaw_inputs(seen, 2, 3, 4, 6)),
-        case("one token", *_shaw_inputs(seen, 2, 1, 4, 2)),
-        case("other shapes", *_shaw_inputs(random, 3, random.randint(6, 12), random.randint(2, 7), 4)),
-        case("a text shorter than the clip", *_shaw_inputs(random, 2, 3, 4, random.randint(5, 9))),
+    shapes = [
+        _shaw_inputs(seen, 3, 7, 5, 3),
+        _shaw_inputs(seen, 1, 2, 3, 1),
+        tuple(double),
+        _shaw_inputs(seen, 2, 3, 4, 6),
+        _shaw_inputs(seen, 2, 1, 4, 2),
+        _shaw_inputs(random, 3, random.randint(6, 12), random.randint(2, 7), 4),
+        _shaw_inputs(random, 2, 3, 4, random.randint(5, 9)),
     ]
+    longer = "numbers made in a longer text: s = 24, d = 32"
+    return [*(case("other shapes", *each) for each in shapes), _few(longer, Random(12), 24, 32, "numbers_made")]
 
 
-_LARGEST = """
-from lmcourse.exercises.allocations import largest_tensor
-largest_tensor(shaw_scores, q, k, vectors) < 16 * 16 * 32
-shaw_scores(q, k, vectors)[:, 0]
-"""
+_COUNTS = {
+    "largest_tensor": "from lmcourse.exercises.allocations import largest_tensor",
+    "numbers_made": "from lmcourse.chapters.positions.properties import numbers_made",
+}
 
 
-_Q, _K, _VECTORS = _shaw_inputs(Random(11), 1, 16, 32, 3)
+def _few(name: str, random: Random, s: int, d: int, count: str) -> Case:
+    """A case whose text has s tokens of width d, and that counts numbers."""
+    lines = f"{_COUNTS[count]}\n{count}(shaw_scores, q, k, vectors) < {s} * {s} * {d}\nshaw_scores(q, k, vectors)[:, 0]"
+    return script(name, lines, **dict(zip(("q", "k", "vectors"), _shaw_inputs(random, 1, s, d, 3), strict=True)))
+
 
 shaw_scores = Exercise(
     "shaw_scores",
@@ -69,7 +73,8 @@ shaw_scores = Exercise(
         ),
         case("two heads, clipped at 2", *_shaw_inputs(Random(9), 2, 6, 4, 2)),
         case("no vector but the one for 0", *_shaw_inputs(Random(10), 1, 3, 4, 0)),
-        script("no tensor of s × s × d numbers: s = 16, d = 32", _LARGEST, q=_Q, k=_K, vectors=_VECTORS),
+        _few("no tensor of s × s × d numbers: s = 16, d = 32", Random(11), 16, 32, "largest_tensor"),
+        _few("fewer than s × s × d numbers in all: s = 16, d = 32", Random(11), 16, 32, "numbers_made"),
     ],
     hidden_cases=_shaw_cases,
     hints=[
@@ -82,18 +87,6 @@ shaw_scores = Exercise(
 
 
 @shaw_scores.variant
-def pair_by_pair(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    heads, length, d = q.shape
-    clip = (vectors.shape[0] - 1) // 2
-    scores = torch.zeros(heads, length, length, dtype=q.dtype)
-    for i in range(length):
-        for j in range(length):
-            a = vectors[max(-clip, min(clip, j - i)) + clip]
-            scores[:, i, j] = (q[:, i] * (k[:, j] + a)).sum(dim=-1) / math.sqrt(d)
-    return scores
-
-
-@shaw_scores.variant
 def one_hot(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     reach = len(vectors) // 2
     place = torch.arange(q.shape[-2])
@@ -102,17 +95,6 @@ def one_hot(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     scaled = q / q.shape[-1] ** 0.5
     scores: Tensor = scaled @ k.mT + torch.einsum("hir,ijr->hij", scaled @ vectors.T, chosen)
     return scores
-
-
-@shaw_scores.variant
-def offset_by_offset(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    scores = torch.matmul(q, k.transpose(1, 2))
-    length, clip = q.shape[1], len(vectors) // 2
-    for offset in range(1 - length, length):
-        first = max(0, -offset)
-        from_vector = q @ vectors[min(clip, max(-clip, offset)) + clip]
-        scores.diagonal(offset, 1, 2).add_(from_vector[:, first : first + length - abs(offset)])
-    return scores.div(q.size(-1) ** 0.5)
 
 
 @shaw_scores.variant
@@ -142,6 +124,15 @@ shaw_scores.slips(
         "offset.clamp(-clip, clip) + clip → (offset + clip) % len(vectors) ;; "
         'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "Your "
         "far offsets wrap around to other vectors. They should all share the outermost one: clamp.",
+        "q @ vectors.mT → k @ vectors.mT": "You multiply the vectors with the keys. They are added to the key, so they "
+        "meet the query: q·a.",
+        "offset.clamp(-clip, clip) + clip → offset.clamp(-clip, clip) ;; "
+        "per_vector.gather(-1, index.expand(heads, -1, -1)) → per_vector[:, place[:, None], index]": "You pick with "
+        "the clipped offset itself. The vector of offset 0 is at place K, so add K.",
+        "offset.clamp(-clip, clip) + clip → (offset + clip).clamp(0, clip)": "You limit the index to K, so all later "
+        "keys share the vector of offset 0. There are 2K + 1 vectors, up to index 2K.",
+        "offset.clamp(-clip, clip) + clip → offset + clip": "You do not clip the offsets, so the far ones have no "
+        "vector. Keys that are farther away than K share the outermost one.",
         "q @ vectors.mT → k @ vectors.mT ;; "
         "gather(-1, index.expand(heads, -1, -1)) → gather(-1, index.mT.expand(heads, -1, -1)).mT": "You multiply a "
         "with the keys. It is added to the key, so it meets the query: q·a.",
@@ -163,6 +154,9 @@ shaw_scores.slips(
         "scores / d**0.5 → (scores / d**0.5).softmax(dim=-1)": "You return weights. Return the scores before the "
         "softmax.",
         "q @ k.mT + relative → relative": "You leave out q·k: the score is the usual product plus q·a.",
+        "per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.stack([q[:, i] @ vectors[index[i]].T for i in "
+        "range(length)], dim=1)": "The scores are right, but you make a vector of d numbers "
+        "for each pair, one query at a time: s × s × d numbers in all. Multiply q with the 2K + 1 vectors first.",
         'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "The "
         "scores are right, but you make a tensor of s × s × d numbers. Multiply q with the 2K + 1 vectors first.",
     },

@@ -95,6 +95,15 @@ def block_by_block(k: int, d: int) -> Tensor:
 
 
 shift_matrix.slips(
+    one_step_many_times,
+    {
+        "torch.eye(d, dtype=torch.float64) → torch.eye(d)": "You multiply matrices of one step in float32. Each "
+        "product rounds again, and 20,000 steps add that up: multiply in float64, or multiply the angle by k.",
+    },
+)
+
+
+shift_matrix.slips(
     block_by_block,
     {
         "k * 10_000 ** (-i / d) → k": "Your blocks have cos k and sin k. Each pair turns at its own speed: cos ωk and "

@@ -100,6 +100,8 @@ sinusoidal.slips(
         "feature 2i, the cosine in 2i + 1.",
         "torch.arange(0, d, 2, → torch.arange(d // 2,": "Your exponent is −i/d: then pair d/2 would turn by 1/100. It "
         "must turn by 1/10000.",
+        "-torch.arange → -2 * torch.arange": "Your exponent is −4i/d. torch.arange(0, d, 2) holds 2i already, so the 2 "
+        "counts twice.",
         "torch.arange(0, d, 2, → torch.arange(2, d + 2, 2,": "You number the pairs from 1, so no pair turns by 1 "
         "radian a token. The first pair is pair 0, with ω = 1.",
         "10_000.0 → math.e": "Your ratio has the base e. Pair d/2 would turn by 1/10000, so the base is 10000: "
@@ -111,6 +113,11 @@ sinusoidal.slips(
         "-torch → torch": "You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.",
         'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d]': "With an odd width the last sine "
         "has no cosine: raise ValueError.",
+        'if d % 2:\n        raise ValueError("odd")\n    omega → omega': "You do not refuse an odd width, whose last "
+        "sine has no cosine. Raise ValueError.",
+        'if d % 2:\n        raise ValueError("odd")\n    omega → omega ;; , dtype=torch.float64 → ': "Your angles are "
+        "in float32, where those of far positions are rounded to 0.001 or so: use float64. And an odd width raises "
+        "ValueError.",
         "/ d) → / max(d - 2, 1))": "Your last pair turns at exactly 1/10000, an exponent of −2i/(d − 2). Some code "
         "does that; here only pair d/2, one after the last, would.",
         "* omega → * omega * math.pi / 180": "Your sines take degrees. The angle is in radians, as math.sin and "

@@ -78,7 +78,7 @@ def _relative_cases(random: Random) -> list[Case]:
         case("at the tolerance", ends.flip(0, 1), 0.25),
         case("beyond the tolerance", ends, 0.2),
         case("beyond the tolerance", ends.flip(0, 1), 0.2),
-        case("beyond the tolerance", around, 0.25),
+        case("beyond the tolerance", 2 * around, 0.5),
         case("rounding", _drift(2, 7e-5)),
         case("beyond the tolerance", _drift(2, 1.5e-4)),
         case("large scores", 1000.0 + _drift(3, 0.01).double()),
@@ -128,6 +128,9 @@ is_relative = Exercise(
         case("a wrong score in the past", _but(_SMALL, 1, 0, 9.0)),
         case("a hidden key beside visible ones", _but(_SMALL, 1, 0, -math.inf)),
         case("a hidden key beside scores of 0", _but(_SMALL, 1, 1, -math.inf)),
+        case("spreads of 0.25, and a tolerance of 0.25", torch.tensor([[0.0, 5.0], [7.0, 0.25]]), 0.25),
+        case("up by 0.2 and down by 0.2, and a tolerance of 0.25", torch.tensor([0.0, 0.2, -0.2]).diag(), 0.25),
+        case("two queries, five keys", _by_offset(2, 5)),
         case("two texts of two heads", torch.stack([_OPPOSITE, _OPPOSITE.flip(0)])),
         case("two texts of two heads, all relative", torch.stack([_RELATIVE, 2 * _RELATIVE])),
         case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
@@ -198,6 +201,13 @@ is_relative.slips(
         "constant, but one that mixes −∞ and numbers is not.",
         "(spread > tolerance).any() → spread.max() > tolerance": "A head that is all −∞ gives NaN, and the maximum "
         "over all heads is then NaN. Check every head separately.",
+        "> tolerance → >= tolerance": "A spread of exactly the tolerance counts as constant: it is *at most* the "
+        "tolerance.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → diagonal.diff().abs() ;; "
+        "(spread > tolerance).any() → not (spread <= tolerance).all()": "You compare neighbours on the diagonal, so "
+        "small steps add up; and −∞ minus −∞ is NaN, so you reject a mask.",
+        "range(1 - rows, columns) → range(1 - columns, columns)": "You take the matrix to be square. With t keys and s "
+        "queries the offsets go from −(s − 1) to t − 1.",
         "diagonal.amax(-1) - diagonal.amin(-1) → (diagonal - diagonal[..., :1]).abs()": "You compare with the first "
         "entry only. The largest and the smallest are farther apart.",
     },
