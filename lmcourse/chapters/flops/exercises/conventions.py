@@ -12,7 +12,8 @@ import numpy as np
 
 from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
 from lmcourse.exercises.cases import Case, case, edge, script
-from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain
 
 
 def _shares(
@@ -100,6 +101,7 @@ four_shares = Exercise(
         *_each("a toy, blocks again", {**TOY, "recompute": "blocks"}, ["hardware"]),
         *_each("PaLM 540B", RUNS["PaLM 540B"]),
         *_each("OPT-175B", RUNS["OPT-175B"], ["hardware"]),
+        *map(edge, _each("exactly the peak", {**FULL, "peak": 1792.0, "recompute": "scores"}, ["hardware"])),
         case("too fast by every convention", **{**TOY, "tokens_per_second": 30.0}, recompute="nothing"),
         case("too fast with blocks again", **{**FULL, "peak": 1900.0}, recompute="blocks"),
     ],
@@ -279,12 +281,28 @@ RIGHT = {
     "OPT-175B": "hardware",
 }
 
-which_convention = value_exercise(
+GROUPS = [[name] for name in ("GPT-3", LATER, "175B, scores again", "OPT-175B")] + [["PaLM 540B", "GPT-2 124M"]]
+"""Names that earn points together: two are in one, so that one word for all earns nothing."""
+
+
+def _asked(asked: Case, value: Plain) -> str:
+    """Say whether the conventions of a case's names are right, without the right ones."""
+    if not isinstance(value, dict):
+        return "no dict with the six names"
+    chosen = {name: value.get(name) for name in asked.name.split(" and ")}
+    wrong = [f"{each} for {name}" for name, each in chosen.items() if each != RIGHT[name]]
+    return " and ".join(wrong) or "the published convention"
+
+
+which_convention = Exercise(
     "which_convention",
     points=2,
     minutes=5,
     difficulty=2,
     reference=_nearest,
+    value=True,
+    cases=[Case(" and ".join(names)) for names in GROUPS],
+    view=_asked,
     hints=[
         "Call your function for each run, and find which of its shares is the published one.",
         "Two conventions give similar shares if scores and values are a small part. Compare all published digits.",
