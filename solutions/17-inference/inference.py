@@ -193,8 +193,8 @@ predict("top_p_keeps")
 # has left, normalised again, with probabilities in float32 (or float64).
 #
 # - top-k keeps the `top_k` likeliest tokens, or all if there are fewer.
-# - top-p sorts by probability. A token stays if the tokens *before* it have less than `top_p` together. With `top_p` = 1
-#   everything stays.
+# - top-p sorts by probability. A token stays if the tokens *before* it have less than (or at most) `top_p`
+#   together. With `top_p` = 1 everything stays.
 # - min-p keeps a token if its probability is at least `min_p` times the best token's.
 #
 # It is up to you which of several equal logits stay at the limit of top-k or top-p, and whether a token stays if those
@@ -414,7 +414,7 @@ with your("unchanged"):
 # - `append(layer, k, v)` adds the keys and values of `n` new tokens, shape (b, h, n, d), to a layer, and returns *all*
 #   that the layer now holds. Allocate memory for `capacity` tokens at the layer's first call (or earlier), in the dtype of
 #   `k`. From then on write into it and return views of it, so that nothing is copied twice. If the tokens do not fit,
-#   raise `ValueError` and leave the cache as it was.
+#   raise `ValueError` and keep the tokens as they were (a first call may have allocated).
 # - `len(cache)` is the number of tokens that *every* layer holds. In the middle of a pass the first layers hold more.
 # - `truncate(tokens)` makes every layer hold its first `tokens` tokens and no others. Raise `ValueError` if `tokens` is
 #   negative or more than `len(cache)`. (Sections 7 and 10 need it.)
@@ -786,7 +786,8 @@ figures.tokens_per_second(predicted, knees)
 # `step()` reads one token for each text of a batch into `cache`, your `KVCache`, which already holds `past` tokens.
 # Return the median seconds of a step over `repeats` steps (fewer than 1: `ValueError`). The measurement must be fair:
 #
-# - the very first step loads and allocates, so it does not count, and `repeats` others do;
+# - the very first step loads and allocates, so it does not count, and `repeats` others do (you may leave out more at
+#   the beginning);
 # - all steps do the same work: each one begins with exactly `past` tokens in the cache, and at the end `past` remain;
 # - a step's time contains that step, from an idle device to an idle device, and nothing else. `clock()` returns seconds,
 #   and `synchronise()` waits until the device is idle.

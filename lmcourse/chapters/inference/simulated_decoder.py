@@ -35,7 +35,8 @@ class SimulatedDecoder:
 
     Args:
         past: tokens in the cache at the beginning.
-        seconds: how long the device works on the first step, the second, …; further steps take as long as the last.
+        seconds: how long the device works on the first step, the second, …; further steps repeat all but
+            the first, so that it does not matter how many come before those that count.
         per_token: seconds that a step takes longer for each token in the cache beyond `past`.
         launch: seconds of the CPU to hand over a step.
         forget: seconds of the CPU to truncate the cache.
@@ -53,7 +54,9 @@ class SimulatedDecoder:
     def step(self) -> None:
         """Launch a step, which reads the cache and adds a token to it."""
         self.now += self.launch
-        work = self.seconds[min(self.steps, len(self.seconds) - 1)] + self.per_token * (len(self.cache) - self.past)
+        first, *later = self.seconds
+        own = later[(self.steps - 1) % len(later)] if later and self.steps else first
+        work = own + self.per_token * (len(self.cache) - self.past)
         self._done = max(self._done, self.now) + work
         self.cache._tokens += 1
         self.steps += 1

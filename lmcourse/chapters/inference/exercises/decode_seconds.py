@@ -36,14 +36,16 @@ def _by_the_course(step: Work, cache: Any, synchronise: Work, clock: Clock, past
 SCRIPT = """\
 from lmcourse.chapters.inference.simulated_decoder import SimulatedDecoder
 device = SimulatedDecoder({past}, {seconds}{more})
-decode_seconds(device.step, device.cache, device.synchronise, device.clock, past={past}, repeats={repeats})
-device.steps
-len(device.cache)"""
+{kept}decode_seconds(device.step, device.cache, device.synchronise, device.clock, past={past}, repeats={repeats})
+{look}"""
 
 
-def _timed(name: str, seconds: list[float], repeats: int, past: int = 8, **more: float) -> Case:
+def _timed(name: str, seconds: list[float], repeats: int, past: int = 8, look: str = "", **more: float) -> Case:
+    """Return a case for the time, or for what `look` shows afterwards."""
     settings = "".join(f", {word}={number}" for word, number in more.items())
-    return script(name, SCRIPT.format(past=past, seconds=seconds, more=settings, repeats=repeats))
+    kept = "seconds = " if look else ""
+    lines = SCRIPT.format(past=past, seconds=seconds, more=settings, repeats=repeats, kept=kept, look=look)
+    return script(name, lines.strip())
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -62,6 +64,8 @@ def _hidden(random: Random) -> list[Case]:
         _timed("a single step", [4.0, 3.0], 1, 5, per_token=1.0, launch=0.1, forget=2.0),
         _timed("an empty cache", some(3), 3, 0, per_token=1.0, launch=launch, forget=1.0),
         _timed("slow to launch", some(5), 5, launch=round(random.uniform(40, 60), 2), per_token=0.5),
+        _timed("the cache afterwards", some(3), 3, 5, look="len(device.cache)"),
+        _timed("how many steps ran", some(5), 5, look="device.steps > 5"),
         _timed("bad input", [2.0], -1),
         _timed("bad input", [2.0], 0, 3),
     ]
@@ -81,6 +85,8 @@ decode_seconds = Exercise(
         _timed("a neighbour disturbs one step", [2.0, 2.0, 8.0, 2.0, 3.0, 2.5], 5, launch=0.1),
         _timed("four steps count", [9.0, 3.0, 1.0, 2.0, 5.0], 4, launch=0.1, per_token=0.25, forget=1.0),
         _timed("one step counts", [9.0, 5.0], 1, launch=0.1, per_token=1.0),
+        _timed("the cache afterwards", [2.0], 3, look="len(device.cache)"),
+        _timed("more than three steps ran", [2.0], 3, look="device.steps > 3"),
         _timed("no step counts", [2.0], 0),
     ],
     hidden_cases=_hidden,
@@ -213,6 +219,11 @@ decode_seconds.slips(
         "statistics.median → statistics.mean": "You take the mean, and one disturbed step moves it. Take the median.",
         "statistics.median → min": "You take the fastest step. The task asks for the median.",
         "statistics.median → sum": "You return the time of all steps together. Return the median of one step.",
+        "truncate(past) → truncate(max(past - 1, 0))": "You remove the token of the step and one more. Truncate to "
+        "`past`.",
+        "start = clock()\n        step() → start = clock()\n        cache.truncate(past)\n        step() ;; - "
+        "start)\n        cache.truncate(past) → - start)": "You truncate before each step, while the clock runs, and "
+        "not after the last one. Truncate after the second look at the clock.",
         "truncate(past) → truncate(past + 1)": "You keep the token of the step: the cache holds past + 1 tokens "
         "afterwards. Truncate it to `past`.",
         "times[1:] → sorted(times)[:-1]": "You leave out the slowest step. Leave out the first one, however long it "

@@ -73,7 +73,6 @@ def _hidden(random: Random) -> list[Case]:
         case("half precision", rows.half(), 4, 0.8, 0.05),
         case("half precision", (9 * rows).bfloat16(), None, 0.9, None),
         edge(case("half precision", torch.tensor([[6.6875, 9.0, 6.71875, 0.0]]).bfloat16(), None, None, 0.1)),
-        edge(case("half precision", torch.linspace(-1, 1, 512)[None].half(), None, 0.9, None)),
         case("double precision", rows.double(), 4, 0.8, 0.05),
         edge(case("large logits", 1e4 * rows, 3, 0.9, 0.1)),
         edge(case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01)),
@@ -107,8 +106,10 @@ filter_logits = Exercise(
         edge(case("min-p 1: equals stay", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0)),
         edge(case("k above the vocabulary", UNSORTED, 9, None, None)),
         case("half precision, top-k 2", UNSORTED.half(), 2, None, None),
+        edge(case("half precision, top-p of 512", torch.linspace(-1, 1, 512)[None].half(), None, 0.9, None)),
         case("top-k 0", UNSORTED, 0, None, None),
-        case("top-p above 1", UNSORTED, None, 1.5, None),
+        case("top-p 0", UNSORTED, None, 0.0, None),
+        case("min-p above 1", UNSORTED, None, None, 1.5),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -169,6 +170,19 @@ filter_logits.slips(
         "crosses `top_p`. It stays, too: only the tokens *before* it count.",
         "before >= top_p → before - p.roll(1, -1) >= top_p": "You keep one token more than the one that reaches p. A "
         "token stays if those *before* it have less than p.",
+        "torch.zeros_like(out).scatter(-1, order, out), -math.inf) → torch.zeros_like(out).scatter(-1, order, out), "
+        "0.0)": "Top-p sets logits to 0. A logit of 0 is still a probability: use −∞.",
+        "p = logits.double().softmax(dim=-1) → p = logits.softmax(dim=-1)": "Your probabilities have the dtype of the "
+        "logits, and in half precision their sum rounds. Compute them in float32.",
+        "p = logits → order = logits.argsort(dim=-1, descending=True, stable=True)\n        p = logits ;; "
+        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with `gather`. "
+        "That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
+        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with `gather`. "
+        "That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
+        "before = p.cumsum(dim=-1) - p → before = p.flip(-1).cumsum(dim=-1).flip(-1) - p": "You sort from the least "
+        "likely token on, so top-p keeps the tail. Begin with the likeliest.",
+        "not 0 < share → not 0 <= share": "You accept a share of 0, which keeps no token. Raise ValueError.",
+        "share <= 1 → share": "You accept a share above 1. Raise ValueError.",
         "before >= top_p → p < top_p": "You compare each token's own probability with top_p. It limits what the kept "
         "tokens have *together*.",
         " and top_p < 1 → ": "Your rounded sum reaches 1 too early. With top-p 1 every token stays.",

@@ -105,7 +105,7 @@ REFUSED = """\
 cache = KVCache(1, 4)
 cache.append(0, k, v)
 try:
-    cache.append(0, k, v)
+    cache.append(0, k[:, :, 1:], v[:, :, 1:])
 except ValueError:
     reply = 'refused'
 else:
@@ -244,6 +244,25 @@ KVCache.slips(
         "that are not written yet. Return only the tokens so far.",
         "return keys[:, :, :end], values[:, :, :end] → return k, v": "You return only the new keys and values. Return "
         "all that the layer holds.",
+        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, start:end], values[:, :, start:end]": "You "
+        "return only the new keys and values. Return all that the layer holds.",
+        "return keys[:, :, :end], values[:, :, :end] → return values[:, :, :end], keys[:, :, :end]": "You return the "
+        "values first. The keys come first.",
+        "        self.lengths[layer] = end\n → ": "The layer's number of tokens never grows, so each append overwrites "
+        "the one before.",
+        "        values[:, :, start:end] = v\n → ": "You never write the values into the memory.",
+        "        keys[:, :, start:end] = k\n → ": "You never write the keys into the memory.",
+        "if self.memory[layer] is None: → if True:": "You allocate at each append, and lose the earlier tokens. "
+        "Allocate at the layer's first call only.",
+        "if end > self.capacity → if sum(self.lengths) + k.shape[2] > self.capacity": "You count the tokens of all "
+        "layers together against the capacity. Each layer has room for `capacity` tokens.",
+        "min(self.lengths) → sum(self.lengths)": "len adds up the layers. It is the number of tokens that every layer "
+        "holds: take the minimum.",
+        "<= len(self) → < len(self)": "truncate rejects len(cache) itself. Keeping all tokens is allowed.",
+        "if self.memory[layer] is None:\n            b, h, _, d = k.shape\n            self.memory[layer] = → if "
+        "self.memory[0] is None:\n            b, h, _, d = k.shape\n            self.memory[0] = ;; keys, values = "
+        "self.memory[layer] → keys, values = self.memory[0]": "Your layers share one memory, and overwrite each other. "
+        "Give each layer its own.",
         "keys, values = → self.memory = [self.memory[layer]] * len(self.memory)\n        keys, values =": "Your "
         "layers share one memory, and overwrite each other. Give each layer its own.",
         "keys[:, :, start:end] → keys[:, :, : end - start] ;; values[:, :, start:end] → values[:, :, : end - "
@@ -261,7 +280,8 @@ KVCache.slips(
         "memory of your own.",
         "<= len(self) → <= max(self.lengths)": "truncate accepts as many tokens as the fullest layer holds. The "
         "others hold fewer: the limit is len(cache).",
-        "<= len(self) → <= self.capacity": "truncate accepts up to the capacity. The limit is len(cache).",
+        "<= len(self) → <= self.capacity": "truncate accepts more tokens than the cache holds. The limit is "
+        "len(cache).",
         "tensor.nbytes → tensor.numel()": "You count numbers, not bytes. Multiply by the bytes of a number, or use "
         "`tensor.nbytes`.",
         "min(self.lengths) → self.lengths[0]": "len is the length of the first layer. In the middle of a pass later "
@@ -303,6 +323,8 @@ KVCache.slips(
         'raise ValueError("the cache is full") → k, v = k[:, :, -self.capacity :], v[:, :, -self.capacity :]'
         "\n            start, end = self.capacity - k.shape[2], self.capacity": "If new tokens do not fit, you drop "
         "old ones. Raise ValueError.",
+        'raise ValueError("the cache is full") → self.lengths[layer] = k.shape[2]\n            raise ValueError("the '
+        'cache is full")': "A rejected append changes the layer's number of tokens. Raise before you change anything.",
         "if end > self.capacity: → self.lengths[layer] = end\n        if end > self.capacity:": "After a rejected "
         "append your cache has changed: you count the new tokens before you reject them.",
         'raise ValueError("the cache does not hold that many tokens") → pass ;; [tokens] * len(self.lengths) → '

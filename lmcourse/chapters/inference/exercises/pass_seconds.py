@@ -71,6 +71,8 @@ pass_seconds = Exercise(
         case("a token for each of 64 texts", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH),
         case("the same on two GPUs", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH, 2),
         case("a byte per weight", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH, 1, 1),
+        case("four bytes per weight, a prompt of 2,048", LLAMA, 0, 1, 2048, H100, H100_BANDWIDTH, width=4),
+        case("five new tokens of one text", LLAMA, GIB, 1, 5, H100, H100_BANDWIDTH),
         case("four new tokens for each of 128 texts", LLAMA, 64 * LLAMA_TOKEN, 128, 4, H100, H100_BANDWIDTH),
         case("two tokens of each of 512 new texts", LLAMA, 0, 512, 2, H100, H100_BANDWIDTH),
         case("a prompt on four GPUs", LLAMA, 64 * LLAMA_TOKEN, 1, 2048, H100, H100_BANDWIDTH, 4),
@@ -150,6 +152,17 @@ pass_seconds.slips(
         "batch * new → new": "You leave out the batch: the arithmetic is done for every text.",
         "peak * devices → bandwidth * devices ;; bandwidth * devices → peak * devices": "You divide FLOPs by bytes/s "
         "and bytes by FLOP/s. Swap the two rates.",
+        "2 * parameters * batch → width * parameters * batch": "You take the 2 FLOPs of a weight for its bytes. 2 is "
+        "one multiplication and one addition, whatever the width.",
+        "2 * parameters * batch → 2 * width * parameters * batch": "You multiply the FLOPs by `width`. A weight "
+        "multiplies and adds once, however many bytes it has.",
+        "2 * parameters * batch → 6 * parameters * batch": "You count six FLOPs per weight and token. That is a step "
+        "of training; reading tokens takes two.",
+        "width * parameters → width / 8 * parameters": "You divide `width` by 8. It is in bytes already.",
+        "width * parameters → new * width * parameters": "You read the weights for every new token. One pass serves "
+        "all new tokens of a text.",
+        "width * parameters → devices * width * parameters": "Each of your devices reads all weights. They share them.",
+        "(peak * devices) → peak": "Your devices share the reading only. They share the arithmetic as well.",
         "max(arithmetic, memory) → 1000 * max(arithmetic, memory)": "You return milliseconds. Return seconds.",
         "> memory → >= memory": 'If both take equally long, the task asks for "memory". You return "arithmetic".',
         "width * parameters + batch * cache_bytes → new * (width * parameters + batch * cache_bytes)": "You read "

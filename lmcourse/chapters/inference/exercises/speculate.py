@@ -45,6 +45,16 @@ Q = _t((0.2, 0.3, 0.5), (0.6, 0.2, 0.2))
 EIGHTHS = _t((0.5, 0.25, 0.25), (0.25, 0.5, 0.25))
 
 
+def _parts(name: str, drafted: Tensor, chance: Tensor) -> list[Case]:
+    """Return a case for the number of tokens and one for the distribution, so that each earns points by itself."""
+    return [
+        script(
+            f"{name}: {part}", f"speculate(p, q, drafted, chance)[{place}]", p=P, q=Q, drafted=drafted, chance=chance
+        )
+        for place, part in enumerate(("how many stay", "the distribution"))
+    ]
+
+
 def _drawn(name: str, random: Random, n: int, v: int, low: int, high: int) -> Case:
     """A case with probabilities that are ratios of whole numbers, and random numbers far from any threshold."""
 
@@ -122,15 +132,15 @@ speculate = Exercise(
     difficulty=3,
     reference=_exactly,
     cases=[
-        case("the first is rejected", P, Q, _tokens(2, 1), _chance(0.5, 0.5)),
-        case("the second is rejected", P, Q, _tokens(0, 0), _chance(0.9, 0.5)),
+        *_parts("the first is rejected", _tokens(2, 1), _chance(0.7, 0.5)),
+        *_parts("the second is rejected", _tokens(0, 0), _chance(0.9, 0.5)),
         case("both stay", P, Q, _tokens(1, 1), _chance(0.9, 0.9)),
         case(
-            "two tokens are missing",
-            _t((0.6, 0.3, 0.1), (0.2, 0.2, 0.6)),
-            _t((0.1, 0.1, 0.8)),
+            "two tokens are missing, in float32",
+            _t((0.6, 0.3, 0.1), (0.2, 0.2, 0.6)).float(),
+            _t((0.1, 0.1, 0.8)).float(),
             _tokens(2),
-            _chance(0.5),
+            _chance(0.5).float(),
         ),
         case("kept by luck", P, Q, _tokens(2, 0), _chance(0.3, 0.1)),
         case("nothing was drafted", P[1:2], Q[:0], _tokens(), _chance()),
@@ -207,6 +217,20 @@ speculate.slips(
         "chance * q[i, drafted] → chance": "You compare the chance with p alone. Compare it with p/q.",
         "kept == len(drafted) → kept + 1 >= len(drafted) ;; kept, p[kept]\n → kept, p[-1]\n ;; p[kept] - q[kept] → "
         "p[kept + 1] - q[kept + 1]": "After k kept tokens *row k* decides. You take the row after it.",
+        "chance * q[i, drafted] < p[i, drafted] → chance < q[i, drafted]": "You compare the chance with q alone. "
+        "Compare it with p/q.",
+        "chance * q → (1 - chance) * q": "You compare 1 − `chance` with p/q. That is as likely, but the text says "
+        "which tokens stay: those with `chance` · q < p.",
+        "p[kept] - q[kept] → p[kept + 1] - q[kept]": "You subtract a row of q from the *next* row of p. Both belong to "
+        "the place of the miss, row k.",
+        "(p[kept] - q[kept]).clamp(min=0) → torch.minimum(p[kept], q[kept])": "You draw from min(p, q), which kept "
+        "guesses give already. Draw from what p has beyond q.",
+        "(p[kept] - q[kept]).clamp(min=0) → torch.maximum(p[kept], q[kept])": "You draw from max(p, q). Draw from "
+        "max(p − q, 0): what p has beyond q.",
+        "rest / rest.sum() → rest / (p[:-1] - q).clamp(min=0).sum()": "You divide by the sum over all places. The "
+        "distribution is that of one place: divide by its own sum.",
+        "kept == len(drafted) → not len(drafted) ;; (p[kept] - q[kept]) → (p[:-1] - q)[min(kept, len(q) - 1)]": "If "
+        "all stay, you return what the last guess lacks. The place after the draft has no guess: there, p counts.",
         ".clamp(min=0) → .abs()": "You take |p − q|. Where q is larger than p, use 0.",
         "return kept, rest → return kept + 1, rest": "You count the rejected token as well.",
         "rest = (p[kept] - q[kept]).clamp(min=0) → rest = p[kept].clone()\n    rest[drafted[kept]] = 0": "You only "

@@ -153,6 +153,14 @@ temperature_probabilities.slips(
         "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(logits.argmax(), "
         "logits.numel()).float().view_as(logits)": "At 0 only one row of your result has a 1. Find the best token of "
         "each row: `argmax(dim=-1)`.",
+        "(logits.float() / temperature).softmax(dim=-1) → (logits / temperature).softmax(dim=-1).float()": "You divide "
+        "in half precision, and convert the result. Convert to float32 before you divide.",
+        "temperature == 0 → False ;; / temperature → / max(temperature, 1e-6)": "You replace a temperature near 0 by "
+        "a small limit. At 0 the first of equal tokens has 1, and above 0 every temperature divides as it is.",
+        "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(best, logits.shape[-1]).amax(dim=0).float().expand_as("
+        "logits)": "At 0 each row has a 1 at the best token of *every* row: an index like `[:, best]` fills whole "
+        "columns. Each row has one 1.",
+        "logits.argmax( → logits.argmin(": "At 0 you take the token with the smallest logit. Take the largest.",
         ".softmax → .log_softmax": "You return log-probabilities. The task asks for probabilities: `softmax`.",
         ".softmax(dim=-1) → ": "You return the divided logits. A softmax of them is missing: probabilities are "
         "positive and sum to 1.",
@@ -179,6 +187,8 @@ temperature_probabilities.slips(
     {
         "weights / weights.sum(dim=-1, keepdim=True) → weights": "Your rows do not sum to one: the softmax lacks its "
         "denominator.",
+        "weights.sum(dim=-1, keepdim=True) → weights.sum()": "All rows together sum to one. Each row is a "
+        "distribution: divide by the row's own sum.",
         "z.amax(dim=-1, keepdim=True) → z.max()": "You subtract the largest logit of all rows. In a row far below it "
         "all exp are 0, and 0/0 is NaN: take each row's own maximum.",
         "z - z.amax(dim=-1, keepdim=True) → z": "Your exp of a large logit is infinite in float32, and ∞/∞ is NaN. "
