@@ -54,6 +54,7 @@ ridge_point = Exercise(
         case("H100, from the sparse figure", 1978.9, 3.35, unit="TB/s", sparse=True),
         case("gigabits", 312.0, 600.0, unit="Gbit/s"),
         case("small letters", 312.0, 600.0, unit="gb/s"),
+        case("a space before the unit", 312.0, 600.0, unit=" GB/s"),
     ],
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
@@ -135,5 +136,19 @@ ridge_point.slips(
         "letter of the unit. GiB and Gbit begin with the same letter as GB, and mean something else.",
         "2**30 → 1e18 / 2**30 ;; 2**40 → 1e24 / 2**40": "You make a TiB (and a GiB) smaller than a TB. It is larger: "
         "1,024⁴ bytes, not 1,000⁴.",
+        '"GiB/s": 2**30, "TiB/s": 2**40 → "GiB/s": 2**40, "TiB/s": 2**30': "You swapped GiB and TiB. A GiB is 2³⁰ "
+        "bytes, a TiB 2⁴⁰.",
+        '"GB/s": 1e9, "TB/s": 1e12 → "GB/s": 1e12, "TB/s": 1e9': "You swapped GB and TB. A GB is 10⁹ bytes, a TB 10¹².",
+        "2**30 → 2**20 ;; 2**40 → 2**30": "A GiB of yours is 2²⁰ bytes, and a TiB 2³⁰. A GiB has 2³⁰ bytes, a TiB 2⁴⁰.",
+        "bandwidth * worth[unit] → bandwidth / worth[unit]": "You divide the bandwidth by the size of its unit. "
+        "Multiply: 2 TB/s are 2 · 10¹² bytes/s.",
+        "tflops * 10**12 → tflops": "You leave the peak in TFLOP/s. A tera is 10¹²: convert both to base units.",
+        "tflops * 10**12 → tflops * 10**9": "You take a tera for 10⁹. It is 10¹².",
+        "return peak / (bandwidth * worth[unit]) → return round(peak / (bandwidth * worth[unit]), 1)": "You round the "
+        "ridge point. Return it as it is: others compute with it.",
+        "2 if sparse else 1 → 1 if sparse else 2": "You halve the dense peak, and keep the sparse one. The figure for "
+        "sparse matrices is the one to halve.",
+        "if unit not in worth: → unit = unit.strip()\n    if unit not in worth:": "You accept a unit with a space "
+        "before it. Accept only the four names as they are written.",
     },
 )

@@ -55,6 +55,7 @@ roofline = Exercise(
         case("arithmetic takes longer", [[1000.0, 20.0]], peak=100.0, bandwidth=10.0),
         case("memory takes longer", [[100.0, 50.0]], peak=100.0, bandwidth=10.0),
         case("one of each", [[900.0, 20.0], [100.0, 40.0]], peak=100.0, bandwidth=10.0),
+        case("three kernels", [[200.0, 90.0], [900.0, 30.0], [100.0, 20.0]], peak=100.0, bandwidth=10.0),
         case("a copy computes nothing", [[0.0, 40.0]], peak=100.0, bandwidth=10.0),
         edge(case("all of it is on the chip", [[500.0, 0.0]], peak=100.0, bandwidth=10.0)),
     ],
@@ -121,6 +122,18 @@ roofline.slips(
         "attainable FLOP/s of the kernels. Return how many seconds they take.",
         "moved / bandwidth → moved * bandwidth": "You multiply bytes by the bandwidth. Seconds are bytes divided by "
         "bytes per second.",
+        "flops / peak, moved / bandwidth → flops / bandwidth, moved / peak": "You divide FLOPs by the bandwidth and "
+        "bytes by the peak. It is the other way round.",
+        "return seconds → return max((flops / peak for flops, _ in kernels), default=0.0) + max((moved / bandwidth for "
+        "_, moved in kernels), default=0.0)": "You add the longest computing time and the longest moving time. For "
+        "each kernel take the longer of its own two times, and then add up.",
+        "max(computing, moving) → (computing + moving) / 2": "You take the mean of the two times. Both run at once, so "
+        "the kernel takes the longer one.",
+        "computing, moving = flops / peak, → computing, moving = peak / flops if flops else 0.0,": "You divide the "
+        "peak by the FLOPs. Seconds are FLOPs divided by FLOPs per second.",
+        "max(computing, moving) → max(computing, moving) if flops and moved else 0": "A kernel without FLOPs, or "
+        "without bytes, takes no time in your sum. A copy still moves its bytes, and a kernel on the chip still "
+        "computes.",
     },
 )
 

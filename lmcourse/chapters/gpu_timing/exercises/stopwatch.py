@@ -228,6 +228,20 @@ time_it.slips(
         "range(warmup) → range(0) ;; median(times) → median(times[warmup:])": "You count the warm-up among the "
         "repeats. Run `repeats` more times after the warm-up.",
         "warmup < 0 or → ": "You accept a negative warm-up. Fewer than 0 runs are impossible: raise ValueError.",
+        "statistics.median(times) → statistics.median(times[1:] or times)": "You drop the first run that counts. The "
+        "warm-up runs are over by then: all `repeats` runs count.",
+        "statistics.median(times) → statistics.median(times[1:])": "You drop the first run that counts. The warm-up "
+        "runs are over by then: all `repeats` runs count.",
+        "statistics.median(times) → times[len(times) // 2]": "You take the run in the middle of the list as it is. The "
+        "median is in the middle of the sorted times.",
+        "range(warmup) → range(warmup + 1)": "You warm up once more than asked, so the first run that counts is left "
+        "out.",
+        "range(warmup) → range(warmup - 1)": "You warm up once less than asked, so the last warm-up run counts.",
+        "range(warmup) → range(1)": "You warm up once, whatever `warmup` is.",
+        "range(repeats) → range(repeats + 1)": "You time one run more than `repeats`.",
+        "range(repeats) → range(repeats - 1)": "You time one run less than `repeats`.",
+        "return statistics.median(times) → return times": "You return the time of every run. Return one number, their "
+        "median.",
     },
 )
 
