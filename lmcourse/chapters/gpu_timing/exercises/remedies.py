@@ -7,7 +7,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -36,6 +36,15 @@ def _times(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     return {remedy: float(time) for remedy, time in times.items()}
 
 
+REMEDIES = ("peak", "bandwidth", "launches")
+
+
+def _each(name: str, kernels: Kernels, *remedies: str) -> list[Case]:
+    """A case for each remedy, so that each earns points alone."""
+    call = f"what_helps({kernels!r}, peak=100.0, bandwidth=10.0)"
+    return [script(f"{name}: {remedy}", f'{call}["{remedy}"]') for remedy in remedies]
+
+
 def _cases(random: Random) -> list[Case]:
     toy = {"peak": 128.0, "bandwidth": 16.0}
 
@@ -53,6 +62,8 @@ def _cases(random: Random) -> list[Case]:
         edge(case("nothing moves", [[512.0, 0.0, 8.0]], **toy)),
         edge(case("no kernels", [], **toy)),
         case("the other limit takes over", [kernel(8.0, 6.0, 1.0), kernel(4.0, 7.0, 2.0)], **toy),
+        *_each("two products", [[550.0, 20.0, 9.0], [310.0, 19.0, 4.0]], *REMEDIES),
+        *_each("two copies", [[0.0, 55.0, 9.0], [120.0, 39.0, 4.0]], *REMEDIES),
         case("large products", [kernel(eighths(40, 80), eighths(1, 20), eighths(1, 20)) for _ in range(2)], **toy),
         case("copies and the like", [kernel(eighths(1, 20), eighths(40, 80), eighths(1, 20)) for _ in range(2)], **toy),
         case("tiny kernels", [kernel(eighths(1, 4), eighths(1, 4), eighths(60, 90)) for _ in range(3)], **toy),
@@ -70,10 +81,10 @@ what_helps = Exercise(
     difficulty=2,
     reference=_times,
     cases=[
-        case("a large product", [[800.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
-        case("a sum", [[100.0, 60.0, 8.0]], peak=100.0, bandwidth=10.0),
-        case("both nearly equal", [[600.0, 50.0, 8.0]], peak=100.0, bandwidth=10.0),
-        case("two kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
+        *_each("a large product", [[800.0, 20.0, 10.0]], "peak", "bandwidth"),
+        *_each("a sum", [[100.0, 60.0, 8.0]], "bandwidth", "launches"),
+        *_each("both nearly equal", [[600.0, 50.0, 8.0]], "peak", "launches"),
+        *_each("three kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0], [200.0, 70.0, 7.5]], *REMEDIES),
         edge(case("exactly the roofline", [[800.0, 20.0, 8.0]], peak=100.0, bandwidth=10.0)),
         case("only one is faster than it can be", [[800.0, 20.0, 7.5], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
         case("faster than the peak", [[1200.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
@@ -219,5 +230,26 @@ what_helps.slips(
         "max(computing / 2, moving) + rest → [max(computing / 2, moving) + rest] ;; max(computing, moving / 2) + rest "
         "→ [max(computing, moving / 2) + rest] ;; += best → += [best]": "You return a list with a time for each "
         "kernel. Add them up: one number for each remedy.",
+        "max(computing / 2, moving) + rest → seconds / 2 ;; max(computing, moving / 2) + rest → seconds / "
+        "2": "You halve the whole measured time with either chip. Only computing or only moving becomes faster, and "
+        "the rest stays as it is.",
+        "+= best → += computing + moving": "Without the rest you add computing and moving. They happen at the same "
+        "time: the roofline is the longer of the two.",
+        "max(computing / 2, moving) + rest → computing / 2 + rest ;; max(computing, moving / 2) + rest → moving / 2 + "
+        "rest": "With a faster chip you count only what it makes faster. The other of the two times may now be the "
+        "longer one: take the maximum.",
+        "max(computing / 2, moving) + rest → max(computing * 2, moving) + rest ;; max(computing, moving / 2) + rest → "
+        "max(computing, moving * 2) + rest": "You double the times. A chip with twice the peak computes in half the "
+        "time.",
+        "max(computing, moving)\n → min(computing, moving)\n": "You take the shorter of computing and moving for the "
+        "roofline. A kernel is done when both are: take the longer one.",
+        "max(computing / 2, moving) + rest → max(computing / 2, moving, rest) ;; max(computing, moving / 2) + rest → "
+        "max(computing, moving / 2, rest)": "You take the longest of computing, moving and the rest. The rest comes on "
+        "top of the roofline's time: add it.",
+        "rest = seconds - best → rest = max(seconds - best, 0.0)": "You set a negative rest to 0. A kernel that is "
+        "faster than the roofline was measured wrongly: raise ValueError.",
+        "+= best → += 0.0": "Without the rest your kernels take no time. The roofline's time is left.",
+        "+= best → += seconds": "You return the measured time for `launches`. Without the rest, the roofline's time is "
+        "left.",
     },
 )

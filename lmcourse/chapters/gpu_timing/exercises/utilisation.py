@@ -59,9 +59,9 @@ def _cases(random: Random) -> list[Case]:
         case("rates that cannot be", 514.0, [1.0, 1.0, 4.0], "toy", "bf16", toy),
         case("unknown GPUs", 256.0, [1.0], "toy X", "bf16", toy),
         case("unknown GPUs", 256.0, [1.0], "TOY", "bf16", toy),
-        case("unknown GPUs", 256.0, [1.0], " toy\n", "bf16", toy),
+        case("unknown GPUs", 256.0, [1.0], "a toy", "bf16", toy),
         case("formats it does not have", 256.0, [1.0], "toy XL", "fp8", toy),
-        case("formats it does not have", 256.0, [1.0], "toy", "BF16 ", toy),
+        case("formats it does not have", 256.0, [1.0], "toy", "BF16", toy),
         *(case("other steps", *log(random.uniform(0.2, 0.6), name, "bf16")) for name in (A100, H100_PCIE, H100)),
         case("other formats", *log(random.uniform(0.2, 0.6), H100, "tf32")),
         case("other formats", *log(random.uniform(0.2, 0.6), V100, "fp16")),
@@ -78,11 +78,14 @@ mfu_of_step = Exercise(
     reference=_mfu,
     cases=[
         case("half the bf16 peak", 49.47e12, [0.1, 0.1, 0.1], H100, "bf16", PEAKS),
-        case("one disturbed step", 15.6e12, [0.1, 0.09, 0.4, 0.1, 0.11], A100, "bf16", PEAKS),
+        case("one disturbed step", 0.624e12, [0.1, 0.09, 0.12, 0.4, 0.1], A100, "bf16", PEAKS),
+        case("four steps", 1.1e12, [0.13, 0.1, 0.2, 0.11], H100, "tf32", PEAKS),
         case("another variant, two steps", 18.9e12, [0.03125, 0.0625], H100_PCIE, "bf16", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
         case("in small letters", 15.6e12, [0.1], A100.lower(), "bf16", PEAKS),
         case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),
+        case("more than a listed name", 15.6e12, [0.1], f"{H100_PCIE} 80GB", "bf16", PEAKS),
+        case("a format in capitals", 15.6e12, [0.1], A100, "BF16", PEAKS),
         case("a V100 has no bf16", 1.0e12, [0.1], V100, "bf16", PEAKS),
         case("more than the peak", 40.0e12, [0.1], A100, "bf16", PEAKS),
         edge(case("exactly the peak", 156e12, [0.5], A100, "bf16", PEAKS)),
@@ -170,5 +173,32 @@ mfu_of_step.slips(
         "in": "You ignore capitals in a name. Only a name as it is written in the table is known.",
         "statistics.median → statistics.median_high": "Of an even number of steps you take the slower of the two in "
         "the middle. The median is the mean of both.",
+        "if device not in → device = next((name for name in peaks if name in device), device)\n    if device not "
+        "in": "You accept a name that contains a listed one. With 80 GB an H100 may be another chip: only the whole "
+        "name shows which one it is.",
+        "if device not in → number = number.lower()\n    if device not in": "You ignore capitals in a format. Only a "
+        "format as it is written in the table is known.",
+        "if device not in → device = next((name for name in peaks if name.lower() == device.lower()), device)\n    if "
+        "device not in": "You ignore capitals in the name of a GPU. Only a name as it is written in the table is "
+        "known.",
+        "statistics.median → statistics.median_low": "Of an even number of steps you take the faster of the two in the "
+        "middle, as torch.median does. The median is the mean of both.",
+        "statistics.median(seconds) → seconds[0]": "You take the first step of the log. The median is in the middle of "
+        "the sorted times.",
+        "statistics.median → max": "You take the slowest step. One disturbed step then decides: take the median.",
+        "share = flops → share = 3 * flops": "You multiply the FLOPs by three. `flops` are those of a whole step, "
+        "backward too.",
+        "share = flops → share = 6 * flops": "You multiply the FLOPs by six. `flops` are those of a whole step "
+        "already.",
+        " / peaks[device][number] → ": "You return FLOP/s, or compare them with 1. Divide by the peak.",
+        " or number not in peaks[device] →  ;; peaks[device][number] → peaks[device].get(number, "
+        'peaks[device]["fp32"])': "If a GPU lacks the format, you use its fp32 peak. A V100 has no bf16 units: raise "
+        "an error.",
+        "flops / peaks[device][number] / statistics.median(seconds) → statistics.median([flops / peaks[device][number] "
+        "/ each for each in seconds])": "You take the median of the rates. For an even number of steps it is not the "
+        "rate of the median time: take the median of `seconds` first.",
+        "flops / peaks[device][number] / statistics.median(seconds) → statistics.mean([flops / peaks[device][number] / "
+        "each for each in seconds])": "You average the rates of the steps. Take the median of `seconds`, and divide by "
+        "it.",
     },
 )
