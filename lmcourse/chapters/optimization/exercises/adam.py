@@ -155,6 +155,8 @@ SLIPS = {
     'state.get("k", 0) → state.get("k", 1)': "Your count of steps is one ahead: at the first step it is 1.",
     "(1 - beta1) * g → g ;; (1 - beta2) * g * g → g * g": "You add up gradients, and squares. In a mean, each enters "
     "with the factor 1 − β.",
+    "(1 - beta1) * g → g": "You add up the gradients in m. In a mean, each enters with the factor 1 − β₁.",
+    "(1 - beta2) * g * g → g * g": "You add up the squares in s. In a mean, each enters with the factor 1 − β₂.",
     "p.grad is None → False": "Your step fails on a parameter without a gradient. Skip it: it was not used.",
 }
 """Mistakes in Adam's step, which AdamW takes too."""
