@@ -50,8 +50,9 @@ SIGNS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("bad batch", 2, {**HEALTHY, "rate": 0.0025, "bad_step": 75}),
     ("too slow", 2, {**SGD, "rate": 0.05}),
     ("too slow", 1, {**HEALTHY, "rate": 0.0002}),
+    ("steps", 1, {**HEALTHY, "rate": 1.0}),
 )
-"""Fifteen runs: their problem, seed and settings. The first five are shown with their names."""
+"""Sixteen runs: their problem, seed and settings. The first five are shown with their names."""
 
 
 def short(number: float) -> float:

@@ -495,7 +495,7 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=Log(0.01, 10.0))
 #
 # You have an alarm and a cabinet of medicines. A run arrives in the middle of the night, and it is not over. What do you have? Four lists, a number for each step so far: the loss, the norm of the gradient, the largest attention score, and the mean $\lvert\log Z\rvert$.
 #
-# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early; its record ends three steps before that.
+# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early.
 #
 # - **"scores"**: attention scores have run away; attention looks at one token only, and learning is stuck.
 # - **"steps"**: the steps are too long; the loss is worse than that of guessing and will not come back.
@@ -517,7 +517,7 @@ for name, seen in ward.items():
 # %% [markdown]
 # ### Exercise 8 · Diagnose  (3 points · 12 min · ●●●)
 #
-# `signs` holds the lists `"loss"`, `"norm"`, `"score"` and `"log_z"`, all of one length, and the number `"guessing"`, the loss of guessing. Return the diagnosis, one of the five words above. Grading adds ten other patients: other seeds, rates that differ by up to a factor of two, or AdamW where you see SGD. So find a rule with some distance to both sides, and say what comes first if two signs contradict each other.
+# `signs` holds the lists `"loss"`, `"norm"`, `"score"` and `"log_z"`, all of one length, and the number `"guessing"`, the loss of guessing. Return the diagnosis, one of the five words above. Grading adds eleven other patients: other seeds, other rates, or AdamW where you see SGD; their records end at any step from 11 to 90. So find a rule with some distance to both sides, and say what comes first if two signs contradict each other.
 
 
 # %% exercise="diagnose"

@@ -18,7 +18,16 @@ from lmcourse.chapters.stability import exercises, figures
 from lmcourse.chapters.stability.figures.map import NORM_MODELS, norms_of
 from lmcourse.chapters.stability.figures.softmax import grown_softmax
 from lmcourse.chapters.stability.patients import MEDICINES, train, treat
-from lmcourse.chapters.stability.stored import LIMITS, PAIRS, losses_under, measured, shown_signs, stored, table_lines
+from lmcourse.chapters.stability.stored import (
+    LIMITS,
+    PAIRS,
+    losses_under,
+    measured,
+    shown_signs,
+    stored,
+    table_lines,
+    unnamed_signs,
+)
 from lmcourse.models.zoo import find_model
 from lmcourse.training.spike_detector import MIN_NORMS, WINDOW, SpikeDetector
 from tests.plots.figures import check_figure, said
@@ -198,11 +207,13 @@ def test_bf16_updates_are_lost_where_torchs_are() -> None:
     assert torch.tensor(found / 2).bfloat16() + update != found / 2
 
 
-def test_the_written_rule_diagnoses_all_fifteen_runs_and_patient_x() -> None:
+def test_the_written_rule_diagnoses_all_sixteen_runs_and_patient_x() -> None:
     runs = stored()["signs"]
-    assert len(runs) == 15
+    assert len(runs) == 16
     assert [exercises.diagnose.reference(signs) for _, signs in runs] == [name for name, _ in runs]
     assert exercises.diagnose.reference(stored()["unknown"]) == "scores"
+    assert all(exercises.diagnose.reference(signs) == name for name, signs in unnamed_signs())
+    assert len({len(signs["loss"]) for name, signs in unnamed_signs() if name == "steps"} & {90}) == 1
 
 
 def test_no_single_list_of_signs_separates_the_diagnoses() -> None:

@@ -46,16 +46,16 @@ PREDICTIONS = (
         options=("about twice", "about 10 times", "64 times"),
         answer="about 10 times",
         because="Up to the knee the texts share the reading of the weights, and more texts are almost free. After it "
-        "every text adds its arithmetic. A CPU's knee in fp32 is near a batch of 10.",
+        "every text adds its arithmetic. The dotted line of the next figure is the knee of your CPU.",
     ),
     Prediction(
         "int8_gains",
-        "The same model with int8 weights, a quarter of the bytes. Where does it gain most?",
+        "The same model with int8 weights, a quarter of the bytes. Where does it gain most, according to your "
+        "`pass_seconds`?",
         options=("for one text", "for 64 texts", "the same everywhere"),
         answer="for one text",
         because="Fewer bytes help while the step waits for memory. For 64 texts it waits for arithmetic, and int8 "
-        "weights do "
-        "not make that less.",
+        "weights do not make that less. (On a real machine converting them takes time, too: measure it below.)",
     ),
     Prediction(
         "cache_beyond_weights",

@@ -60,7 +60,7 @@ max_logit_bound = Exercise(
     hints=[
         "Before the scales, both vectors have length √d, so their product is at most d (Cauchy–Schwarz inequality).",
         "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. In which features should x and y be long to make it large?",
-        "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
+        "All of it on one feature, the one with the largest |γ_q γ_k|. Which single term of the sum is left then?",
     ],
     tolerance=Tolerance(5e-7),  # a product and a root in float32
 )

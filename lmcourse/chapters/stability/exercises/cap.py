@@ -62,7 +62,7 @@ soft_cap = Exercise(
     hints=[
         "Squeeze z / cap with tanh, then stretch the result again by cap.",
         "The derivative of tanh(u) is 1 − tanh²(u). What does the chain rule do to the two factors, cap and 1/cap?",
-        "They cancel: the slope is 1 − tanh(z / cap)².",
+        "They cancel. The derivative of tanh is left, taken at z / cap.",
     ],
     forbid=[".backward", "torch.autograd", "torch.func"],
 )

@@ -71,6 +71,8 @@ diagnose.slips(
         "of any run: leave these out, and look at the loss of the step as well.",
         'if loss > → if max(signs["score"]) > 100:\n        return "scores"\n    if loss >': "You look at the scores "
         "first. An explosion makes them large, too: first check whether the loss is above that of guessing.",
+        'loss > signs["guessing"] → len(signs["loss"]) < 90': "You take the shortest record for an explosion. Records "
+        "end at any step, and a run above the loss of guessing may go on: compare the last losses with guessing.",
         'return "scores" → return "too slow"': "You look only at the loss. A run with exploding scores is stuck at a "
         "similar loss to a slow run: look at the scores, too.",
         'loss, score = → return "healthy" if signs["loss"][-1] < signs["loss"][0] else "steps"\n    loss, score '

@@ -70,7 +70,8 @@ z_loss = Exercise(
     hints=[
         "logits.logsumexp(dim=-1) is log Z of every row, safely. Then −log P of the target is log Z minus its logit.",
         "d log Z / d logit_j is p_j. The chain rule gives 2 α log Z · p_j for the square.",
-        "Per row: p · (1 + 2 α log Z), minus 1 at the target; everything divided by the number of rows.",
+        "−log P is log Z less the right logit, so its slope is p, and 1 less at the target. Add both slopes. The mean "
+        "divides everything by the number of rows.",
     ],
     forbid=[".backward", "torch.autograd", "torch.func"],
 )
