@@ -121,6 +121,16 @@ backward_flops.slips(
         "you add one FLOP for each number of the input. Its gradient is a product with all weights of the first layer.",
         "products[1:] → products[2:]": "Without input_grad you leave out dx of the first two layers. The second "
         "layer's dx carries the gradient to the first layer's weights.",
+        "of_weights + of_inputs → 2 * of_weights - (0 if input_grad else 2 * batch * widths[0])": "Without input_grad "
+        "you subtract two FLOPs for each number of the input. Its gradient is a product with all weights of the first "
+        "layer.",
+        "of_weights + of_inputs → 2 * of_weights - (0 if input_grad else batch * widths[0])": "Without input_grad you "
+        "subtract one FLOP for each number of the input. Its gradient is a product with all weights of the first "
+        "layer.",
+        "of_weights + of_inputs → of_weights + of_inputs // batch": "You count the gradients of the inputs for one "
+        "row. A batch has `batch` of them.",
+        "of_weights + of_inputs → of_weights // batch + of_inputs": "You count the gradients of the weights for one "
+        "row. They are sums over all rows of the batch.",
     },
 )
 

@@ -215,6 +215,8 @@ four_shares.slips(
         "two products for each.",
         "3 * weights, 3 * pairs → 2 * weights, 2 * pairs": "You count as much for the backward pass as for the "
         "forward pass. It takes twice as much.",
+        "products / 2 → products / 4": "Your causal share counts a quarter of scores and values. A mask halves the "
+        "keys, and so the pairs, once.",
     },
 )
 

@@ -71,7 +71,7 @@ forward_flops = Exercise(
     cases=[
         *_each("two texts of 4 tokens, one small layer", 2, 4, 1, 8, 32, 100),
         *_each("GPT-2 small, one text", 1, 1024, 12, 768, 3072, 50_257),
-        *_each("key heads shared by two", 2, 16, 3, 64, 256, 1000, d_kv=32),
+        *_each("a gate, and key heads shared by two", 2, 16, 3, 64, 256, 1000, d_kv=32, gated=True),
         *_each("Llama 3 8B, one text", 1, 8192, 32, 4096, 14_336, 128_256, d_kv=1024, gated=True),
     ],
     hidden_cases=_cases,

@@ -169,6 +169,8 @@ generation_flops.slips(
         "and layer.",
         "+ head → + keys * head": "You compute the logits of all tokens so far in every pass. Only the last token's "
         "logits are needed.",
+        "[(prompt, prompt)] → [(prompt, (prompt + 1) / 2)]": "In the first pass you count only the pairs that a "
+        "causal mask lets through. All pairs of a pass count: prompt².",
     },
 )
 

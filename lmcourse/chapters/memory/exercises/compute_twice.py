@@ -71,9 +71,10 @@ compute_twice = Exercise(
     cases=[
         *_both("nine layers, segments of three", 9, 3),
         *_both("ten layers: a rest of one", 10, 3),
-        *_both("eleven layers: a rest of two", 11, 3),
+        *_both("fourteen layers: a rest of two", 14, 4),
+        *_both("23 layers: a rest of five", 23, 9)[:1],
         *_both("a segment for each layer", 5, 1),
-        *_both("one segment", 5, 5),
+        *_both("one segment", 5, 5)[:1],
         *_both("96 layers", 96, 10),
         *_both("a segment longer than the model", 6, 9),
         case("no segment", 5, 0),
@@ -149,5 +150,7 @@ compute_twice.slips(
         "lengths, 1) → lengths, 2)": "You count one input too many: while segment k is in work, k inputs are kept.",
         "max(inputs + length for inputs, length in enumerate(lengths, 1)) → len(lengths) + layers": "You keep the "
         "inside of every segment. It is thrown away when the next segment begins.",
+        "sum(lengths[:-1]) → (layers // every - 1) * every": "You leave out the layers of a shorter last segment when "
+        "you count segments. Then all whole ones are computed again.",
     },
 )

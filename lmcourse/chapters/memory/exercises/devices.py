@@ -131,6 +131,8 @@ tensor_parallel_bytes.slips(
         "A % T → T % A": "You ask whether the heads divide the devices. T must divide A: A % T.",
         "A % T → N % T": "You ask whether T divides the parameters. It must divide the heads: a head cannot be cut.",
         "A % T → D // A % T": "You ask whether T divides the width of a head. It must divide the number of heads.",
+        "18 * N / T → 16 * N + 2 * N / T": "You divide the weights alone. Each device keeps gradients and optimizer "
+        "state of its own parts only.",
     },
 )
 

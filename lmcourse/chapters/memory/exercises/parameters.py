@@ -180,7 +180,8 @@ parameter_count.slips(
         "norm + head → d + head": "Your last norm has no shift. With `biases` every norm has a scale and a shift.",
         "+ 2 * norm → + 3 * norm ;; + norm + head → + head": "You count the last norm in every layer. It comes once, "
         "after all layers.",
-        "d_ff + d\n → d_ff\n": "One bias of d numbers is missing in each layer: output and down have one each.",
+        "d_ff + d\n → d_ff\n": "One bias of d numbers is missing in each layer: queries, output and down have "
+        "one each.",
         " + (matrices - 1) * d_ff + d\n → \n": "The biases of the feed-forward layer are missing: each of its "
         "matrices has one.",
         "else embedding → else embedding + positions": "You count the positions twice if the head is not tied. Only "

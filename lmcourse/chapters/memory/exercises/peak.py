@@ -163,9 +163,11 @@ step_peak = Exercise(
         case("recomputed blocks, smaller than the loss", 100, 1, 5, 7, 30, recompute=True),
         case("recomputed blocks, larger than the loss", 100, 1, 5, 7, 999, recompute=True),
         case("nothing recomputed", 100, 1, 5, 7, 999),
+        case("nothing recomputed, two texts", 100, 2, 5, 7, 1500),
         case("the logits in a variable", 100, 1, 5, 7, 30, keep_logits=True),
         case("both, a block of 30 bytes", 100, 1, 6, 7, 30, recompute=True, keep_logits=True),
         case("both, a block of 500 bytes", 100, 1, 5, 7, 500, recompute=True, keep_logits=True),
+        case("both, a block of 900 bytes", 100, 1, 5, 7, 900, recompute=True, keep_logits=True),
     ],
     hidden_cases=_step_cases,
     hints=[
@@ -250,6 +252,11 @@ step_peak.slips(
         "max(loss, later) + variable → max(loss, later + variable)": "You count the logits in a variable only at the "
         "recomputed block. The variable holds them at the loss, too.",
         "activations + max → max": "You never add the activations. At each of the moments they are in memory as well.",
+        "logits if keep_logits → logits // 2 if keep_logits": "Your variable takes 2 bytes for each logit. The step "
+        "is in fp32, so a logit takes 4.",
+        "max(loss, later) + variable → max(loss + variable, later + (logits if recompute else 0))": "You count a copy "
+        "of the logits beside the recomputed block, even if no variable holds it. Without a variable it is gone by "
+        "then.",
     },
 )
 
