@@ -324,7 +324,7 @@ explore(figures.schedule, kind=KINDS, warmup=(0.0, 0.5, 0.05), decay=(0.0, 0.5, 
 # %% [markdown]
 # ### Exercise 4 · Stable, then down  (2 points · 7 min · ●●)
 #
-# Return the factor of the peak rate at `step`, counted from 0. In a warm-up of W steps it is 1/W, 2/W, …, 1, so the first update is not lost. Then it is 1. In the last `decay` steps it falls in a straight line: 1 at the first of them, and it would reach `floor` one step after the last. After the end of the run it stays at `floor`. Either phase may have no steps. If both together are longer than the run, raise `ValueError`, at any step.
+# Return what the peak rate is multiplied by at `step`, counted from 0. In a warm-up of W steps it is 1/W, 2/W, …, 1, so the first update is not lost. Then it is 1. In the last `decay` steps it falls in a straight line: 1 at the first of them, and it would reach `floor` one step after the last. After the end of the run it stays at `floor`. Either phase may have no steps. If both together are longer than the run, raise `ValueError`, at any step.
 
 # %% exercise="wsd_factor"
 def wsd_factor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
@@ -752,7 +752,7 @@ figures.sweep()
 #
 # ### Exercise 10 · Rates by width  (3 points · 10 min · ●●)
 #
-# `shapes` has every parameter's shape by its name, and `base` the shapes of the model on which the rate was found; the names are the same. A single number has the shape []. A matrix has the shape (outputs, inputs); `embeddings` are the names of matrices that are looked up instead. Return, by name, the factor of each parameter's rate with which one update moves its outputs as far as in the base model, whatever the width.
+# `shapes` has every parameter's shape by its name, and `base` the shapes of the model on which the rate was found; the names are the same. A single number has the shape []. A matrix has the shape (outputs, inputs); `embeddings` are the names of matrices that are looked up instead. For each parameter name, return the number its learning rate must be multiplied by so that one update moves its outputs as far as in the base model, whatever the width.
 
 # %% exercise="width_factors"
 def width_factors(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -37,6 +37,19 @@ model[1].register_forward_hook(watch)
 """
 """Script that finds how many activations inside the model are alive at the same time."""
 COUNTS = "\nmax(rows)\nmax(most)"
+GRAPHS = """\
+import weakref
+graphs, most = [], []
+def watch(module, given, output):
+    if output.grad_fn is not None:
+        mark = lambda *gradients: None
+        output.grad_fn.register_hook(mark)
+        graphs.append(weakref.ref(mark))
+    most.append(sum(each() is not None for each in graphs))
+model[1].register_forward_hook(watch)
+"""
+"""Script that finds how many graphs are alive at the same time: one may still belong to the last loss."""
+FOUR = "accumulate(model, [(x1, y1), (x2, y2), (x1, y1), (x2, y2)])\nmax(most) <= 2"
 
 
 def _text(*rows: list[int]) -> Tensor:
@@ -79,6 +92,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("a batch without targets first", TWO, **none, **B),
         _ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT),
         _ask("what is in memory", WATCHED + "accumulate(model, [(x1, y1), (x2, y2), (x1, y1)])" + COUNTS, **A, **SHORT),
+        _ask("old graphs", GRAPHS + FOUR, **A, **SHORT),
         _ask("targets of token 0 alone", TWO, x1=_text([1, 2]), y1=_text([0, 0]), x2=_text([2]), y2=_text([0])),
         *(_drawn(random) for _ in range(3)),
     ]
@@ -116,7 +130,8 @@ accumulate = Exercise(
         _ask("gradients from before", OLD + TWO, **A, **B),
         _ask("one target and four", TWO, x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
         _ask("one batch in memory at a time", WATCHED + TWO + COUNTS, **A, **B),
-        _ask("a parameter that is not used", UNUSED + TWO, **A, **B),
+        _ask("four batches, and no old graphs", GRAPHS + FOUR, **A, **B),
+        edge(_ask("a parameter that is not used", UNUSED + TWO, **A, **B)),
     ],
     hidden_cases=_hidden,
     tolerance=Tolerance(1e-6, 1e-9),  # a weight such as `counts.sum() / total` is a tensor in single precision
@@ -252,6 +267,12 @@ accumulate.slips(
         "None else total[i] + gradient ;; return whole, total → return whole, [gradient for gradient in total if "
         "gradient is not None]": "You leave out parameters that nothing uses. Return zeros for them: one tensor a "
         "parameter.",
+        "whole += loss.item() → whole = whole + loss": "You add up the losses with their graphs, so the graphs of "
+        "all batches stay alive to the end. Add up numbers: `loss.item()`.",
+        "whole += loss.item() → whole = loss.item()": "The gradients are right, but you return the last batch's part "
+        "of the loss alone. Add up the parts.",
+        ", allow_unused=True → ": "A parameter that nothing uses raises an error in `torch.autograd.grad`. Its "
+        "gradient is zeros.",
     },
 )
 

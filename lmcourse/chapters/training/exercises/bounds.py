@@ -110,6 +110,18 @@ initial_bounds.slips(
         "variance, so they should be *larger*.",
         'raise ValueError(f"unknown rule {rule}") → std = (2 / fan_in) ** 0.5': "You silently use another rule for an "
         "unknown one. Raise ValueError.",
+        "(2 / fan_in) ** 0.5 → fan_in**-0.5": "For He you return 1 over the root of fan_in, which is LeCun's rule. "
+        "He's variance is twice as large.",
+        "fan_in**-0.5 → fan_out**-0.5": "Your LeCun rule uses the number of outputs. It uses fan_in: the sum runs "
+        "over the inputs.",
+        "fan_in**-0.5 → (2 / fan_in) ** 0.5 ;; (2 / fan_in) ** 0.5 → fan_in**-0.5": "LeCun and He are swapped. The 2 "
+        "in He's rule makes up for the ReLU.",
+        "2 / (fan_in → 6 / (fan_in": "Your Xavier number is the bound of a *uniform* distribution, with a 6. The "
+        "standard deviation has a 2.",
+        "-cut * std, cut * std → cut * std, -cut * std": "The two bounds are swapped: the lower one, `a`, comes first.",
+        "-cut * std → cut * std": "Both of your bounds are positive. Cut at the same distance on both sides of 0.",
+        'raise ValueError(f"unknown rule {rule}") → raise KeyError(rule)': "For an unknown rule you raise another "
+        "exception, perhaps that of a dictionary. Raise ValueError.",
     },
 )
 

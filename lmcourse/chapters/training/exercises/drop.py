@@ -64,6 +64,7 @@ dropout = Exercise(
         case("a large p", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
         case("more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
         case("p = 0, in fp64", torch.tensor([3.0, -1.0]).double(), torch.tensor([True, True]), 0.0),
+        case("in bf16", torch.tensor([2.0, -4.0]).bfloat16(), torch.tensor([True, False]), 0.5),
         case("no chance to stay", torch.ones(2), torch.tensor([False, False]), 1.0),
         case("no probability", torch.ones(2), torch.tensor([True, True]), -0.25),
     ],
@@ -129,6 +130,17 @@ dropout.slips(
         'raise ValueError(f"p must be at least 0 and below 1, not {p}") → return torch.zeros_like(x), x**2 * p': "You "
         "accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise "
         "ValueError.",
+        "x * keep → x * keep.float()": "Your result is fp32 for a 16-bit `x`: a float mask turns the product into "
+        "fp32. Return the dtype of `x`.",
+        "x**2 * p / (1 - p) → x**2 * p / (1 - p) ** 2": "The result is right. Your variance divides by 1 − p twice.",
+        "x**2 * p → x.abs() * p": "The result is right. Your variance grows with x. A variance grows with x².",
+        "x**2 * p → x * p": "The result is right. Your variance grows with x and has its sign. A variance grows with "
+        "x².",
+        "p < 1: → p <= 1:": "You accept p = 1. Then nothing stays, and the mean cannot be x: raise ValueError.",
+        "0 <= p < 1 → p < 1": "You accept a p below 0, which is no probability. Raise ValueError.",
+        '    if not 0 <= p < 1:\n        raise ValueError(f"p must be at least 0 and below 1, not {p}")\n → '
+        "": "You accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: "
+        "raise ValueError.",
     },
 )
 

@@ -275,6 +275,8 @@ fit.slips(
         "group of the optimizer has its own `lr`.",
         "losses = [] → losses = []\n    if run.step == 0:\n        settings.snapshots.append(Snapshot(run))": "You "
         "take a snapshot before the first update as well. The first one comes after `every` updates.",
+        '"weight_decay": 0.0 → "weight_decay": 0.01': "Your second group decays with AdamW's default, which is 0.01, "
+        "not 0. Give it a weight decay of 0.",
     },
 )
 

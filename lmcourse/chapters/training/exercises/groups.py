@@ -115,5 +115,13 @@ decay_groups.slips(
         "sorted, your second one is not.",
         ">= 2 → == 2": "Your weights with three axes or more, of a convolution for instance, do not decay. They are "
         "matrices here too.",
+        ">= 2 → > 2": "Your matrices have three axes or more. Two axes are enough.",
+        " and name not in norms →  or name not in norms": "In your answer one of the two conditions is enough. A "
+        "parameter decays if it has two axes *and* does not belong to a norm.",
+        'len(shape) >= 2 → "weight" in name': "You select parameters by the word `weight` in their names. Count the "
+        "axes of the shape.",
+        "sorted(decay), → decay,": "Your second list is sorted, your first one is not.",
+        "sorted(set(shapes) - set(decay)) → sorted(norms)": "Your second list holds the norms alone. Biases and "
+        "single numbers belong to it, too.",
     },
 )

@@ -104,8 +104,9 @@ train_in_half.slips(
     {
         "torch.float32 if master else torch.bfloat16 → torch.float32": "Without a master copy you round only at the "
         "end. The weight should be rounded after *every* update.",
-        "torch.float32 → torch.float64 ;; kept.float() + → (kept if master else kept.float()) +": "You add up the "
-        "updates in fp64. A master copy has 32 bits, so it loses updates, too, if they are small enough.",
+        "torch.float32 → torch.float64 ;; kept.float() + → (kept if master else kept.float()) +": "A master "
+        "copy in fp32 loses updates, too, if they are small enough. Yours does not: you add in fp64, or the updates "
+        "before the weight.",
         "torch.float32 if master else torch.bfloat16 → torch.float64 ;; kept.float() + update → kept + "
         "torch.tensor(update).bfloat16() ;; kept.bfloat16().item() → kept.item()": "You round the updates. They "
         "survive rounding; it is the *sum* that loses them.",
@@ -124,6 +125,9 @@ train_in_half.slips(
         "torch.float32 if master else torch.bfloat16 → torch.float32 ;; kept.bfloat16() → (kept if master else "
         "kept.bfloat16())": "You round once, at the end, and only without a master copy. It is the other way: that "
         "weight is rounded after every update, and a master copy at the end.",
+        "for update in updates → for update in [sum(updates)]": "You add all updates at once. Each is added on its "
+        "own, and without a master copy each sum is rounded.",
+        "+ update → - update": "You subtract the updates. Here they are added.",
     },
 )
 

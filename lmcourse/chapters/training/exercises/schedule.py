@@ -52,15 +52,19 @@ wsd_factor = Exercise(
     cases=[
         case("the first of all steps", 0, 100, 10, 20),
         case("the last of the warm-up", 9, 100, 10, 20),
-        case("in the warm-up, with a floor of 0.2", 4, 100, 10, 20, floor=0.2),
+        case("the second of the warm-up, with a floor of 0.3", 1, 100, 10, 20, floor=0.3),
+        case("the first after the warm-up", 10, 100, 10, 20),
+        case("no warm-up", 0, 100, 0, 20),
         case("in the long middle", 60, 100, 10, 20),
         case("the first of the decay", 80, 100, 10, 20),
         case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
         case("a quarter of the way down to 0.2", 85, 100, 10, 20, floor=0.2),
         case("the last step", 99, 100, 10, 20, floor=0.1),
         case("after the end", 150, 100, 10, 20, floor=0.1),
+        case("no decay, after the end", 100, 100, 10, 0, floor=0.1),
         case("phases that fill the run", 50, 100, 60, 40),
         case("phases that do not fit", 5, 100, 60, 50),
+        case("phases that do not fit, after the end", 120, 100, 60, 50),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -110,6 +114,20 @@ wsd_factor.slips(
         "> steps → >= steps": "You reject phases that fill the run exactly. Only phases longer than the run are wrong.",
         '    if warmup + decay > steps:\n        raise ValueError("the phases do not fit into the run")\n → ': "You "
         "accept phases that are together longer than the run. Raise ValueError for them, at any step.",
+        "return (step + 1) / warmup → return max(floor, (step + 1) / warmup)": "Your warm-up does not go below the "
+        "floor. The floor belongs to the decay alone.",
+        "step < warmup → step <= warmup": "Your warm-up has one step too many, with a factor above 1.",
+        "(step + 1) / warmup → (step + 1) / (warmup + 1)": "Your warm-up does not reach 1 in its last step: it is "
+        "1/W, 2/W, …, 1.",
+        "(step + 1) / warmup → step / max(warmup - 1, 1)": "Your first update has a rate of 0, so it changes "
+        "nothing. The warm-up is 1/W, 2/W, …, 1.",
+        "floor + (1 - floor) * left → left": "Your decay goes to 0, whatever `floor` is. It goes from 1 to the floor.",
+        "(steps - step) / decay → (step - steps + decay) / decay": "Your decay goes up. Its first step has the "
+        "factor 1.",
+        "warmup + decay > steps → warmup + decay > steps and step < steps": "After the end you accept phases that do "
+        "not fit. Raise ValueError at any step.",
+        "step >= steps → step >= steps and decay": "Without a decay your rate stays at 1 after the end. It should be "
+        "at the floor there.",
     },
 )
 

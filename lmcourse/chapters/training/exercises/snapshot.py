@@ -24,6 +24,16 @@ kept.restore(other)
 other.train(3)
 other.step
 """
+ONE_PART = """\
+run = SmallRun(seed={seed})
+before = run.train(3)
+kept = Snapshot(run)
+after = run.train(3)
+other = SmallRun(seed={other})
+kept.restore(other)
+"""
+"""Script to which each case adds a look at one part of the restored run."""
+MOMENTS = "[[*state.values()] for state in other.optimizer.state_dict()['state'].values()]"
 TWICE = """\
 run = SmallRun(seed={seed})
 before = run.train(3)
@@ -31,6 +41,7 @@ kept = Snapshot(run)
 first, second = SmallRun(seed=1), SmallRun(seed=2)
 kept.restore(first)
 first.train(3)
+trained = second.train(2)
 kept.restore(second)
 second.train(3)
 """
@@ -127,10 +138,13 @@ Snapshot = Exercise(
     difficulty=3,
     reference=Kept,
     cases=[
-        _ask("goes on in a new run", GOES_ON),
-        _ask("from the first step", GOES_ON, before=0, seed=2),
-        _ask("restored twice", TWICE),
-        _ask("into a run that has trained for longer", OLD_RUN),
+        _ask("the weights", ONE_PART + "[p.detach() for p in other.model.parameters()]"),
+        _ask("the optimizer's state", ONE_PART + MOMENTS),
+        _ask("the place in the text", ONE_PART + "next(other.loader).inputs"),
+        _ask("the number of updates", ONE_PART + "other.step"),
+        _ask("the numbers for dropout", ONE_PART + "torch.rand(4)", seed=2),
+        _ask("continues in a new run", GOES_ON),
+        _ask("restored twice, the second time into a trained run", TWICE),
         _ask("two snapshots of one run", BOTH),
         _ask("into the same run", ASIDE),
         _ask("the run keeps its objects", OBJECTS),
@@ -201,5 +215,20 @@ Snapshot.slips(
         "run.model.load_state_dict(self.model) → run.model, run.optimizer = deepcopy((run.model, "
         "run.optimizer))\n        run.model.load_state_dict(self.model)": "You put copies in the place of the run's "
         "model and optimizer. The objects stay: load the state into them.",
+        "deepcopy(run.optimizer.state_dict()) → run.optimizer.state_dict()": "You copy the optimizer's state in "
+        "`restore` only, and until then the run changes it. Copy it when you take the snapshot, too.",
+        "deepcopy(run.model.state_dict()) → run.model.state_dict() ;; deepcopy(run.optimizer.state_dict()) → "
+        "run.optimizer.state_dict()": "You keep the tensors *themselves* until `restore` copies some of them, and "
+        "the run continues to train them. Copy model and optimizer when you take the snapshot.",
+        "deepcopy(run.model.state_dict()) → run.model.state_dict() ;; deepcopy(self.optimizer) → "
+        "self.optimizer": "Your stored model state keeps changing: copy it when you take the snapshot. And two "
+        "restored runs share one optimizer state: copy that in `restore`, too.",
+        "deepcopy(run.model.state_dict()) → deepcopy(run).model.state_dict()": "`deepcopy(run)` raises an error: the "
+        "loader holds a generator, which Python cannot copy. Copy what the `state_dict()`s return.",
+        "run.step = self.step → run.step = 0": "You start the number of updates again, so the schedule is at another "
+        "learning rate. Restore the kept number.",
+        "        run.loader.load_state_dict(self.place)\n        run.step = self.step\n        "
+        "torch.set_rng_state(self.chance)\n → ": "You restore weights and optimizer only. The place in the text, the "
+        "step and the generator differ.",
     },
 )

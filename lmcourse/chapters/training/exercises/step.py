@@ -30,10 +30,12 @@ CALL = "train_step(model, x, y, optimizer, scaler, {limit})\n"
 HALF = """\
 seen = []
 model.register_forward_hook(lambda module, given, output: seen.append(str(output.dtype)))
+last.weight.register_hook(lambda gradient: seen.append(torch.is_autocast_enabled("cpu")))
 train_step(model, x, y, optimizer, scaler, {limit}, torch.DTYPE)
 [*seen, str(getattr(last.weight.grad, 'dtype', torch.float32))]
 """
-"""Script that takes a step in 16 bits: the loss, and the dtypes of the logits and of a gradient, if one is left."""
+"""Script that takes a step in 16 bits: the loss, the dtype of the logits, whether the backward pass runs under autocast,
+and the dtype of a gradient, if one is left."""
 BF16, FP16 = HALF.replace("DTYPE", "bfloat16"), HALF.replace("DTYPE", "float16")
 LOOK = "first.weight\nlast.weight"
 
@@ -117,6 +119,7 @@ train_step = Exercise(
         _ask("a scaled loss", SGD + SCALED + CALL),
         _ask("a limit that binds", SGD + SCALED + CALL, limit=0.1),
         _ask("two steps", SGD + SCALED + CALL + CALL, limit=0.5),
+        _ask("the scale after a good step", SGD + SCALED + CALL + "scaler.get_scale()\n"),
         _ask("a gradient from before", SGD + PLAIN + STALE + CALL),
         _ask("an overflow", OVERFLOW, **STEEP),
         _ask("in bf16", SGD + PLAIN + BF16),
@@ -263,5 +266,18 @@ train_step.slips(
         "enabled=dtype is not None → enabled=False ;; model(inputs) → model.to(dtype or torch.float32)(inputs)": "You "
         "convert the weights to 16 bits. Autocast leaves them in fp32, so that small updates are not lost.",
         ".float() → ": "You compute the loss in 16 bits. Compute it in fp32: under autocast, or from `logits.float()`.",
+        "scaler.scale(loss).backward() → with torch.autocast(inputs.device.type, dtype, enabled=dtype is not "
+        "None):\n        scaler.scale(loss).backward()": "Your backward pass runs under autocast. End the `with` "
+        "block before it: autocast is for the forward pass and the loss.",
+        "loss.item() → scaler.scale(loss).item()": "You return the scaled loss. A plot needs the loss itself.",
+        "scaler.scale(loss).backward() → loss.backward()": "You do not scale the loss before the backward pass. The "
+        "scaler notices it: call scaler.scale(loss).backward().",
+        "scaler.scale(loss).backward()\n    scaler.unscale_(optimizer) → loss.backward() ;; scaler.step(optimizer)\n "
+        "   scaler.update() → optimizer.step()": "You do not use the scaler. In fp16 small gradients become 0 "
+        "without it, and no step is skipped after an overflow.",
+        "scaler.unscale_(optimizer) → nn.utils.clip_grad_norm_(model.parameters(), limit) ;; "
+        "nn.utils.clip_grad_norm_(model.parameters(), limit) → scaler.unscale_(optimizer) ;; loss.item() → "
+        "loss": "You clip the *scaled* gradient: the limit then means something else at every scale.\nThe loss that "
+        "you return has its graph: a list of such losses keeps the activations of every step. Take `.item()`.",
     },
 )

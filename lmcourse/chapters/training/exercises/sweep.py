@@ -95,6 +95,14 @@ sweep_steps.slips(
         "sum(lengths), trunk + sum(decays) → trunk + sum(decays), sum(lengths)": "You swapped the two numbers: the "
         "cosines come first.",
         "sum(decays) → max(decays, default=0)": "You count one decay only. Each length has its own.",
+        "trunk + sum(decays) → sum(decays)": "You count the decays only. They branch off a trunk, which is trained "
+        "once.",
+        "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → lengths[0] - "
+        "decays[0] if lengths else 0": "You take the first length as the longest. The list need not be sorted.",
+        "return sum(lengths) → return sum(lengths) + sum(decays)": "You add the decays to the cosines. A run of a "
+        "cosine has `lengths[i]` steps in all.",
+        "return sum(lengths) → return len(lengths) * max(lengths, default=0)": "You pay for every cosine as if it "
+        "were the longest. Each has its own length.",
     },
 )
 

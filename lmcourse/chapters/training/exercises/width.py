@@ -57,7 +57,10 @@ width_factors = Exercise(
     cases=[
         case("eight times as wide", WIDE, SMALL, ["embedding"]),
         case("an inner width that grows faster", MLP_WIDE, MLP, ["tokens", "places"]),
-        case("half as wide", {"e": [9, 8], "w": [8, 8], "b": [8]}, {"e": [9, 16], "w": [16, 16], "b": [16]}, ["e"]),
+        case("half as wide", {"w": [8, 8], "v": [4, 8]}, {"w": [16, 16], "v": [4, 16]}, []),
+        case("one matrix", {"w": [24, 40]}, {"w": [24, 8]}, []),
+        case("norms and biases", {"w": [24, 40], "b": [24], "n": [40]}, {"w": [12, 8], "b": [12], "n": [8]}, []),
+        case("a larger vocabulary", {"e": [99, 32], "head": [99, 32]}, {"e": [9, 8], "head": [9, 8]}, ["e"]),
         case("more outputs, not more inputs", {"w": [64, 8], "v": [8, 64]}, {"w": [16, 8], "v": [8, 16]}, []),
     ],
     hidden_cases=_hidden,
@@ -112,5 +115,12 @@ width_factors.slips(
         'name in embeddings → "emb" in name': "You find embeddings by their name. Use the list `embeddings`.",
         "base[name][1] / shape[1] → (base[name][0] * base[name][1] / (shape[0] * shape[1])) ** 0.5": "You take the "
         "root of the numbers of entries. Only the number of inputs matters.",
+        "name in embeddings → any(each in name for each in embeddings)": "You leave out parameters whose names only "
+        "contain an embedding's name. Compare whole names.",
+        "if name in embeddings or len(shape) < 2 → if name in embeddings:\n            factors[name] = base[name][0] "
+        "/ shape[0]\n        elif len(shape) < 2": "You scale the embedding's rate by the vocabulary. Its row is "
+        "looked up: nothing is summed.",
+        "base[name][1] / shape[1] → base[name][1] // shape[1]": "You divide whole numbers with //, which cuts off "
+        "the fraction.",
     },
 )
