@@ -66,7 +66,7 @@ speedup_bounds = Exercise(
         case("two offers", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 4.0], "graph": [["idle"], 2.0]}),
         case(
             "an offer that frees three names",
-            {"mm": 0.6, "mul": 0.1, "add": 0.2, "idle": 0.1},
+            {"mm": 0.55, "mul": 0.1, "add": 0.2, "idle": 0.15},
             {"fused": [["mul", "add", "idle"], math.inf], "bf16": [["mm"], 3.0]},
         ),
         case("two names of many", {"mm": 0.5, "add": 0.25}, {"bf16": [["mm"], 2.0]}),
@@ -172,5 +172,18 @@ speedup_bounds.slips(
         "offers.values() for name in names)\n    mean = sum(1 / factor for _, factor in offers.values()) / max(1, "
         'len(offers))\n    speedups["all"] = 1 / (1 - share + share * mean)': "For `all` you use one mean factor for "
         "all names. Each offer has its own factor: add up what they save.",
+        "in names) → in names[-1:])": "You look at the last name of an offer only. It makes all of its names faster.",
+        "share - share / factor → 0.0 if math.isinf(factor) else share - share / factor": "An offer with the factor ∞ "
+        "saves nothing in yours. It leaves no time of its operations: share / ∞ = 0.",
+        'in names) → in names if name != "idle")': "You do not let an offer shorten the idle time. Its share counts "
+        "like that of any other name.",
+        "1 / (1 - sum(saved.values())) → sum(speedups.values()) / max(1, len(speedups))": "For `all` you average the "
+        "speed-ups. Add up what the offers save, then divide 1 by what is left.",
+        "1 / (1 - sum(saved.values())) → 1 / (1 - sum(shares.get(name, 0.0) for names, _ in offers.values() for name "
+        "in names) * (1 - 1 / max((factor for _, factor in offers.values()), default=1)))": "For `all` you give every "
+        "operation the largest factor. Each offer has its own factor: add up what they save.",
+        "1 / (1 - sum(saved.values())) → 1 / (1 - sum(shares.get(name, 0.0) for names, _ in offers.values() for name "
+        "in names) * (1 - 1 / math.prod(factor for _, factor in offers.values())))": "For `all` you multiply the "
+        "factors of the offers. Each makes only its own operations faster: add up what they save.",
     },
 )

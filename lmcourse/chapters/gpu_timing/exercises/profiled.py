@@ -92,7 +92,7 @@ time_shares = Exercise(
         ),
         case("a name inside itself", [["to", 3.0, 11.0], ["to", 4.0, 8.0], ["copy_", 5.0, 7.0], ["to", 12.0, 13.0]]),
         case("not in order", [["mm", 2.0, 6.0], ["add", 8.0, 10.0], ["step", 1.0, 11.0]]),
-        case("two begin together", [["mul", 3.0, 5.0], ["norm", 3.0, 8.0], ["add", 8.0, 11.0]]),
+        case("two begin together", [["mul", 3.0, 5.0], ["norm", 3.0, 8.0], ["add", 8.0, 11.0], ["exp", 8.0, 9.0]]),
         edge(case("one call", [["mm", 7.0, 9.0]])),
         case("nothing was recorded", []),
     ],
@@ -234,5 +234,30 @@ time_shares.slips(
         "own[name] += → own[name] =": "You keep the last call of a name only. Add up all calls of the name.",
         "own.items() → own.items() if time > 0": 'You leave out a share of 0. "idle" is always there, and every name '
         "that was called.",
+        "own[stack[-1][0]] -= end - begin\n        own → own": "You return total times, and the whole span as idle. "
+        "Subtract each call from the call around it, or from idle if there is none.",
+        "own[stack[-1][0]] -= end - begin → for around, _ in stack:\n            own[around] -= end - "
+        "begin": "You subtract each call from all calls around it, and from idle. It is part of the innermost of them "
+        "only.",
+        "while stack → if stack": "You close one call at most before the next begins. Several may have ended: `while`, "
+        "not `if`.",
+        "/ (last - first) for → / sum(end - begin for _, begin, end in calls) for": "You divide by the sum of all "
+        "lengths. Nested calls count several times in it: divide by the span, from the first begin to the last end.",
+        "calls = sorted(events, key=lambda event: (event[1], -event[2])) → calls = sorted(events)": "You sort by name. "
+        "Sort by begin, the longer call first where two begin together.",
+        "(event[1], -event[2]) → (event[1], event[2])": "Of two calls that begin together you take the shorter one "
+        "first. The longer one contains it, so it comes first.",
+        'return {name → own["idle"] = last - first - sum(end - begin for _, begin, end in calls)\n    return '
+        "{name": "You subtract nested calls from idle, too. Idle is the span without the *outermost* calls.",
+        "own[stack[-1][0]] -= → around = [call for call in calls if call[1] < begin and end < call[2]]\n        "
+        'own[min(around, key=lambda call: call[2] - call[1])[0] if around else "idle"] -=': "A call that begins or "
+        "ends together with another one is not inside it for you. It is, if the other one lasts longer.",
+        "own[stack[-1][0]] -= → for around, _ in stack[1:] or stack:\n            own[around] -= ;; return {name → "
+        'own["idle"] = last - first - sum(time for name, time in own.items() if name != "idle")\n    return '
+        "{name": "You subtract every nested call, at any depth, and take what is left of the span for idle. A "
+        "grandchild is already part of the child's time: subtract only direct children.",
+        "max(end for _, _, end in calls) → min(begin for _, begin, _ in calls) + sum(end - begin for _, begin, end in "
+        "calls)": "Your span is the sum of all lengths. Nested calls count several times in it: it lasts from the "
+        "first begin to the last end.",
     },
 )
