@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -69,9 +70,23 @@ def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., A
     _last_checked = exercise.name
     failed = failed_version(exercise.name, answer)
     notice = f"Your last version of `{exercise.name}` did not run ({failed}). This report is on the version before it."
+    unlike = ""
     if answer is not None and not report.passed:
         report = _about_earlier(report, exercise, answer) or report
-    return replace(report, notices=(notice,) if failed else ())
+        unlike = _unlike_the_notebook(exercise, answer)
+    return replace(report, notices=(*[notice] * bool(failed), *filter(None, [unlike])))
+
+
+def _unlike_the_notebook(exercise: Exercise, answer: Callable[..., Any]) -> str:
+    """Return a sentence on a function where a class is asked for, or on parameters in another order."""
+    course = exercise.course_answer
+    if isinstance(course, type):
+        return "" if isinstance(answer, type) else f"The exercise asks for a class: `class {exercise.name}`."
+    with suppress(TypeError, ValueError):  # the answer is an object without a signature
+        own, wanted = ([*inspect.signature(one).parameters] for one in (answer, course))
+        if own != wanted and sorted(own) == sorted(wanted):
+            return f"Your parameters are in another order than in the notebook: `{exercise.call}`."
+    return ""
 
 
 def _about_earlier(report: Report, exercise: Exercise, answer: Callable[..., Any]) -> Report | None:

@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, Special, distinct_digits, format_number, format_value, type_phrase
+from lmcourse.exercises.values import (
+    Plain,
+    Special,
+    distinct_digits,
+    format_number,
+    format_value,
+    received_phrase,
+    type_phrase,
+)
 
 DTYPE_TOLERANCE = {
     torch.float64: (1e-9, 1e-12),
@@ -98,7 +106,7 @@ def _kinds_line(expected: Plain, received: Plain) -> str:
     came = "a tensor" if isinstance(received, Tensor) and received.ndim else type_phrase(received)
     of_parts = isinstance(expected, list) and not all(isinstance(part, bool | int | float | list) for part in expected)
     converted = "" if of_parts else CONVERSIONS.get((type(expected), came), "")
-    return f"expected {wanted}, yours is {type_phrase(received)}{converted}"
+    return f"expected {wanted}, yours is {received_phrase(received)}{converted}"
 
 
 def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:
@@ -147,7 +155,7 @@ def _dict_difference(
     expected: dict[Plain, Plain], received: Plain, tolerance: Tolerance | None, reveal: bool
 ) -> str | None:
     if not isinstance(received, dict):
-        return f"expected a dict with keys {format_value(list(expected))}, yours is {type_phrase(received)}"
+        return f"expected a dict with keys {format_value(list(expected))}, yours is {received_phrase(received)}"
     missing = [key for key in expected if key not in received]
     extra = [key for key in received if key not in expected]
     if missing or extra:

@@ -38,7 +38,7 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
     "is of another type": (kinds.only_dtype, kinds.other_kind),
-    "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
+    "is of another shape": (kinds.wrong_shape, kinds.other_keys, kinds.missing_or_extra),
 }
 
 

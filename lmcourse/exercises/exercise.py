@@ -6,6 +6,7 @@ same `Exercise`.
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -217,6 +218,13 @@ class Exercise:
         bases = [wrong.base for wrong in self.misconceptions if wrong.base]
         right = [*bases, *(variant.answer for variant in self.variants), self.reference]
         return self.reference() if self.value else right[0]
+
+    @property
+    def call(self) -> str:
+        """How its answer is called, with the names of its parameters: "rope(x, theta)"; "" if only a teacher knows."""
+        parameters = inspect.signature(self.course_answer).parameters.values() if self.variants else ()
+        names = [str(one.replace(annotation=one.empty, default=one.empty)) for one in parameters]
+        return f"{self.name}({', '.join(names)})" if names else ""
 
     @property
     def summary(self) -> str:

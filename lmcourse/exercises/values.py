@@ -171,6 +171,11 @@ def type_phrase(value: object) -> str:
     return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
+def received_phrase(value: Plain) -> str:
+    """Return the type of a result in words; a tuple has become a list, so a list may have been either."""
+    return "a list or tuple" if isinstance(value, list) else type_phrase(value)
+
+
 def format_value(value: object) -> str:
     """Format a value as Python code; describe it instead if it is long."""
     if isinstance(value, Tensor):

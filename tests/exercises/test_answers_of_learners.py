@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.exercises import check_exercise, checking
+from lmcourse.exercises import check, check_exercise, checking
 from lmcourse.report import Report
 from tests.exercises.toy import answering, counting, doubling
 
@@ -52,7 +52,7 @@ def test_a_forgotten_return_is_named() -> None:
         (lambda x: (2 * x)[None], "expected shape (2,), yours is (1, 2)"),
         (lambda x: (2 * x).double(), "expected dtype float32, yours is float64"),
         (lambda x: (2 * x).to("meta"), "expected on cpu, yours is on meta"),
-        (lambda x: (2 * x).tolist(), "expected a tensor of shape (2,), yours is a list"),
+        (lambda x: (2 * x).tolist(), "expected a tensor of shape (2,), yours is a list or tuple"),
         (lambda x: x / 0, "expected 2, yours inf"),
         (lambda x: x * float("nan"), "expected 2, yours nan"),
         (lambda x: lambda: x, "returned a function, which is not a number"),
@@ -64,6 +64,23 @@ def test_a_forgotten_return_is_named() -> None:
 def test_the_first_difference_is_shown(answer: Callable[..., Any], told: str | None) -> None:
     report = report_on(answer)
     assert report.passed if told is None else told in first_message(report)
+
+
+def test_parameters_unlike_the_notebooks_are_reported() -> None:
+    def ulp(exponent_bits: int, mantissa_bits: int, x: float) -> float:
+        return 1.0
+
+    def decimal_error(digits: int) -> float:
+        return 1.0
+
+    def Adam(params: object) -> None:  # noqa: N802 - the exercise's name
+        return None
+
+    order = "Your parameters are in another order than in the notebook: `ulp(x, exponent_bits, mantissa_bits)`."
+    assert check(ulp).notices == (order,)
+    told = "Your `decimal_error` has other parameters than the notebook's `decimal_error(digits, exponent)`."
+    assert check(decimal_error).diagnosis == told
+    assert check(Adam).notices == ("The exercise asks for a class: `class Adam`.",)
 
 
 def test_an_exception_is_shown_at_the_learners_own_line() -> None:

@@ -76,7 +76,7 @@ def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> 
         ({"a": 1}, {"b": 1}, "expected a dict with keys ['a']: key 'a' is missing"),
         ({"a": 1}, {"a": 2}, "'a': expected 1, yours 2"),
         ({"a": 1}, {"a": 1, "b": 2}, "there should be no key 'b'"),
-        ({"a": [1]}, [1], "expected a dict with keys ['a'], yours is a list"),
+        ({"a": [1]}, [1], "expected a dict with keys ['a'], yours is a list or tuple"),
         (ONE, 1.0, "expected a tensor of shape (1,), yours is a float"),
         (torch.ones(2, 3), torch.ones(3, 2), "the last two axes are swapped"),
         (ONE, ONE.half(), "expected dtype float32, yours is float16"),
@@ -161,7 +161,7 @@ def test_a_result_that_is_not_plain_data_keeps_its_kind(value: Any, kind: str) -
         assert not equal([asked], [plain])
         assert not same(asked, plain)
     assert difference(plain, to_plain(value)) is None
-    assert difference(plain, [1, 2]) == f"expected {kind}, yours is a list"
+    assert difference(plain, [1, 2]) == f"expected {kind}, yours is a list or tuple"
 
 
 def test_special_results_with_different_values_differ() -> None:

@@ -177,6 +177,9 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "Your result has everything that is expected, but also more.",
     ),
     (kinds.missing_or_extra, numbers((["a", "b"], ["c"])), ""),
+    (kinds.other_keys, numbers(({"a": 1, "b": 2}, {"A": 1, "b": 2})), "Your dict lacks 'a', and has 'A' instead."),
+    (kinds.other_keys, numbers(({"a": 1, "b": 2}, {"a": 1}), ({"a": 1, "b": 2}, {"b": 2})), ""),
+    (kinds.other_kind, numbers(({"a": 1}, [1]), ({"a": 2}, [1])), "It gives a list or tuple where a dict is expected."),
     (exceptions.raises, numbers((1.0, raised("ZeroDivisionError"))), "divides by something that is 0"),
     (
         exceptions.raises,

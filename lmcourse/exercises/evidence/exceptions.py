@@ -13,10 +13,19 @@ def raises(evidence: Evidence) -> str:
     failures = [trial.outcome.failure for trial in evidence.failing if trial.outcome.failure]
     if len(failures) < len(evidence.failing):
         return ""
+    name = evidence.exercise.name
+    if all(failure.kind == "TypeError" and _called_wrongly(failure, name) for failure in failures):
+        call = f" `{evidence.exercise.call}`" if evidence.exercise.call else ""
+        return f"Your `{name}` has other parameters than the notebook's{call}."
     if all(map(_raised_on_purpose, failures)):
         return "The exception comes from a `raise` or an `assert` of your own, and these inputs are allowed."
     found = {"" if _raised_on_purpose(failure) else meaning(failure) for failure in failures}
     return found.pop() if len(found) == 1 else ""
+
+
+def _called_wrongly(failure: Failure, name: str) -> bool:
+    """Return True if the call of an answer itself fails, before any line of it runs."""
+    return not failure.line and bool(re.match(rf"([\w.<>]+\.)?{name}(\.__init__)?\(\) ", failure.message))
 
 
 def _raised_on_purpose(failure: Failure) -> bool:

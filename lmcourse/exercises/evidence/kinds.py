@@ -12,7 +12,7 @@ from lmcourse.exercises.compare import Tolerance, difference, is_whole
 from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
 from lmcourse.exercises.evidence.positions import AXES, axis_name, worded
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import Plain, same, type_phrase
+from lmcourse.exercises.values import Plain, received_phrase, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
@@ -97,6 +97,19 @@ def other_kind(evidence: Evidence) -> str:
     return f"It gives {kind} where {found.pop()[0]} is expected."
 
 
+def other_keys(evidence: Evidence) -> str:
+    """Detect a dict that lacks the same keys in all failing cases."""
+    pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
+    if not all(isinstance(one, dict) for pair in pairs for one in pair):
+        return ""
+    found = {(tuple(a.keys() - b.keys()), tuple(b.keys() - a.keys())) for a, b in pairs}
+    [(missing, extra), *others] = found
+    if others or not missing:
+        return ""
+    listed, instead = (" and ".join(sorted(map(repr, keys))) for keys in (missing, extra))
+    return f"Your dict lacks {listed}{f', and has {instead} instead' if extra else ''}."
+
+
 def _kinds_of(trial: Trial) -> tuple[str, str]:
     """Return the first expected kind and the received kind that differ; two empty texts if there are none."""
     if trial.outcome.failure:
@@ -111,7 +124,7 @@ def _differing_kinds(expected: Plain, received: Plain) -> Iterator[tuple[str, st
         both = [(expected[key], received[key]) for key in expected if key in received]
         yield from (kinds for pair in both for kinds in _differing_kinds(*pair))
     elif _kind(expected) != _kind(received):
-        yield _kind(expected), _kind(received)
+        yield _kind(expected), received_phrase(received) if isinstance(received, list) else _kind(received)
 
 
 Explains = Callable[[Tensor, Tensor], bool]
