@@ -104,8 +104,6 @@ attention_activations.slips(
         "scores, but the tensors still have a number for every pair.",
         "S * S → S * S // 2": "You count half of the scores. A causal mask hides the other half, but hidden scores "
         "are computed and kept, too.",
-        "S * S → S * S / 2": "You count half of the scores. A causal mask hides the other half, but hidden scores are "
-        "computed and kept, too.",
         "B * A → A": "Your scores are those of one text. Each of the B texts has its own.",
         "B * S * D → S * D": "Your token vectors are those of one text. There are B texts.",
         "B * S * D → B * S * D // A": "Your token vectors are as wide as one head. All heads together are D wide.",
@@ -120,3 +118,12 @@ attention_activations.slips(
 def dot_product_of_floats(B: int, S: int, D: int, A: int, p: int = 2) -> float:
     numbers = np.array([B * S * D, A * B * S**2], dtype=np.float64)
     return float(numbers @ np.array([5 * p + 1.0, 2 * p + 1.0]))
+
+
+attention_activations.slips(
+    dot_product_of_floats,
+    {
+        "S**2 → S**2 / 2": "You count half of the scores. A causal mask hides the other half, but hidden scores are "
+        "computed and kept, too.",
+    },
+)
