@@ -643,8 +643,8 @@ for name in ("gpt-2", "llama-7b", "llama-3-8b", "llama-3.1-405b", "qwen3-0.6b", 
 # - the aspect is between 60 and 160;
 # - the model has `parameters` parameters, within 3 %.
 #
-# Several shapes may keep the rules; any of them is right. If there is none, raise `ValueError`. You are asked for a few billion
-# parameters at most.
+# Several shapes may keep the rules; any of them is right. If there is none, raise `ValueError`. You are asked for at most 1.3
+# billion parameters, and have 20 seconds for each case: the first shape that fits will do.
 
 
 # %% exercise="decoder_shape"

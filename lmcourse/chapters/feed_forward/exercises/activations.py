@@ -97,6 +97,10 @@ gelu.slips(
         "(1 + (wide / math.sqrt(2)).erf()) / 2 → (wide / math.sqrt(2)).erf()": "Your gate is erf(x/√2), which goes "
         "from −1 to 1. Φ goes from 0 to 1: add 1, then halve.",
         "1 + → ": "Your gate is erf(x/√2) / 2, which goes from −½ to ½. The 1 is missing: (1 + erf(…)) / 2.",
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → 1 + (wide / math.sqrt(2)).erf() / 2": "Your gate is 1 + erf(x/√2) / "
+        "2, which goes from ½ to 3/2. Halve the 1 as well.",
+        "(1 + (wide / math.sqrt(2)).erf()) / 2 → 0.5 + (wide / math.sqrt(2)).erf()": "Your gate is ½ + erf(x/√2), "
+        "which goes from −½ to 3/2. Halve the erf as well.",
         "math.sqrt(2) → 2": "You halve x inside erf, which makes the curve too wide. For Φ it is erf(x / √2).",
         "wide / → wide *": "You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.",
     },

@@ -91,6 +91,15 @@ elementwise_intensity.slips(
         "intensities. Add up the work, and divide by all bytes once.",
         "reads + writes → reads * bytes_each + writes ;; traffic * bytes_each → traffic": "You multiply only the reads "
         "by bytes_each. Every number that is written takes as many bytes.",
+        "reads + writes → reads + writes * bytes_each ;; traffic * bytes_each → traffic": "You multiply only the "
+        "writes by bytes_each. Every number that is read takes as many bytes.",
+        "work / (traffic * bytes_each) → work / traffic * bytes_each": "You multiply by bytes_each. Intensity is per "
+        "byte: divide by all the bytes, (reads + writes) · bytes_each.",
+        "work / (traffic * bytes_each) → work // (traffic * bytes_each)": "You divide with //, which drops the "
+        "fraction. Most intensities here are below 1.",
+        "sum(operations → sum(operations * (reads + writes)": "You multiply the operations by the arrays of each "
+        "kernel. They are counted per element already.",
+        "reads + writes → reads * writes": "You multiply reads and writes. Together they are reads + writes arrays.",
         "reads + writes → writes": "You count only what is written. What a kernel reads comes from memory, too.",
         "work = → kernels = kernels[:1]\n    work =": "Only your first kernel counts.",
     },

@@ -90,6 +90,12 @@ glue_significance.slips(
         "math.sqrt(variance + variance) → (2 * math.sqrt(variance))": "You add the two deviations, which gives 2·s. "
         "Variances add, and give √2·s.",
         " / runs → ": "The number of runs is not used: a mean of n runs is √n times less noisy.",
+        "math.sqrt(variance + variance) → (variance + variance)": "You divide by the variance, 2s²/n. Take its root: a "
+        "difference is measured in standard deviations.",
+        "/ math.sqrt(variance + variance) → / deviation * math.sqrt(2 / runs)": "You multiply by √(2/n) after "
+        "dividing by s. The noise is s · √(2/n): divide by all of it.",
+        "variance = deviation * deviation / runs → variance = statistics.variance(scores.values()) / runs": "You take "
+        "the spread of these scores as noise. The noise of one run is given: `deviation`.",
         "/ runs → / runs**2": "You divide the noise by n. The noise of a mean falls only with √n.",
         "= (scores[name] → = abs(scores[name]": "You dropped the sign. A variant can be worse than the baseline.",
         " / math.sqrt(variance + variance) → ": "Those are the differences in points. Measure them in units of their "

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -22,14 +22,21 @@ def _counts(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> 
     return [(shared + experts) * one + routing, used, 2 * used]
 
 
+def _ask(name: str, *sizes: int, shared: int = 0) -> list[Case]:
+    """Three cases, one for each number."""
+    line = f"moe_counts({', '.join(map(str, sizes))}{f', shared={shared}' if shared else ''})"
+    asked = ("parameters", "parameters that a token uses", "FLOPs")
+    return [script(f"{name}: {what}", f"{line}[{place}]") for place, what in enumerate(asked)]
+
+
 def _count_cases(random: Random) -> list[Case]:
     sizes = [(random.randint(10, 5000), random.randint(10, 9000), random.randint(5, 300)) for _ in range(3)]
     return [
-        case("the smallest", 1, 1, 1, 1),
-        case("every expert is used", 64, 32, 8, 8),
-        case("shared experts", *sizes[0], random.randint(2, 4), shared=2),
-        case("shared experts", *sizes[1], 1, shared=1),
-        case("other sizes", *sizes[2], random.randint(2, 4)),
+        *_ask("every expert is used", 64, 32, 8, 8),
+        *_ask("shared experts", 7168, 2048, 256, 8, shared=1),
+        *_ask("shared experts", *sizes[0], random.randint(2, 4), shared=2),
+        *_ask("shared experts", *sizes[1], 1, shared=1),
+        *_ask("other sizes", *sizes[2], random.randint(2, 4)),
     ]
 
 
@@ -40,10 +47,9 @@ moe_counts = Exercise(
     difficulty=1,
     reference=_counts,
     cases=[
-        case("d = 2, two experts of width 3, k = 1", 2, 3, 2, 1),
-        case("one layer of Mixtral 8×7B", 4096, 14_336, 8, 2),
-        case("one layer of DeepSeek-V3, with a shared expert", 7168, 2048, 256, 8, shared=1),
-        case("four experts, three of them used, and two shared", 16, 10, 4, 3, shared=2),
+        *_ask("d = 2, two experts of width 3, k = 1", 2, 3, 2, 1),
+        *_ask("one layer of Mixtral 8×7B", 4096, 14_336, 8, 2),
+        *_ask("four experts, three of them used, and two shared", 16, 10, 4, 3, shared=2),
     ],
     hidden_cases=_count_cases,
     hints=[
@@ -69,6 +75,8 @@ moe_counts.slips(
         "active = router → active = d_model * k": "You count k columns of the router per token. It must score all "
         "experts before it can choose k of them.",
         "active = router + → active =": "You count the router in the parameters, but not in what a token uses.",
+        "active, 2 → active - router, 2": "Your FLOPs are right, but what a token uses leaves out the router: every "
+        "token uses all its d_model · experts weights.",
         "3 * → 2 *": "Your experts have two matrices. They are gated: gate, value and down.",
         "experts + shared → experts ;; k + shared → k": "You leave out the shared experts.",
         "k + shared → k": "Your tokens use only k experts. They should also use the shared experts: k + shared.",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -49,9 +50,31 @@ def _ask(
     return case(name, x, router, *weights, k, **({} if capacity is None else {"capacity": capacity}))
 
 
-def _idle(name: str) -> Case:
+def _part(asked: Case, part: int) -> Case:
+    """The same inputs, but a case that looks at one of the two results."""
+    names = ("x", "w_router", "w_gate", "w_value", "w_down", "k")
+    call = f"moe({', '.join((*names, *asked.kwargs))})[{part}]"
+    what = ("the result", "the balance")[part]
+    return script(f"{asked.name}: {what}", call, **dict(zip(names, asked.args, strict=True)), **asked.kwargs)
+
+
+def _parts(asked: Case) -> list[Case]:
+    return [_part(asked, 0), _part(asked, 1)]
+
+
+def _work(name: str, n: int, k: int) -> Case:
+    """A case that counts multiplications: two more experts a token leave room for the router."""
+    asked = _ask(name, Random(6), n, 8, k, d=4, w=8)
+    lines = f"""
+from lmcourse.chapters.attention.products import multiplications
+multiplications(moe, x, w_router, w_gate, w_value, w_down, k) < {n} * {k + 2} * 3 * 4 * 8
+"""
+    return replace(_part(asked, 0), name=name, script=lines.strip() + "\n" + str(_part(asked, 0).script))
+
+
+def _idle(name: str, seed: int = 5) -> Case:
     """A case with an expert that no token chooses, and whose weights are NaN."""
-    asked = _ask(name, Random(5), 5, 4, 2)
+    asked = _ask(name, Random(seed), 5, 4, 2)
     x, router, *weights = asked.args[:5]
     assert isinstance(x, Tensor)
     assert isinstance(router, Tensor)
@@ -72,20 +95,22 @@ def _each_its_own(name: str, chosen: list[int], capacity: float | None = None) -
 
 
 def _moe_cases(random: Random) -> list[Case]:
-    fixed = Random(2)
+    fixed, other = Random(2), "other sizes and capacities"
     return [
-        edge(_ask("other sizes", fixed, 1, 2, 1)),
-        edge(_ask("other sizes", fixed, 4, 1, 1)),
-        _each_its_own("equal shares", [0, 1, 2, 3, 3, 2, 1, 0]),
-        _each_its_own("one expert takes all", [1] * 8),
-        _each_its_own("one expert takes all", [1] * 8, capacity=1.0),
-        _ask("other sizes", random, 7, 5, 3, d=4, w=6),
-        _ask("other sizes", random, 6, 3, 2, d=2, w=1),
-        _ask("every expert", random, 5, 3, 3),
-        _ask("capacity", random, 12, 4, 1, capacity=1.25),
-        _ask("capacity", random, 12, 4, 2, capacity=0.75),
-        _ask("capacity", random, 10, 4, 3, capacity=0.5),
-        _ask("capacity that drops nothing", random, 8, 4, 2, capacity=4.0),
+        *map(edge, _parts(_ask(other, fixed, 1, 2, 1))),
+        *map(edge, _parts(_ask(other, fixed, 4, 1, 1))),
+        _part(_each_its_own(other, [0, 1, 2, 3, 3, 2, 1, 0]), 1),
+        _part(_each_its_own(other, [1] * 8), 1),
+        _part(_each_its_own(other, [1] * 8, capacity=1.0), 0),
+        *_parts(_ask(other, random, 7, 5, 3, d=4, w=6)),
+        *_parts(_ask(other, random, 6, 3, 2, d=2, w=1)),
+        _part(_ask(other, random, 5, 3, 3), 0),
+        _part(_ask(other, random, 12, 4, 1, capacity=1.25), 0),
+        _part(_ask(other, random, 12, 4, 2, capacity=0.75), 0),
+        _part(_ask(other, random, 10, 4, 3, capacity=0.5), 0),
+        _part(_ask(other, random, 8, 4, 2, capacity=4.0), 0),
+        _part(_idle("another expert that no token chooses", 6), 0),
+        _work("few multiplications: 12 tokens, 8 experts, k = 2", 12, 2),
     ]
 
 
@@ -100,11 +125,13 @@ moe = Exercise(
     differentiable=True,
     cases=[
         _ask("six tokens, four experts, k = 2", _FIXED, 6, 4, 2),
-        _ask("k = 1", _FIXED, 6, 4, 1),
-        _ask("every expert: k = E = 3", _FIXED, 4, 3, 3),
-        _ask("k = 2, capacity 1", _FIXED, 8, 4, 2, capacity=1.0),
-        _ask("k = 1, capacity 1.25", _FIXED, 9, 4, 1, capacity=1.25),
-        _idle("an expert that no token chooses, with NaN in its weights"),
+        *_parts(_ask("k = 1", _FIXED, 6, 4, 1)),
+        *_parts(_ask("every expert: k = E = 3", _FIXED, 4, 3, 3)),
+        *_parts(_ask("k = 2, capacity 1", _FIXED, 8, 4, 2, capacity=1.0)),
+        _part(_ask("k = 1, capacity 1.25", _FIXED, 9, 4, 1, capacity=1.25), 0),
+        _part(_ask("k = 1, capacity 0.5: a limit of 0", _FIXED, 6, 4, 1, capacity=0.5), 0),
+        _part(_idle("an expert that no token chooses, with NaN in its weights"), 0),
+        _work("few multiplications: 16 tokens, 8 experts, k = 1", 16, 1),
     ],
     hidden_cases=_moe_cases,
     hints=[
@@ -162,7 +189,9 @@ moe.slips(
         "multiplies that.",
         "n if capacity is None else math.floor(capacity * n * k / experts) → n": "The capacity is not used: each "
         "expert takes every token that chose it.",
-        "math.floor → math.ceil": "You round the limit up. An expert takes at most ⌊capacity · n · k / E⌋ tokens.",
+        "math.floor → math.ceil": "Your limit is rounded up. An expert takes at most ⌊capacity · n · k / E⌋ tokens.",
+        "math.floor(capacity * n * k / experts) → max(1, math.floor(capacity * n * k / experts))": "Your experts "
+        "always take a token. The limit ⌊capacity · n · k / E⌋ may be 0.",
         "/ experts) → / experts) - 1": "You take one token too few: a token at place `limit` in the queue, counted "
         "from 1, still fits.",
         "picked.cumsum(dim=0) <= limit → weights.argsort(dim=0, descending=True).argsort(dim=0) < limit": "Your full "
@@ -190,6 +219,19 @@ moe.slips(
         "sum: equal shares should give 1.",
         "f * p.mean(dim=0) → p.mean(dim=0) ** 2": "Your balance squares the mean of p. One factor is f, which counts "
         "the choices.",
+        "softmax(dim=-1) → softmax(dim=0)": "Your softmax runs over the tokens: each expert shares out 1 among them. "
+        "p is a softmax over the experts of each token, dim=-1.",
+        "p.mean(dim=0)).sum() → p.sum(dim=0)).sum()": "You add p up over the tokens. p̄ is its mean over the tokens.",
+        "F.silu(x[rows] @ w_gate[e]) → (x[rows] @ w_gate[e])": "Your experts have no activation. They are SwiGLU "
+        "layers: SiLU acts on x·W_gate.",
+        "y = y.index_add(0, rows, shares[rows, e, None] * (hidden @ w_down[e])) → "
+        "y[rows] = shares[rows, e, None] * (hidden @ w_down[e])": "Each expert overwrites what the experts before it "
+        "returned for a token. Add the results up.",
+        "math.floor(capacity * n * k / experts) → int(capacity * n * k / experts) ;; "
+        "picked.cumsum(dim=0) → picked.flip(0).cumsum(dim=0).flip(0)": "Your full expert keeps the last tokens of the "
+        "text. It should keep those that come first.",
+        "weights = p * picked → weights = (x @ w_router if k > 1 else p) * picked": "Your weights for k above 1 are "
+        "the router's scores before the softmax, divided by their sum. Use p: it is positive.",
         "f * p.mean → f * p.detach().mean": "Your balance has no gradient. It has to push the router: p̄ must not be "
         "detached.",
         "return y → return x + y": "You add x to the result. The block does that (notebook 10): this layer returns "

@@ -101,6 +101,8 @@ ffn.slips(
         "layer.",
         "(x @ → ((x @ ;; .relu() @ w2 + b2 →  @ w2 + b2).relu()": "Your ReLU comes after the second matrix. It belongs "
         "between the two: the result may be negative.",
+        ".relu() → .clamp(max=0)": "You keep the negative hidden numbers and drop the positive ones. A ReLU is max(0, "
+        "z): clamp(min=0).",
         "relu → abs": "You take absolute values. A ReLU makes the negative hidden numbers 0.",
         "(x @ w1 + b1).relu() → F.leaky_relu(x @ w1 + b1)": "Your ReLU is leaky: a hundredth of each negative number "
         "passes. Here they become 0.",

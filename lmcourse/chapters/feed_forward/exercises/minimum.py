@@ -95,6 +95,11 @@ activation_minimum.slips(
         'z.sigmoid() if kind == "silu" else torch.special.ndtr(z) → z.sigmoid()': "You found the minimum of SiLU for "
         "both kinds. GELU dips less, and nearer to zero.",
         "-5, 0, 200_001 → -30 * scale, 0, 301": "Your grid is too coarse: a step of 0.1 cannot give four digits of x.",
+        "-5, 0, 200_001 → -5, 0, 501": "Your grid is too coarse: a step of 0.01 gives two or three digits of x, not "
+        "four.",
+        "[z[at].item() / scale, y[at].item() / scale] → [z[at].item() / scale, (z[at].item() / scale + 1) if "
+        'kind == "silu" else y[at].item() / scale]': "Your value for SiLU is x + 1. That holds for scale 1: for "
+        "another scale it is x + 1/scale.",
         "y.argmin() → y.diff().argmin()": "That is where the slope is lowest, which is further left. At the minimum of "
         "the function the slope is zero.",
         "-5, 0 → -5 * scale, 0": "You search from −5 on for every scale. A slow gate has its dip further out: search "

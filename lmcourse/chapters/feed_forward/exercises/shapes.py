@@ -97,10 +97,10 @@ def _shape_cases(random: Random) -> list[Case]:
         case("no shape", 190_000, 1000, head_width=96),
         case("no shape", 17_600_000, 50_257, head_width=64),
         case("no shape", 19_500_000, 64_000, head_width=96),
-        case("other sizes", 3_000_000_000, 151_936),
-        case("other sizes", random.randint(1_000_000_000, 4_000_000_000), 64_000),
-        case("other head widths", 2_500_000_000, 256_000, head_width=256),
-        case("other head widths", 500_000_000, 32_000, head_width=96),
+        case("other sizes", 950_000_000, 151_936),
+        case("other sizes", random.randint(400_000_000, 1_000_000_000), 128_000),
+        case("other head widths", 900_000_000, 128_000, head_width=256),
+        case("other head widths", 500_000_000, 64_000, head_width=96),
         case("no shape", 40_000_000, 128_256, head_width=64),
     ]
 
@@ -114,7 +114,7 @@ decoder_shape = Exercise(
     cases=[
         case("124 million, 32,000 tokens, heads of 64", 124_000_000, 32_000, head_width=64),
         case("1.24 billion, 128,256 tokens", 1_240_000_000, 128_256),
-        case("3 billion, 100,352 tokens", 3_000_000_000, 100_352),
+        case("900 million, 100,352 tokens", 900_000_000, 100_352),
         case("64.2 million, 32,000 tokens, heads of 256", 64_200_000, 32_000, head_width=256),
         case("100 million, 262,144 tokens: there is none", 100_000_000, 262_144, head_width=64),
     ],
@@ -193,14 +193,30 @@ decoder_shape.slips(
 
 
 @decoder_shape.variant
-def deepest_with_itertools(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    for layers, heads in itertools.product(range(100, 0, -1), range(1, 8_000 // head_width + 1)):
+def first_that_fits(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    for heads, layers in itertools.product(range(1, 8_000 // head_width + 1), range(1, 100)):
         d = head_width * heads
         if 60 * layers <= d <= 160 * layers:
             for d_ff in range(-(-5 * d // 128) * 64, 4 * d + 1, 64):
                 if abs(d * (vocab_size + layers * (4 * d + 3 * d_ff)) / parameters - 1) <= 0.03:
                     return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
     raise ValueError
+
+
+decoder_shape.slips(
+    first_that_fits,
+    {
+        "(vocab_size + layers → (layers": "You leave out the embedding table: V · d parameters.",
+        "(vocab_size + layers → (2 * vocab_size + layers": "You count the table twice. Here the embedding is tied: the "
+        "head uses the same table.",
+        "3 * d_ff → 2 * d_ff": "Your feed-forward layers have two matrices. They are gated: 3 · d · d_ff.",
+        "4 * d + 3 → 3 * d + 3": "You count three matrices in attention. It has four of d × d: queries, keys, values "
+        "and the output.",
+        "60 * layers <= d <= 160 * layers → d": "Your aspect, d / layers, is not always between 60 and 160.",
+        "-(-5 * d // 128) * 64, 4 * d + 1, 64 → 5 * d // 2, 4 * d + 1, 10": "Your d_ff is not always a multiple of 64.",
+        "    raise ValueError\n → ": "You return None if no shape keeps the rules. Raise ValueError.",
+    },
+)
 
 
 LAYERS = "for layers in range(math.ceil(d / 160), d // 60 + 1):"

@@ -82,6 +82,8 @@ matched_d_ff.slips(
         "math.ceil → math.floor": "You round down: the gated layer gets fewer parameters than the plain one.",
         "math.ceil → math.floor ;; / multiple) → / multiple + 1)": "You round up a width that is already a multiple. "
         "It should stay as it is.",
+        " / multiple) * multiple → ) // multiple * multiple": "You round the width down to a multiple. The gated layer "
+        "then has fewer weights than the plain one.",
         "2 * expansion → 8": "You do not use the expansion: you always take 8/3 of d.",
         " / multiple) * multiple → )": "`multiple` is not used: round the width up to a multiple of it.",
         "2 * expansion * d_model / 3 → expansion * d_model / 2": "You halve the width. A gated layer has three "

@@ -21,6 +21,7 @@ def _silu(x: Tensor, beta: float = 1.0) -> Tensor:
 GRADIENT = "x = x.requires_grad_()\nsilu(x).sum().backward()\nx.grad"
 ROUNDED = "silu(x).float()"
 """An expression with the result in fp32: the tolerance of fp16 would hide an answer that rounds twice."""
+VANISHED = "silu(x).abs() < 1e-9"
 
 
 def _silu_cases(random: Random) -> list[Case]:
@@ -29,7 +30,7 @@ def _silu_cases(random: Random) -> list[Case]:
         case("other β", FIVE_INPUTS, beta=-1.0),
         case("other shapes", torch.tensor(-1.25)),
         case("other shapes", torch.zeros(0, 2)),
-        case("other precisions", FIVE_INPUTS.double(), beta=0.5),
+        case("other precisions", 3 * FIVE_INPUTS.double(), beta=0.5),
         edge(case("other precisions", torch.tensor([-14.0, -11.1, -9.0, 60000.0]).half(), beta=1.5)),
         edge(case("other precisions", torch.tensor([-95.0, -3.3, 0.3, 7.0]).bfloat16())),
         script("the gradient, far from zero", GRADIENT, x=torch.tensor([-1e30, -1e4, -89.0, 89.0, 1e4, 1e30])),
@@ -52,12 +53,15 @@ silu = Exercise(
     cases=[
         case("five numbers", FIVE_INPUTS),
         case("β = 2", FIVE_INPUTS, beta=2.0),
+        case("β = ¼", FIVE_INPUTS, beta=0.25),
         case("far from zero", torch.tensor([-1e6, -100.0, 100.0, 1e6])),
+        case("double precision", FIVE_INPUTS.double()),
+        script("in fp64, very far out: is it 0?", VANISHED, x=torch.tensor([-1e40, -2000.0], dtype=torch.float64)),
         case("half precision", torch.tensor([-12.0, -11.5, -11.0, 2.0], dtype=torch.float16)),
         edge(script("in fp16: every number", ROUNDED, x=torch.tensor([-2.47, -1.54, -0.76, 0.32, 1.19, 1.92]).half())),
-        script("its gradient", GRADIENT, x=torch.tensor([-2.0, 0.0, 2.0])),
         script("its gradient at −100", GRADIENT, x=torch.tensor([-100.0])),
-        script("its gradient at 100", GRADIENT, x=torch.tensor([100.0])),
+        script("its gradient at −1000, in fp64", GRADIENT, x=torch.tensor([-1000.0], dtype=torch.float64)),
+        script("its gradient at −2, 0 and 100", GRADIENT, x=torch.tensor([-2.0, 0.0, 100.0])),
     ],
     hidden_cases=_silu_cases,
     hints=[
@@ -90,6 +94,16 @@ silu.slips(
         "pass as well.",
         "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * wide).exp())": "The values are right, but the gradient "
         "is NaN where e^(−βx) overflows: 0 · ∞ in the backward pass. σ(z) = (1 + tanh(z/2)) / 2 is safe everywhere.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.double() ;; "
+        "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * wide).exp())": "The values are right. But in float64 "
+        "e^−z overflows, too, only later: beyond 709 the gradient is NaN.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * wide).clamp(max=80).exp())": "You limit the exponent, "
+        "so your gate never falls below a certain number, and x times it grows far out. The true value goes to 0.",
+        "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * x).clamp(max=50).exp()).to(wide.dtype)": "You limit "
+        "the exponent, which keeps the gate from falling to 0, and compute it in the input's 16 bits. Use (1 + "
+        "tanh(z/2)) / 2 in fp32.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float()": "You always compute in float32, which loses "
+        "half the digits of float64. Convert only 16-bit inputs to float32.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; wide * gate → x / (1 + (-beta * x).exp())": "You "
         "compute in the input's 16 bits: e^12 overflows in fp16, and the result becomes 0. Compute in fp32, then cast.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x": "You compute in the input's 16 bits: there tanh(−6) "
@@ -128,14 +142,3 @@ def by_a_softmax_over_two(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     gate = torch.stack([beta * wide, torch.zeros_like(wide)]).softmax(0)[0]
     return (wide * gate).to(x.dtype)
-
-
-@silu.variant
-def with_the_exponent_limited(x: Tensor, beta: float = 1.0) -> Tensor:
-    def sigmoid(z: Tensor) -> Tensor:
-        return torch.exp(-z.clamp(min=-80)).add(1).reciprocal()
-
-    if x.dtype in (torch.float32, torch.float64):
-        return x * sigmoid(beta * x)
-    wide: Tensor = with_the_exponent_limited(x.float(), beta)
-    return wide.to(x.dtype)
