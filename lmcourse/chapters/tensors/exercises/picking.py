@@ -67,16 +67,17 @@ def _ties(inputs: dict[str, Any]) -> Case:
     return script("equal scores", lines, **inputs | {"scores": tied})
 
 
-def _gradient(inputs: dict[str, Any], name: str) -> Case:
-    """A case on the gradients of `said` with respect to the scores and of `sums` with respect to the rows."""
-    call = "picked(y, tokens, states, lengths, z, owner, count, k)"
-    lines = (
-        f"y = scores.clone().requires_grad_()\nz = rows.clone().requires_grad_()\nr = {call}\n"
-        "((r['said'] * g).sum() + (r['sums'] * h).sum()).backward()\ny.grad\nz.grad"
-    )
+def _gradients(inputs: dict[str, Any]) -> list[Case]:
+    """Cases on the gradients of `said` with respect to the scores and of `sums` with respect to the rows."""
     g = normal(Random(5), *inputs["tokens"].shape)
     h = normal(Random(6), inputs["count"], inputs["rows"].shape[1])
-    return edge(script(name, lines, g=g, h=h, **inputs))
+    return [_gradient("said", "scores", g, inputs), _gradient("sums", "rows", h, inputs)]
+
+
+def _gradient(result: str, of: str, weights: Tensor, inputs: dict[str, Any]) -> Case:
+    call = _CALL.replace(of, "y")
+    lines = f"y = {of}.clone().requires_grad_()\n({call}['{result}'] * weights).sum().backward()\ny.grad"
+    return edge(script(f"the gradient of {result}", lines, weights=weights, **inputs))
 
 
 _OPERATORS = f"""
@@ -120,7 +121,7 @@ def _hidden(random: Random) -> list[Case]:
         edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 1})),
         _ties(usual),
         edge(script("tokens of 32 bits", f'{_CALL}["said"]', **usual | {"tokens": usual["tokens"].int()})),
-        _gradient(usual, "the gradients"),
+        *_gradients(usual),
     ]
 
 
@@ -132,7 +133,7 @@ picked = Exercise(
     minutes=14,
     difficulty=3,
     reference=_by_masks,
-    cases=[*_each(_FIXED), _ties(_FIXED), _gradient(_FIXED, "the gradients of said and sums"), _no_loop()],
+    cases=[*_each(_FIXED), _ties(_FIXED), *_gradients(_FIXED), _no_loop()],
     hidden_cases=_hidden,
     hints=[
         "Take the four one by one. Write down the shape of the result and, for one of its elements, which element of "
@@ -180,6 +181,8 @@ picked.slips(
         "nowhere.scatter(-1, scores.topk(k).indices, True) → scores >= scores.topk(k).values[..., -1:]": "`best` takes "
         "every score that is at least the k-th best: with equal scores that is more than k. Choose places, not a "
         "threshold.",
+        "nowhere.scatter(-1, scores.topk(k).indices, True) → scores > scores.topk(k).values[..., -1:]": "`best` takes "
+        "only scores above the k-th best, so at most k − 1. Choose places, not a threshold.",
         "scores.gather(2, tokens[..., None]).squeeze(2) → scores[:, torch.arange(scores.shape[1]), tokens]": "`said` "
         "has the shape (b, b, s): each text gets the scores of the tokens of all texts. Pair each token with its text, "
         "too.",
