@@ -221,10 +221,10 @@ class Exercise:
 
     @property
     def call(self) -> str:
-        """How its answer is called, with the names of its parameters: "rope(x, theta)"; "" if only a teacher knows."""
-        parameters = inspect.signature(self.course_answer).parameters.values() if self.variants else ()
-        names = [str(one.replace(annotation=one.empty, default=one.empty)) for one in parameters]
-        return f"{self.name}({', '.join(names)})" if names else ""
+        """How its function is called, with the names of its parameters: "rope(x, theta)"; "" if they are unknown."""
+        known = bool(self.variants) and not isinstance(self.course_answer, type)
+        names = [str(one).split(":")[0] for one in inspect.signature(self.course_answer).parameters.values() if known]
+        return f"{self.name}({', '.join(names)})" if known and "*args" not in names else ""
 
     @property
     def summary(self) -> str:
