@@ -49,7 +49,7 @@ def watch(module, given, output):
 model[1].register_forward_hook(watch)
 """
 """Script that finds how many graphs are alive at the same time: one may still belong to the last loss."""
-FOUR = "accumulate(model, [(x1, y1), (x2, y2), (x1, y1), (x2, y2)])\nmax(most) <= 2"
+FOUR = "y = accumulate(model, [(x1, y1), (x2, y2), (x1, y1), (x2, y2)])\nmax(most) <= 2"
 
 
 def _text(*rows: list[int]) -> Tensor:
@@ -85,13 +85,18 @@ def _hidden(random: Random) -> list[Case]:
     none = {"x1": _text([0, 1]), "y1": _text([-100, -100])}
     return [
         _ask("another order", "accumulate(model, [(x2, y2), (x1, y1)])", **A, **SHORT),
-        _ask("gradients from before", OLD + TWO, **A, **SHORT),
-        _ask("asked twice", TWO + "\n" + TWO, **A, **SHORT),
-        _ask("an unused parameter", UNUSED + TWO, **A, **B),
+        _ask("gradients from before", OLD + TWO + "[1]", **A, **SHORT),
+        _ask("asked twice", TWO + "[0]\n" + TWO + "[0]", **A, **SHORT),
+        _ask("an unused parameter", UNUSED + TWO + "[1]", **A, **B),
         _ask("nothing at all", "accumulate(model, [])"),
         _ask("a batch without targets first", TWO, **none, **B),
         _ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT),
-        _ask("what is in memory", WATCHED + "accumulate(model, [(x1, y1), (x2, y2), (x1, y1)])" + COUNTS, **A, **SHORT),
+        _ask(
+            "what is in memory",
+            WATCHED + "y = accumulate(model, [(x1, y1), (x2, y2), (x1, y1)])" + COUNTS,
+            **A,
+            **SHORT,
+        ),
         _ask("old graphs", GRAPHS + FOUR, **A, **SHORT),
         _ask("targets of token 0 alone", TWO, x1=_text([1, 2]), y1=_text([0, 0]), x2=_text([2]), y2=_text([0])),
         *(_drawn(random) for _ in range(3)),
@@ -122,16 +127,18 @@ accumulate = Exercise(
     difficulty=3,
     reference=_reference,
     cases=[
-        _ask("two equal batches", TWO, **A, **B),
-        _ask("four targets and one", TWO, **A, **SHORT),
+        _ask("two equal batches: the loss", TWO + "[0]", **A, **B),
+        _ask("two equal batches: the gradient", TWO + "[1]", **A, **B),
+        _ask("four targets and one: the loss", TWO + "[0]", **A, **SHORT),
+        _ask("four targets and one: the gradient", TWO + "[1]", **A, **SHORT),
         _ask("a batch without targets", TWO, **A, **SILENT),
         _ask("no target counts", "accumulate(model, [(x2, y2), (x2, y2)])", **SILENT),
-        _ask("a single batch", "accumulate(model, [(x1, y1)])", **A),
-        _ask("gradients from before", OLD + TWO, **A, **B),
-        _ask("one target and four", TWO, x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
-        _ask("one batch in memory at a time", WATCHED + TWO + COUNTS, **A, **B),
+        _ask("a single batch: the loss", "accumulate(model, [(x1, y1)])[0]", **A),
+        _ask("gradients from before", OLD + TWO + "[1]", **A, **B),
+        _ask("one target and four: the gradient", TWO + "[1]", x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
+        _ask("one batch in memory at a time", WATCHED + "y = " + TWO + COUNTS, **A, **B),
         _ask("four batches, and no old graphs", GRAPHS + FOUR, **A, **B),
-        edge(_ask("a parameter that is not used", UNUSED + TWO, **A, **B)),
+        edge(_ask("a parameter that is not used", UNUSED + TWO + "[1]", **A, **B)),
     ],
     hidden_cases=_hidden,
     tolerance=Tolerance(1e-6, 1e-9),  # a weight such as `counts.sum() / total` is a tensor in single precision

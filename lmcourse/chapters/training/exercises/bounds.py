@@ -8,7 +8,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 Bounds = tuple[float, float, float]
@@ -24,14 +24,19 @@ def _reference(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return std, -cut * std, cut * std
 
 
+def _part(items: str, name: str, rule: str, fan_in: int, fan_out: int, cut: float) -> Case:
+    """Ask for the standard deviation or the bounds alone: each earns its points."""
+    return script(name, f'initial_bounds("{rule}", {fan_in}, {fan_out}, {cut}){items}')
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed = [
-        case("as many outputs as inputs", "xavier", 1024, 1024, 3.0),
-        case("narrower", "lecun", 2048, 512, 2.0),
-        case("narrower", "xavier", 2048, 512, 2.0),
-        case("narrower", "he", 2048, 512, 2.0),
-        case("one input", "lecun", 1, 7, 3.0),
-        case("one input", "he", 1, 9, 1.0),
+        _part("[0]", "as many outputs as inputs", "xavier", 1024, 1024, 3.0),
+        _part("[0]", "narrower", "lecun", 2048, 512, 2.0),
+        _part("[0]", "narrower", "xavier", 2048, 512, 2.0),
+        _part("[0]", "narrower", "he", 2048, 512, 2.0),
+        _part("[0]", "one input", "lecun", 1, 7, 3.0),
+        _part("[0]", "one input", "he", 1, 9, 1.0),
         case("one output", "xavier", 8, 1, 1.5),
         case("other cuts", "he", 300, 100, 0.5),
         case("unknown rules", "glorot", 512, 512, 3.0),
@@ -54,10 +59,11 @@ initial_bounds = Exercise(
     difficulty=1,
     reference=_reference,
     cases=[
-        case("LeCun, 512 in", "lecun", 512, 2048, 3.0),
-        case("Xavier, 512 in and 2048 out", "xavier", 512, 2048, 3.0),
-        case("He, 512 in", "he", 512, 3072, 3.0),
-        case("a sharper cut", "lecun", 1024, 64, 2.0),
+        _part("[0]", "LeCun, 512 in: the deviation", "lecun", 512, 2048, 3.0),
+        _part("[0]", "Xavier, 512 in and 2048 out: the deviation", "xavier", 512, 2048, 3.0),
+        _part("[0]", "He, 512 in: the deviation", "he", 512, 3072, 3.0),
+        _part("[1:]", "LeCun, 1024 in: the bounds", "lecun", 1024, 64, 2.0),
+        _part("[1:]", "He, 200 in: the bounds", "he", 200, 64, 3.0),
         case("a rule that nobody knows", "kaiming", 512, 512, 3.0),
         case("a capital letter", "Xavier", 512, 512, 3.0),
     ],

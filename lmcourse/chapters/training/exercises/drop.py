@@ -8,7 +8,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -32,17 +32,29 @@ def _mask(random: Random, *shape: int) -> Tensor:
     return torch.tensor(random.sample(range(size), size)).view(shape) >= max(1, size // 3)
 
 
+def _part(item: int, name: str, x: Tensor, keep: Tensor, p: float) -> Case:
+    """Ask for the result (0) or the variance (1) alone: each earns its points."""
+    return script(name, f"dropout(x, keep, {p})[{item}]", x=x, keep=keep)
+
+
+FOUR = torch.tensor([1.0, 1.0, 2.0, 3.0]), torch.tensor([True, True, True, False])
+THREE = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True])
+
+
 def _hidden(random: Random) -> list[Case]:
     fixed, x = Random(7), torch.tensor([[-2.0, 3.0], [0.5, -1.0]])
     mask = torch.tensor([[True, False], [True, True]])
+    heads, mostly = normal(fixed, 2, 3, 4), _mask(fixed, 2, 3, 4)
     return [
         case("nothing is dropped", x, torch.ones(2, 2, dtype=torch.bool), 0.0),
-        case("everything is dropped", x, torch.zeros(2, 2, dtype=torch.bool), 0.6),
+        _part(0, "everything is dropped", x, torch.zeros(2, 2, dtype=torch.bool), 0.6),
+        _part(1, "everything is dropped: the variance", x, torch.zeros(2, 2, dtype=torch.bool), 0.6),
         edge(case("p is 0, and the mask drops something", x, mask, 0.0)),
         case("fp64", x.double(), mask, 0.3),
         edge(case("zeros", torch.zeros(3), torch.tensor([True, False, True]), 0.4)),
         case("nothing at all", torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool), 0.5),
-        case("a batch of heads", normal(fixed, 2, 3, 4), _mask(fixed, 2, 3, 4), 0.1),
+        _part(0, "a batch of heads", heads, mostly, 0.1),
+        _part(1, "a batch of heads: the variance", heads, mostly, 0.1),
         case("one number", torch.tensor(-3.0), torch.tensor(True), 0.9),
         case("bad input", x, mask, -0.1),
         case("bad input", x, mask, 1.5),
@@ -59,10 +71,12 @@ dropout = Exercise(
     difficulty=2,
     reference=_reference,
     cases=[
-        case("one of four", torch.tensor([1.0, 1.0, 2.0, 3.0]), torch.tensor([True, True, True, False]), 0.25),
-        case("half", torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True]), 0.5),
-        case("a large p", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
-        case("more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
+        _part(0, "one of four", *FOUR, 0.25),
+        _part(1, "one of four: the variance", *FOUR, 0.25),
+        _part(0, "half", *THREE, 0.5),
+        _part(1, "half: the variance", *THREE, 0.5),
+        _part(1, "a large p: the variance", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
+        _part(0, "more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
         case("p = 0, in fp64", torch.tensor([3.0, -1.0]).double(), torch.tensor([True, True]), 0.0),
         case("in bf16", torch.tensor([2.0, -4.0]).bfloat16(), torch.tensor([True, False]), 0.5),
         case("no chance to stay", torch.ones(2), torch.tensor([False, False]), 1.0),

@@ -122,8 +122,6 @@ wsd_factor.slips(
         "(step + 1) / warmup → step / max(warmup - 1, 1)": "Your first update has a rate of 0, so it changes "
         "nothing. The warm-up is 1/W, 2/W, …, 1.",
         "floor + (1 - floor) * left → left": "Your decay goes to 0, whatever `floor` is. It goes from 1 to the floor.",
-        "(steps - step) / decay → (step - steps + decay) / decay": "Your decay goes up. Its first step has the "
-        "factor 1.",
         "warmup + decay > steps → warmup + decay > steps and step < steps": "After the end you accept phases that do "
         "not fit. Raise ValueError at any step.",
         "step >= steps → step >= steps and decay": "Without a decay your rate stays at 1 after the end. It should be "
@@ -152,3 +150,12 @@ def end_first(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0
         return (step + 1) / warmup
     into = step - (steps - decay)
     return 1.0 if into <= 0 else 1 - (1 - floor) * into / decay
+
+
+wsd_factor.slips(
+    end_first,
+    {
+        "into <= 0 → into < 0 ;; 1 - (1 - floor) * into / decay → floor + (1 - floor) * into / "
+        "decay": "Your decay goes up. Its first step has the factor 1.",
+    },
+)

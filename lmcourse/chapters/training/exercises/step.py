@@ -34,8 +34,8 @@ last.weight.register_hook(lambda gradient: seen.append(torch.is_autocast_enabled
 train_step(model, x, y, optimizer, scaler, {limit}, torch.DTYPE)
 [*seen, str(getattr(last.weight.grad, 'dtype', torch.float32))]
 """
-"""Script that takes a step in 16 bits: the loss, the dtype of the logits, whether the backward pass runs under autocast,
-and the dtype of a gradient, if one is left."""
+"""Script that takes a step in 16 bits: the loss, the dtype of the logits, whether the backward pass runs under
+autocast, and the dtype of a gradient, if one is left."""
 BF16, FP16 = HALF.replace("DTYPE", "bfloat16"), HALF.replace("DTYPE", "float16")
 LOOK = "first.weight\nlast.weight"
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 
 def _steps(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     trunk = {step for length, decay in zip(lengths, decays, strict=True) for step in range(length - decay)}
     return sum(len(range(length)) for length in lengths), len(trunk) + sum(len(range(decay)) for decay in decays)
+
+
+def _part(item: int, name: str, lengths: list[int], decays: list[int]) -> Case:
+    """Ask for the steps with cosines (0) or with WSD (1) alone: each earns its points."""
+    return script(name, f"sweep_steps({lengths}, {decays})[{item}]")
 
 
 def _hidden_sweeps(random: Random) -> list[Case]:
@@ -39,12 +44,13 @@ sweep_steps = Exercise(
     difficulty=2,
     reference=_steps,
     cases=[
-        case("two lengths", [100, 200], [20, 40]),
-        case("five, each twice the one before", [100, 200, 400, 800, 1600], [20, 40, 80, 160, 320]),
-        case("not sorted", [300, 100], [10, 30]),
-        case("the longest parts earliest", [100, 90], [60, 10]),
-        case("one length", [50], [5]),
-        case("two equal runs", [100, 100], [20, 20]),
+        _part(0, "two lengths, cosines", [100, 200], [20, 40]),
+        _part(0, "three lengths, cosines", [90, 50, 70], [10, 5, 20]),
+        _part(0, "two equal runs, cosines", [100, 100], [20, 20]),
+        _part(1, "five, each twice the one before, WSD", [100, 200, 400, 800, 1600], [20, 40, 80, 160, 320]),
+        _part(1, "not sorted, WSD", [300, 100], [10, 30]),
+        _part(1, "the longest parts earliest, WSD", [100, 90], [60, 10]),
+        _part(1, "two equal runs, WSD", [100, 100], [20, 20]),
         case("no sweep", [], []),
     ],
     hidden_cases=_hidden_sweeps,

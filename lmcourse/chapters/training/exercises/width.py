@@ -122,5 +122,7 @@ width_factors.slips(
         "looked up: nothing is summed.",
         "base[name][1] / shape[1] → base[name][1] // shape[1]": "You divide whole numbers with //, which cuts off "
         "the fraction.",
+        "base[name][1] / shape[1] → sum(base[name]) / sum(shape)": "You add inputs and outputs. Only the number of "
+        "inputs matters.",
     },
 )
