@@ -64,7 +64,7 @@ glue_significance = Exercise(
         "A mean of n runs has the standard deviation s / √n. What is the standard deviation of the difference of two "
         "such means?",
         "Variances of independent numbers add up, even for a difference: s²/n + s²/n.",
-        "(score − baseline) / (s · √(2 / n)), for every name but the baseline's.",
+        "Its root is the noise of the difference. Divide score − baseline by it, for every name but the baseline's.",
     ],
     # float32 gives scores near 80 to 4e-6, and z divides their difference by 0.1 or more
     tolerance=Tolerance(1e-6, 1e-4),
@@ -96,6 +96,8 @@ glue_significance.slips(
         "dividing by s. The noise is s · √(2/n): divide by all of it.",
         "variance = deviation * deviation / runs → variance = statistics.variance(scores.values()) / runs": "You take "
         "the spread of these scores as noise. The noise of one run is given: `deviation`.",
+        "variance + variance → variance + deviation**2": "You average only one of the two over the runs. The baseline "
+        "is a mean of n runs, too.",
         "/ runs → / runs**2": "You divide the noise by n. The noise of a mean falls only with √n.",
         "= (scores[name] → = abs(scores[name]": "You dropped the sign. A variant can be worse than the baseline.",
         " / math.sqrt(variance + variance) → ": "Those are the differences in points. Measure them in units of their "

@@ -111,6 +111,13 @@ glu_ffn.slips(
         "itself, not 1.",
         "nn.Sigmoid() → nn.SiLU()": "Your GLU uses SiLU as its gate. The original gate is the sigmoid, σ(z) without "
         "the factor z.",
+        'gate * value → gate if kind == "bilinear" else gate * value': "Your bilinear layer leaves out the values. It "
+        "multiplies gate and value, too, only without an activation.",
+        "acts[kind](x @ w_gate) → (x @ w_gate) * acts[kind](x @ w_gate)": "You multiply the activation by z once more. "
+        "The gate is f(z): ReLU, GELU and SiLU have their factor z inside.",
+        "nn.Identity() → torch.ones_like ;; nn.ReLU() → lambda z: (z > 0).to(z.dtype) ;; nn.GELU() → "
+        "torch.special.ndtr ;; nn.SiLU() → nn.Sigmoid()": "Your gates are 1, 1[z > 0], Φ(z) and σ(z). ReLU, GELU and "
+        "SiLU are z times these, and the bilinear gate is z.",
         "(gate * value) @ w_down → gate * value": "You leave out w_down. The product of gate and value goes down to "
         "the width of x again.",
         "gate * value → gate.detach() * value": "The values are right, but the gate is detached: W_gate gets no "

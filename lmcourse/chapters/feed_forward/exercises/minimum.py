@@ -104,6 +104,14 @@ activation_minimum.slips(
         "the function the slope is zero.",
         "-5, 0 → -5 * scale, 0": "You search from −5 on for every scale. A slow gate has its dip further out: search "
         "down to −5 / scale.",
+        "-5, 0 → -2 * scale, 0": "You search from −2 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale.",
+        "-5, 0 → -3 * scale, 0": "You search from −3 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale.",
+        "-5, 0 → -4 * scale, 0": "You search from −4 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale.",
+        "-5, 0 → -8 * scale, 0": "You search from −8 on for every scale. A slow gate has its dip further out: search "
+        "down to −5 / scale.",
         "-5, 0 → -10 * scale, 0": "You search from −10 on for every scale. A slow gate has its dip further out: search "
         "down to −5 / scale, say.",
         "z * (z.sigmoid() → (z * z.sigmoid() ;; torch.special.ndtr(z) → torch.nn.functional.gelu(z, "

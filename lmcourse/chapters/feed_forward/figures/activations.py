@@ -87,7 +87,7 @@ def activation_explorer(activation: str = "gelu", sharpness: float = 1.0, x: flo
     axes.set_xlim(-4, 4)
     axes.set_ylim(min(-0.5, y.min()) - 0.1, 2.2)
     axes.legend(frameon=False, fontsize=10, loc="upper left")
-    low = f"lowest {y[lowest]:.3f} at {at[lowest].item():.2f}" if dip else "no dip"
+    low = f"lowest {y[lowest]:.3f} at {at[lowest].item():.2f}" if dip else "no dip in this window"
     caption = (
         "The solid curve is x times its gate, the dotted one. Where the dashed slope is negative, the function falls. "
         "A larger β turns GELU and SiLU into ReLU, whose gate is a step."

@@ -49,8 +49,10 @@ def glue_scores(runs: int = 1) -> Figure:
     noise = RUN_DEVIATION / runs**0.5
     figure = new_figure(8.0, 4.2)
     best = (GLUE["ReGLU"] - GLUE["ReLU"]) / (noise * 2**0.5)
-    what = "one run each" if runs == 1 else f"if they were means of {runs} runs"
-    axes = new_axes(figure, f"GLUE scores, {what}: ReGLU is {best:.1f} deviations above ReLU", "average GLUE score")
+    lead = f"ReGLU is {best:.1f} deviations above ReLU"
+    if runs > 1:
+        lead = f"If these were means of {runs} runs, {lead.replace(' is ', ' would be ')}"
+    axes = new_axes(figure, lead, "average GLUE score")
     axes.axvspan(GLUE["ReLU"] - noise, GLUE["ReLU"] + noise, color="#ECEFF1", linewidth=0)
     axes.axvline(GLUE["ReLU"], color=GREY, linewidth=1, linestyle="--")
     for row, score in enumerate(GLUE.values()):
@@ -66,7 +68,7 @@ def glue_scores(runs: int = 1) -> Figure:
         "ReLU with its own noise, which a comparison must count as well."
     )
     listed = ", ".join(f"{name} {score:.2f}" for name, score in GLUE.items())
-    alt = f"GLUE scores, each plus or minus {noise:.3f}: {listed}; ReGLU is {best:.1f} deviations above ReLU"
+    alt = f"GLUE scores, each plus or minus {noise:.3f}: {listed}. {lead}"
     return describe(figure, caption=caption, alt=alt)
 
 

@@ -60,7 +60,8 @@ position_factor = Exercise(
         "|c(n)| = 1?",
         "It is 1/c(n). So c(n + 1)/c(n) is the same number for every n, and its length is 1: each step multiplies by "
         "it. Which numbers have length 1?",
-        "Those on the unit circle: cos θ + i sin θ = e^{iθ}. With θ = speed, m steps make cmath.exp(1j * m * speed).",
+        "Those on the unit circle: cos θ + i sin θ = e^{iθ}. cmath.exp(1j * θ) is one step; take the "
+        "speed for θ. What is the angle after m steps?",
     ],
 )
 

@@ -203,7 +203,7 @@ rope_speeds.slips(
         'if kind == "interpolation"': "Your NTK divisors grow in equal steps. A new base makes them grow in equal "
         "ratios, from 1 to the factor.",
         "width / (width - 2) → 2 / (width - 2)": "Your NTK exponent is that of the last *pair*: 2/(d − 2). The base is "
-        "raised to −(d − 2)/d there, so the new one is base · factor^(d/(d − 2)).",
+        "raised to −(d − 2)/d there: solve for the base that divides this speed by the factor.",
         "torch.arange(0, width, 2, → torch.arange(width // 2,": "You turn pair i at base^(−i/d), without the 2. It is "
         "base^(−2i/d): from 1 down to nearly 1/base.",
         "width / (width - 2) → width / 2": "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: "
