@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
@@ -32,19 +32,25 @@ def _reference(
     }
 
 
+def _each(name: str, *sizes: int) -> list[Case]:
+    """A case for each of the four numbers, so that each earns points alone."""
+    call = f"account_of({', '.join(map(str, sizes))})"
+    return [script(f"{name}: {number}", f'{call}["{number}"]') for number in ("parameters", "flops", "states", "cache")]
+
+
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("one layer", 1, 64, 4, 176, 128, 16, 64),
-        case("a batch of one", 4, 24, 2, 64, 100, 1, 32),
-        case("one byte of text", 2, 16, 1, 48, 128, 3, 1),
-        case("a large model", 31, 248, 2, 679, 1001, 3, 127),
-        case("a feed-forward layer that is narrow", 3, 32, 4, 8, 50, 5, 7),
+        *_each("one layer", 1, 64, 4, 176, 128, 16, 64),
+        *_each("a batch of one", 4, 24, 2, 64, 100, 1, 32),
+        *_each("one byte of text", 2, 16, 1, 48, 128, 3, 1),
+        *_each("a large model", 31, 248, 2, 679, 1001, 3, 127),
+        *_each("a feed-forward layer that is narrow", 3, 32, 4, 8, 50, 5, 7),
     ]
     for _ in range(2):
         heads = random.choice([2, 3, 4])
         d_model, d_ff = 8 * heads * random.randint(1, 4), 8 * random.randint(1, 9) + 4
         sizes = random.randint(2, 5), d_model, heads, d_ff, random.randint(20, 200), random.randint(2, 9)
-        cases.append(case("other sizes", *sizes, random.randint(2, 40)))
+        cases += _each("other sizes", *sizes, random.randint(2, 40))
     return cases
 
 
@@ -55,9 +61,9 @@ account_of = Exercise(
     difficulty=3,
     reference=_reference,
     cases=[
-        case("two blocks, 48 wide", 2, 48, 3, 128, 128, 16, 64),
-        case("four blocks, 32 wide", 4, 32, 2, 88, 128, 16, 64),
-        case("a tiny one, by hand", 1, 2, 1, 3, 5, 1, 2),
+        *_each("a tiny one, by hand", 1, 2, 1, 3, 5, 1, 2),
+        *_each("two blocks, 48 wide", 2, 48, 3, 128, 128, 16, 64),
+        *_each("four blocks, 32 wide", 4, 32, 2, 88, 128, 16, 64),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -133,6 +139,30 @@ account_of.slips(
         "layers * 2 * 4 → layers * 4": "Your cache has 4 bytes per layer and feature. Each keeps a key and a value, "
         "of 4 bytes in fp32.",
         "2 * 4 * d → 2 * 4 * length * d": "You return the cache of a whole text. Return the bytes that one token adds.",
+        "16 * parameters → 4 * parameters": "Your states are the weights alone, or four numbers instead of their "
+        "bytes. Weights, gradients and two moments have four bytes each.",
+        "16 * parameters → 8 * parameters": "Your states have 8 bytes per parameter. Weights, gradients and two "
+        "moments are four numbers, of four bytes each.",
+        "2 * 4 * d → 2 * 4 * batch * d": "You return the cache of the whole batch. Return the bytes that one token of "
+        "one text adds.",
+        "2 * 4 * d → 2 * 4 * tokens * d": "You return the cache of all tokens of the batch. Return the bytes that one "
+        "token adds.",
+        "2 * 4 * d → 2 * d": "You count the numbers in the cache. Return bytes: four for each number.",
+        "layers * 2 * 4 → layers * 3 * 4": "Your cache keeps queries, too. A later token needs only the keys and "
+        "values of the earlier ones.",
+        "2 * layers + 1 → layers + 1": "You count one norm a block. There are two, and one more at the end.",
+        "4 * d * d + 3 * d * d_ff → 4 * d * d + 3 * d * d_ff + 5 * d + 2 * d_ff": "You count biases. These matrices "
+        "have none.",
+        "head = vocabulary * d → head = vocabulary * d\n    table = table + length * d": "You count a table of "
+        "positions. This model has none: its positions are rotations, without parameters.",
+        "2 * tokens * (layers → tokens * (layers": "In the matrices you count a multiplication and an addition as one "
+        "FLOP. They are two.",
+        "pairs = layers * 4 → pairs = 4": "You count the scores and weighted values of one block. Every block has its "
+        "own.",
+        "length * d\n → length * d // heads\n": "You count the scores and weighted values of one head. All heads "
+        "together have d_model features.",
+        "3 * forward → 4 * forward": "You count four forward passes. A backward pass costs two forward passes, so a "
+        "step costs three.",
     },
 )
 

@@ -60,7 +60,6 @@ def _hidden(random: Random) -> list[Case]:
         case("another law", _made((20.0, 9_000.0, 0.5, 0.95), 0.1), 0.1, GRID),
         case("runs with noise", _made(LAW, 0.22, 0.01), 0.22, GRID),
         case("runs with noise", _made((30.0, 90_000.0, 0.5, 1.05), 0.3, 0.03), 0.3, GRID),
-        case("runs with much noise", _made(LAW, 0.2, 0.3), 0.2, GRID),
         case("a term that vanishes", _made((-0.5, 5_000.0, 0.5, 0.5), 0.2), 0.2, [0.5]),
         case("the other term vanishes", _made((40.0, -9.0, 0.6, 0.6), 0.2, 0.005), 0.2, [0.6]),
         case("size and text in step", _made((40.0, 300.0, 0.5, 0.5), 0.2, 0.0, IN_STEP), 0.2, [0.5]),
@@ -92,8 +91,10 @@ fit_law = Exercise(
         case("more parameters do not help", _made((-1.0, 600.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
         case("more text does not help", _made((30.0, -20.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
         case("runs with noise, all pairs", _made((25.0, 70_000.0, 0.5, 1.05), 0.3, 0.03), 0.3, GRID),
+        case("runs with much noise, all pairs", _made(LAW, 0.2, 0.3), 0.2, GRID),
         case("size and text in step", _made((30.0, 200.0, 0.5, 0.5), 0.3, 0.0, IN_STEP), 0.3, [0.5]),
         case("a larger exponent for the parameters", _made((60_000.0, 50.0, 1.05, 0.6), 0.2), 0.2, GRID),
+        case("a small factor", _made((0.0123456, 45.6789, 0.3, 0.5), 0.2), 0.2, [0.3, 0.5]),
         case("a single exponent", _made((30.0, 40_000.0, 0.8, 0.8), 0.1, 0.02), 0.1, [0.8]),
     ],
     hidden_cases=_hidden,
@@ -106,7 +107,7 @@ fit_law = Exercise(
         "alone. Keep the pair with the smallest sum of squares.",
     ],
     forbid=["scipy", "sklearn"],
-    tolerance=Tolerance(1e-4, 1e-7),
+    tolerance=Tolerance(5.1e-4, 1e-7),  # four digits
 )
 
 
@@ -178,6 +179,21 @@ fit_law.slips(
         "too.",
         "in (0, 1) → in (0,)": "If B would be negative you refit A, but not the other way round: A may be negative, "
         "too.",
+        'return {"A": A, "B": B → return {"A": round(A, 4), "B": round(B, 4)': "You round A and B to four places after "
+        "the point. Four *digits* are asked: a small factor loses most of its own.",
+        "law[1 - kept] < 0 → False ;; found.append → if min(law) >= 0:\n            found.append": "You discard "
+        "exponents with which A or B comes out negative, so no law is left. They have a best law that is allowed: one "
+        "term is 0.",
+        '"a": a, "b": b → "a": b, "b": a': "a and b are swapped: a is the exponent of the parameters.",
+        "(columns @ law - target).square() → (columns @ law - target).abs()": "You choose the exponents by the sum of "
+        "the errors. Choose them by the sum of their squares.",
+        "(columns @ law - target).square() → ((columns @ law - target) * loss).square()": "You choose the exponents by "
+        "absolute errors. Choose them by relative ones, like A and B.",
+        "(columns @ law - target).square() → ((floor / loss + columns @ "
+        "law).clamp(min=1e-9).log()).square()": "You choose the exponents by the errors of the logarithm. Choose them "
+        "by the squared relative errors, as you do A and B.",
+        'return {"A": A, "B": B → return {"A": round(A, 2), "B": round(B, 2)': "You round A and B to two places after "
+        "the point. Four *digits* are asked: a small factor loses most of its own.",
     },
 )
 
