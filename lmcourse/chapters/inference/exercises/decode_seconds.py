@@ -217,6 +217,10 @@ decode_seconds.slips(
         "them away. `repeats` steps count, so one more has to run.",
         "times[1:] → times": "You run `repeats` + 1 steps, and the median includes the first one. Leave it out.",
         "statistics.median → statistics.mean": "You take the mean, and one disturbed step moves it. Take the median.",
+        "statistics.median → statistics.median_high": "Of an even number of times you take the upper of the two middle "
+        "ones. The median is their mean.",
+        "statistics.median → statistics.median_low": "Of an even number of times you take the lower of the two middle "
+        "ones, as `torch.median` does. The median is their mean.",
         "statistics.median → min": "You take the fastest step. The task asks for the median.",
         "statistics.median → sum": "You return the time of all steps together. Return the median of one step.",
         "truncate(past) → truncate(max(past - 1, 0))": "You remove the token of the step and one more. Truncate to "
@@ -256,10 +260,6 @@ decode_seconds.slips(
         "\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        cache.truncate(past)"
         "\n    synchronise()\n    return (clock() - start) / repeats": "You put one clock around all steps and "
         "truncations, and wait for the device once, at the end. Time each step by itself, and take the median.",
-        "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[repeats // 2]": "Of an even number of times "
-        "you take the upper of the two middle ones. The median is their mean.",
-        "(times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → times[(repeats - 1) // 2]": "Of an even number of "
-        "times you take the lower of the two middle ones, as `torch.median` does. The median is their mean.",
         "synchronise()\n        start = → start =": "You start the clock while the device still works on the step "
         "that you throw away. Synchronise before you start it.",
     },

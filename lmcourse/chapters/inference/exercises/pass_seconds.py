@@ -132,8 +132,7 @@ pass_seconds.slips(
         "longer one counts.",
         'max( → min( ;; "arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "You return the shorter "
         "time. The longer of the two decides.",
-        '"arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "Your times are right, but you swapped "
-        "their names.",
+        '"arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "You swapped the two names of the limit.",
         "width * parameters + batch * cache_bytes → 0": "You count only the arithmetic. With few new tokens a chip "
         "waits for its memory.",
         "2 * parameters * batch * new → 0": "You count only the memory. With many new tokens the arithmetic takes "

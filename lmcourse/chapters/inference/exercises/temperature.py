@@ -167,7 +167,7 @@ temperature_probabilities.slips(
         "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) / temperature": "You divide "
         "the probabilities by T, so they no longer sum to 1. Divide the logits, and take the softmax afterwards.",
         "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) ** (1 / temperature)": "You "
-        "raise the probabilities to the power 1/T, which is right, and do not divide by their sum afterwards.",
+        "raise the probabilities to the power 1/T and do not divide by their sum afterwards.",
         "F.one_hot(best, logits.shape[-1]).float() → best": "At 0 you return the index of the best token. Return a "
         "row of probabilities: 1 at that index, 0 elsewhere.",
         "F.one_hot(best, logits.shape[-1]) → (logits == logits.amax(dim=-1, keepdim=True))": "At 0 each of several "

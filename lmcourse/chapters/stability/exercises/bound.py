@@ -93,7 +93,7 @@ max_logit_bound.slips(
         ".max() → .mean()": "You assume that all features are equal. A vector may have all of its length in one "
         "feature.",
         "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm() / d": "You apply the Cauchy–Schwarz "
-        "inequality to the two vectors of scales. That is right only for equal scales: a vector may have all of its "
+        "inequality to the two vectors of scales. That holds only for equal scales: a vector may have all of its "
         "length in one feature.",
         "(gamma_q * gamma_k).abs().max() → gamma_q.norm() * gamma_k.norm() ;; math.sqrt(d) * → ": "You multiply the "
         "lengths of the two vectors of scales. A score contains only products γ_q γ_k of the same feature, and a "

@@ -84,14 +84,14 @@ soft_cap.slips(
         "cap * t → logits.clamp(-cap, cap) ;; 1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "You clamp. Beyond a "
         "hard limit the gradient is 0, and below it nothing is softened.",
         "cap * t → t ;; 1 - t**2 → (1 - t**2) / cap": "Your values end at ±1: multiply the tanh by cap.",
-        "cap * t → t": "The slope is right. Your values end at ±1: multiply the tanh by cap.",
+        "cap * t → t": "Your values end at ±1: multiply the tanh by cap.",
+        "cap * t → cap * t.abs()": "You lose the sign: a negative logit stays negative.",
+        "torch.tanh → torch.sigmoid": "You take a sigmoid, which is 1/2 at 0 and never negative. Use tanh.",
         "return value, slope → return slope, value": "You return the slope first. The capped logits come first.",
-        "1 - t**2 → 1 + t**2": "The values are right. Your slope grows with the score: the derivative of tanh is 1 − "
-        "tanh², with a minus.",
-        "1 - t**2 → (1 - t) ** 2": "The values are right. Your slope is (1 − tanh)². The derivative of tanh is 1 − "
+        "1 - t**2 → 1 + t**2": "Your slope grows with the score: the derivative of tanh is 1 − tanh², with a minus.",
+        "1 - t**2 → (1 - t) ** 2": "Your slope is (1 − tanh)². The derivative of tanh is 1 − "
         "tanh²: square the tanh, then subtract.",
-        "1 - t**2 → value / logits": "The values are right. You divide the value by the logit. The slope is the "
-        "derivative at that place.",
+        "1 - t**2 → value / logits": "You divide the value by the logit. The slope is the derivative at that place.",
         "t = torch.tanh(logits / cap) → grow = torch.exp(2 * logits / cap)\n    t = (grow - 1) / (grow + 1)": "Your "
         "exp overflows far above the cap, and ∞/∞ is NaN. `torch.tanh` does not overflow.",
         "t = torch.tanh(logits / cap) → grow = torch.exp(logits / cap)\n    t = (grow - 1 / grow) / (grow + 1 / "
@@ -100,10 +100,8 @@ soft_cap.slips(
         "Divide by cap inside, so that small logits stay as they are.",
         "logits / cap → logits": "You take tanh(z), so logits of 3 are at the cap already. Near 0 the slope must be 1: "
         "divide by the cap inside.",
-        "cap * t → cap * torch.tanh(logits)": "The slope is right, but the value is not: use tanh(z / cap), not "
-        "tanh(z).",
-        "1 - t**2 → (1 - t**2) / cap": "The values are right, but the slope is not: the factor cap outside cancels the "
-        "1/cap inside.",
+        "cap * t → cap * torch.tanh(logits)": "Your value is cap · tanh(z). Use tanh(z / cap).",
+        "1 - t**2 → (1 - t**2) / cap": "Your slope is divided by cap: the factor cap outside cancels the 1/cap inside.",
         "t**2 → t": "Your slope is 1 − tanh. The derivative of tanh is 1 − tanh², with the square.",
         "t**2 → value**2": "You squared the capped value. Divide it by cap first: tanh = capped / cap.",
         '    if cap <= 0:\n        raise ValueError("the cap must be positive")\n →  ;; logits / cap → logits / (cap '
@@ -112,12 +110,11 @@ soft_cap.slips(
         "below. Raise ValueError.",
         "cap <= 0 → cap < 0": "You reject a negative cap, but accept 0.",
         "cap <= 0 → cap == 0": "You reject a cap of 0, but accept a negative one.",
-        "1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "Your values are right. Your slope is that of a hard "
+        "1 - t**2 → (logits.abs() < cap).to(logits.dtype)": "Your slope is that of a hard "
         "limit, 1 below the cap and 0 beyond: differentiate the tanh.",
         "t**2 → torch.tanh(value / cap) ** 2": "You take the slope at the capped value, so tanh is applied twice. Take "
         "it at the logit itself.",
-        "t**2 → torch.tanh(logits) ** 2": "The values are right. In the slope you take tanh(z): divide by the cap "
-        "there, too.",
+        "t**2 → torch.tanh(logits) ** 2": "In the slope you take tanh(z): divide by the cap there, too.",
         "1 - t**2 → cap * (1 - t**2)": "Your slope is too large by the factor cap: the 1/cap inside the tanh cancels "
         "it.",
     },

@@ -93,31 +93,31 @@ z_loss.slips(
     {
         "own.mean() + → own.mean() - ;; hit + → hit -": "You subtract α log²Z from the loss. Descent would then make "
         "log Z larger without limit: add it.",
-        "own.mean() + → own.mean() -": "Your gradient is right. In the loss you subtract α log²Z: add it.",
-        "hit + → hit -": "Your loss is right. In the gradient you subtract the part of the z-loss: add it.",
+        "own.mean() + → own.mean() -": "In the loss you subtract α log²Z: add it.",
+        "hit + → hit -": "In the gradient you subtract the part of the z-loss: add it.",
         "p - hit → p": "Your gradient of −log P lacks the 1 that the right token's logit loses: x_right is part of "
         "−log P, too.",
+        "p - hit → p * (hit - p)": "You multiply by p, as in the slope of a sigmoid. The slope of −log P has no "
+        "such factor.",
         "p - hit → hit - p": "Your gradient of −log P has the wrong sign: the part of log P is not negated.",
-        "log_z.square() → log_z": "Your gradient is right. In the loss you add α log Z: its square is missing.",
-        "alpha * log_z.square() → (alpha * log_z).square()": "Your gradient is right. In the loss you square α, too.",
-        "log_z.square() → own.square()": "Your gradient is right. In the loss you square −log P. The penalty is the "
-        "square of log Z.",
+        "log_z.square() → log_z": "In the loss you add α log Z: its square is missing.",
+        "alpha * log_z.square() → (alpha * log_z).square()": "In the loss you square α, too.",
+        "log_z.square() → own.square()": "In the loss you square −log P. The penalty is the square of log Z.",
         "own.mean() → own.sum() ;; square().mean() → square().sum()": "Your gradient is that of the mean, and right. "
         "Your loss is a sum over the tokens.",
         "2 * alpha * log_z * p → 2 * alpha * p": "Your gradient of log²Z lacks log Z: the derivative of y² is 2y, not "
         "2.",
-        "2 * alpha → 2": "Your loss is right. The gradient of the z-loss lacks its factor α.",
-        "log_z * p → log_z.exp() * p": "Your loss is right. In the gradient you take Z where log Z belongs.",
-        "log_z * p → log_z.mean() * p": "Your loss is right. In the gradient you take the mean of log Z. Each token "
-        "has its own.",
-        "p = (logits - log_z).exp() → p = logits.softmax(dim=0)": "Your loss is right. For the gradient you take a "
+        "2 * alpha → 2": "Your gradient of the z-loss lacks its factor α.",
+        "log_z * p → log_z.exp() * p": "In the gradient you take Z where log Z belongs.",
+        "log_z * p → log_z.mean() * p": "In the gradient you take the mean of log Z. Each token has its own.",
+        "p = (logits - log_z).exp() → p = logits.softmax(dim=0)": "For the gradient you take a "
         "softmax over the tokens: it runs over the vocabulary, dim=-1.",
         "return loss, gradient → return -loss, -gradient": "You return log P − α log²Z. Return its negative: descent "
         "on yours makes the right token less likely.",
         "log_z.square().mean() → log_z.mean() ** 2 ;; log_z * p → log_z.mean() * p": "You square the mean of log Z. "
         "The penalty is a mean of squares: square first, then average.",
-        "log_z.square().mean() → log_z.mean() ** 2": "You square the mean of log Z in the loss. The gradient is right; "
-        "the loss needs the mean of the squares.",
+        "log_z.square().mean() → log_z.mean() ** 2": "You square the mean of log Z in the loss. It needs "
+        "the mean of the squares.",
         "2 * alpha → alpha": "Your gradient of log²Z has no factor 2: the derivative of y² is 2y.",
         "log_z * p → log_z": "Your z-loss pulls all logits down equally. Each is pulled in proportion to its "
         "probability: d log Z / d logit = p.",
@@ -141,8 +141,7 @@ z_loss.slips(
         "subtracts the maximum first.",
         "p - hit + 2 * alpha * log_z * p → (p - hit) * (1 + 2 * alpha * log_z)": "You multiply the whole gradient of "
         "−log P by 1 + 2 α log Z. Only p has that factor, not the 1.",
-        " + 2 * alpha * log_z * p → ": "Your loss is right. Your gradient is that of −log P alone: the part of the "
-        "z-loss is missing.",
+        " + 2 * alpha * log_z * p → ": "Your gradient is that of −log P alone: the part of the z-loss is missing.",
         "log_z.square() → logits.logsumexp(0).square() ;; log_z * p → logits.logsumexp(0) * p": "You add up exp over "
         "the tokens. Z belongs to one token: add up over the vocabulary, dim=-1.",
         "len(targets) → logits.numel()": "You divide the gradient by the number of all logits. The mean runs over the "
