@@ -159,14 +159,14 @@ def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial]
 
 
 def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcomes) -> bool:
-    """Return True if some failing trial shows both parts of a pair, or if each part explains two different results.
+    """Return True if some failing trial shows both parts of a pair, or if there is enough evidence for each.
 
     Otherwise one case may fit the one by chance, and another case the other.
     """
     one, other = pair.parts
     needs = [[trial for trial in failing if not _agrees(part, trial, table)] for part in (other, one)]
     together = any(trial is each for trial in needs[0] for each in needs[1])
-    return together or all(of_one and _results_differ(of_one) for of_one in needs)
+    return together or all(of_one and telling(of_one) for of_one in needs)
 
 
 def _contradicts(pair: Misconception, trial: Trial, table: Outcomes) -> bool:
