@@ -221,10 +221,12 @@ class Exercise:
 
     @property
     def call(self) -> str:
-        """How its function is called, with the names of its parameters: "rope(x, theta)"; "" if they are unknown."""
-        known = bool(self.variants) and not isinstance(self.course_answer, type)
-        names = [str(one).split(":")[0] for one in inspect.signature(self.course_answer).parameters.values() if known]
-        return f"{self.name}({', '.join(names)})" if known and "*args" not in names else ""
+        """Its function with the parameters: "rope(x, theta=10000.0)"; "" for a class, or if they are unknown."""
+        if not self.variants or isinstance(self.course_answer, type):
+            return ""
+        parameters = inspect.signature(self.course_answer).parameters.values()
+        names = [str(one.replace(annotation=one.empty)) for one in parameters]
+        return f"{self.name}({', '.join(names)})" if "*args" not in names else ""
 
     @property
     def summary(self) -> str:
