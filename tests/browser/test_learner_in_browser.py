@@ -6,6 +6,7 @@ The tests are steps in one session of one notebook, in this order.
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +222,27 @@ def test_a_wrong_answer_is_explained(notebook: Notebook) -> None:
     assert found["diagnosis"]
     assert found["diagnosis"] in shown.inner_text()
     assert "all passed" not in shown.inner_text()
+
+
+def test_code_copied_from_a_report_gives_the_value_in_it(notebook: Notebook) -> None:
+    """The first failing case is too large to be shown whole, so its code calls `inputs`."""
+    notebook.write("loss_scales", solution_of("loss_scales").replace("sizes[len(sizes) // 100]", "sizes[0]"))
+    notebook.run("loss_scales")
+    notebook.run("check_loss_scales")
+    code, values, *_ = notebook.select("check_loss_scales").locator("section[role=status] pre").all()
+    code.evaluate("element => getSelection().selectAllChildren(element)")
+    notebook.page.keyboard.press("ControlOrMeta+c")
+    notebook.run_script("await app.commands.execute('notebook:insert-cell-below');")
+    cell = notebook.run_script("return panel.content.activeCell.model.id;")
+    notebook.select(cell).locator(".cm-content").click()
+    notebook.page.keyboard.press("ControlOrMeta+v")
+    notebook.run(cell)
+    pasted = notebook.cell(cell)
+    assert pasted["source"].strip() == code.inner_text().strip()
+    assert 'inputs("loss_scales", "two tensors in fp16")\n' in pasted["source"]
+    [output] = pasted["outputs"]
+    yours = values.inner_text().partition("yours")[2]
+    assert literal_eval(output["data"]["text/plain"]) == literal_eval(yours.strip())
 
 
 def test_hints_open_by_click_and_by_keyboard(notebook: Notebook) -> None:
