@@ -495,7 +495,8 @@ class Block(nn.Module):
 # Run `block(x)` and return how many bytes autograd keeps, by dtype: `{"torch.float32": ..., "torch.bool": ...}`. Count
 # every storage once and as a whole, under the dtype of the tensor through which it was kept first. Leave out the
 # block's parameters and buffers, and all views of their storage, such as the $W^\top$ of a linear layer, which is no
-# `nn.Parameter`; a copy of a parameter has its own storage, and counts. The input `x` counts if it is kept. A block that keeps nothing gives `{}`. You build `saved_tensors` here, so do not use it.
+# `nn.Parameter`; a copy of a parameter has its own storage, and counts. The input `x` counts if it is kept. A block that
+# keeps nothing gives `{}`. You build `saved_tensors` here, so do not use it.
 #
 # One warning: PyTorch uses an address again as soon as its tensor is gone. Keep the tensors that the hook gives you until
 # you have counted them.

@@ -576,7 +576,7 @@ predict("writing_a_text")
 #
 # A model of `layers` layers, width `d_model`, feed-forward layers of $4d$ (not gated) and its own keys for every head reads a prompt and generates `new` tokens. Return the FLOPs.
 #
-# - The first pass reads the whole prompt and gives the first new token. Every later pass reads the token that the pass before gave. The last token is never read.
+# - The first pass reads the whole prompt and gives the first new token. Every later pass reads the token that the pass before gave. The last token is never read. With `new` = 0 there is no pass.
 # - A token that is read sees itself. All pairs of a pass count.
 # - Logits are only needed for the *last* token of each pass.
 # - Without `cache`, every pass reads the prompt and all new tokens so far.

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.chapters.flops.exercises.counted import product
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 
@@ -31,7 +31,9 @@ def _generation(prompt: int, new: int, layers: int, d_model: int, vocab_size: in
     """Let torch count the products, pass by pass. The last written token is never read."""
     token, head = _weights(d_model, vocab_size)
     passes = [(prompt, prompt), *((1 if cache else length, length) for length in range(prompt + 1, prompt + new))]
-    return sum(layers * (queries * token + _attention(queries, keys, d_model)) + head for queries, keys in passes)
+    return new and sum(
+        layers * (queries * token + _attention(queries, keys, d_model)) + head for queries, keys in passes
+    )
 
 
 def _cases(random: Random) -> list[Case]:
@@ -53,6 +55,7 @@ def _cases(random: Random) -> list[Case]:
         case("a prompt of one token", 1, random.randint(3, 40), *sizes()),
         case("one token to write", random.randint(2, 300), 1, *sizes()),
         case("one token to write", random.randint(2, 300), 1, *sizes(), cache=False),
+        edge(case("no token to write", random.randint(2, 300), 0, *sizes(), cache=False)),
     ]
 
 
@@ -67,6 +70,8 @@ generation_flops = Exercise(
         case("a prompt of 3, 4 tokens to write", 3, 4, 2, 8, 100),
         case("the same without a cache", 3, 4, 2, 8, 100, cache=False),
         case("GPT-2 small, 50 tokens after 100", 100, 50, 12, 768, 50_257),
+        case("a prompt of one token, without a cache", 1, 5, 3, 8, 100, cache=False),
+        edge(case("no token to write", 3, 0, 2, 8, 100)),
     ],
     hidden_cases=_cases,
     hints=[
@@ -82,7 +87,7 @@ generation_flops = Exercise(
 
 @generation_flops.variant
 def pass_after_pass(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    passes = [(prompt, prompt)]
+    passes = [(prompt, prompt)][:new]
     for length in range(prompt + 1, prompt + new):
         passes.append((1 if cache else length, length))
     flops = 0
@@ -97,6 +102,7 @@ def pass_after_pass(prompt: int, new: int, layers: int, d_model: int, vocab_size
 generation_flops.slips(
     pass_after_pass,
     {
+        "[:new] → ": "You read the prompt although no token is asked for. With `new` = 0 there is no pass.",
         "layers * (weights → (weights": "You count one layer. Every layer does all of this.",
         "prompt + new → prompt + new + 1": "You count one pass too many. The last token is written but never read.",
         "1 if cache else length → length": "Each of your passes reads the whole text again. With a cache, a pass "
@@ -185,6 +191,8 @@ def in_closed_form(prompt: int, new: int, layers: int, d_model: int, vocab_size:
     def squares(n: int) -> Fraction:
         return Fraction(n * (n + 1) * (2 * n + 1), 6)
 
+    if not new:
+        return Fraction(0)
     if cache:
         tokens, pairs = Fraction(last), prompt**2 + first(last) - first(prompt)
     else:

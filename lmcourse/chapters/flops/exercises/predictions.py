@@ -31,9 +31,9 @@ PREDICTIONS = (
     ),
     Prediction(
         "two_layers_back",
-        "Two layers, 128 × 128 and then 128 × 32, are trained on a batch that itself needs no gradient. How much more "
-        "than the forward pass does the backward pass take?",
-        options=("0.5 times", "exactly as much", "1.2 times", "2 times", "2.5 times"),
+        "Two layers, 128 × 128 and then 128 × 32, are trained on a batch that itself needs no gradient. How many "
+        "times the forward pass does the backward pass take?",
+        options=("0.5 times", "exactly once", "1.2 times", "2 times", "2.5 times"),
         answer="1.2 times",
         because="The second layer has two gradients, the first only one, that of its weights: (4·32 + 2·128) / "
         "(2·32 + 2·128) = 1.2.",
