@@ -39,7 +39,7 @@ def same_function_of_expected(evidence: Evidence) -> str:
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, _ = evidence.entries()
-    if distinct(expected.abs()) < 2:
+    if distinct(expected.abs()) < 2 or ((expected == 0) | (expected == 1)).all():  # 0 for 1 is no function of 1
         return ""
     for function, phrase in RELATIONS:
         if all(_holds(function(numbers.expected), numbers) for numbers in evidence.numbers):

@@ -141,6 +141,10 @@ head_effect.slips(
         "of one head, [:, head].",
         "if place != layer → if False": "You put the head in at every layer: `layer` is not used. The other layers "
         "compute with what they get.",
+        "return found[layer] → return found ;; if place != layer → if False ;; = source[:, head] → = source[place][:, "
+        "head]": "You put the head in at every layer, each time with its own result there: `layer` is not used.",
+        "= source[:, head] → = source[:1, head]": "You put the head's result for the first text into all texts. Each "
+        "text gets the result of its own counterpart.",
         "restored / (b - a), destroyed / (b - a) → restored / b, destroyed / b": "You divide by the loss of B. Divide "
         "by what there is to restore or to destroy: loss(B) − loss(A).",
         "b - patched(corrupted, kept(clean)) → patched(corrupted, kept(clean)) - a": "Your *restored* is what is still "

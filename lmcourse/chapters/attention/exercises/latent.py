@@ -62,6 +62,7 @@ absorbed_scores = Exercise(
     cases=[
         case("two heads, one query, three tokens", *_inputs(_FIXED, 2, 1, 3, 4, 2)),
         case("two heads, three queries, five tokens", *_inputs(_FIXED, 2, 3, 5, 4, 3)),
+        case("double precision", *_inputs(_FIXED, 1, 2, 2, 3, 2, torch.float64)),
         _without_keys(_FIXED),
     ],
     hidden_cases=_cases,

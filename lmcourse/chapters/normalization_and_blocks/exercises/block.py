@@ -42,7 +42,7 @@ feed_forward = lambda v: calls.append("feed_forward") or v * v
 norm_1 = lambda v: calls.append("norm_1") or v - 1
 norm_2 = lambda v: calls.append("norm_2") or v / 2
 """
-X = torch.tensor([[[1.0, 3.0], [2.0, -4.0]]])
+X = torch.tensor([[[1.0, 3.0], [2.0, -4.0], [0.5, 2.0]]])
 
 
 def _ask(name: str, parallel: bool, lines: str = MEAN, norm_2: str = "norm_2", **inputs: Tensor) -> Case:
