@@ -74,7 +74,7 @@ pass_seconds = Exercise(
         case("four bytes per weight, a prompt of 2,048", LLAMA, 0, 1, 2048, H100, H100_BANDWIDTH, width=4),
         case("five new tokens of one text", LLAMA, GIB, 1, 5, H100, H100_BANDWIDTH),
         case("four new tokens for each of 128 texts", LLAMA, 64 * LLAMA_TOKEN, 128, 4, H100, H100_BANDWIDTH),
-        case("two tokens of each of 512 texts, four bytes per weight", LLAMA, 0, 512, 2, H100, H100_BANDWIDTH, width=4),
+        case("two tokens of each of 768 texts, four bytes per weight", LLAMA, 0, 768, 2, H100, H100_BANDWIDTH, width=4),
         case("a prompt on four GPUs", LLAMA, 64 * LLAMA_TOKEN, 1, 2048, H100, H100_BANDWIDTH, 4),
         case("equally long", 1024, 0, 1, 1, 1.0, 1.0),
     ],
