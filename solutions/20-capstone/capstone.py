@@ -347,7 +347,7 @@ for name, known in (("the entropy", ENTROPY), ("0", 0.0)):
 #
 # ### Exercise 5 · The best split  (3 points · 9 min · ●●)
 #
-# Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats, right to six digits. All arguments are positive.
+# Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats, right to six digits (no search on a grid is that fine). All arguments are positive.
 
 # %% exercise="best_split"
 def best_split(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
@@ -521,7 +521,7 @@ for optimizer in ("adamw", "muon"):
 # | the order is kept, and at least 90 % of its FLOPs are used. If not, nothing below counts | 1 |
 # | `parameters`, `flops`, `states` are exact | 3 |
 #
-# The loss is judged in Exercise 9, by the model that you train.
+# The loss is judged in Exercise 9, by the model that you train. Here it only has to be possible: at least the entropy, at most the loss of a model that has learned nothing, $\ln 128$. If it is not, nothing counts.
 
 # %% exercise="commitment"
 def commitment() -> dict[str, float | str]:

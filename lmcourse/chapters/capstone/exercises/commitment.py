@@ -7,6 +7,7 @@ import math
 import numpy as np
 from torch import Tensor
 
+from lmcourse.chapters.capstone.measured import ENTROPY
 from lmcourse.chapters.capstone.recipe import BATCH, DEPTHS, LENGTH, ORDER, WIDTHS, Design
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -14,6 +15,7 @@ from lmcourse.exercises.values import Plain
 
 Numbers = dict[str, float | str]
 
+VOCABULARY = 128
 LEAST_SHARE = 0.9
 RATES = (0.1, 10.0)
 CHOICES = {"layers": DEPTHS, "d_model": WIDTHS, "optimizer": ("adamw", "muon"), "batch": range(4, 33)}
@@ -105,7 +107,11 @@ def _counted(answer: Numbers, name: str) -> str:
         every["states"].setdefault(16 * (n + extra), why)
     known = every[name]
     given = float(answer[name])
-    return RIGHT[name] if given == right else f"{given:,.12g}: " + known.get(given, f"we count {right:,}")
+    return (
+        RIGHT[name]
+        if given == right
+        else f"{given:,.12g}: " + known.get(given, f"it is too {'small' if given < right else 'large'}")
+    )
 
 
 def _view(asked: Case, value: Plain) -> str:
@@ -113,6 +119,11 @@ def _view(asked: Case, value: Plain) -> str:
     answer = _numbers(value)
     if answer is None:
         return _unusable(value)
+    loss = float(answer["loss"])
+    if loss < ENTROPY:
+        return f"a loss of {loss:.4g}: no model can be below the text's entropy, {ENTROPY}"
+    if loss > math.log(VOCABULARY):
+        return f"a loss of {loss:.4g}: a model that has learned nothing has ln {VOCABULARY}"
     if broken := _broken(answer):
         return f"it breaks the order: {broken}"
     if asked.name == "the order":
@@ -177,6 +188,20 @@ commitment.slips(
         "rarely use all of the budget.",
         "steps * step → 6 * parameters * batch * 64 * steps": "You forecast 6ND FLOPs. This leaves out the scores and "
         "counts the table.",
+        '"loss": 0.33 → "loss": 0.1': "Your forecast is below the entropy of the text. No model of these bytes can "
+        "have a smaller loss.",
+        '"loss": 0.33 → "loss": 33.0': "You forecast a larger loss than that of a model which has learned nothing.",
+        "16 * parameters → 12 * parameters": "You forecast 12 bytes per parameter. Weights, gradients and two moments "
+        "are 16, as in Exercise 1, for Muon too.",
+        "16 * parameters → 4 * parameters": "You forecast the bytes of the weights alone. The states are gradients and "
+        "two moments as well.",
+        '"parameters": parameters → "parameters": matrices': "You count only the matrices that multiply. The table and "
+        "the norms have parameters, too.",
+        '"parameters": parameters → "parameters": parameters - 128 * width': "You count one of the two tables. The "
+        "embedding and the head are separate.",
+        "steps * step → steps * step // 3": "You forecast the FLOPs of the forward passes. A training step costs three "
+        "times that.",
+        '"optimizer": "muon" → "optimizer": "sgd"': "Your optimizer is none of those that the order allows.",
     },
 )
 
@@ -200,7 +225,7 @@ for budget in ("200000000001.0", "199999999999.0"):
         f"{STEPS} → {STEPS.replace('200000000000.0', budget)}",
         "one FLOP is less than what is left of the budget after its last step",
     )
-for key, old, *others in (("rate", 1, 2), ("warm_up", 30, 29, 31), ("loss", 0.325, 0.65, 0.1625)):
+for key, old, *others in (("rate", 1, 2), ("warm_up", 30, 29, 31), ("loss", 0.325, 0.65)):
     for other in others:
         changed = RETURNED.replace(f"'{key}': {old}", f"'{key}': {other}")
         commitment.equivalent_mutant(

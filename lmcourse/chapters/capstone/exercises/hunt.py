@@ -19,6 +19,7 @@ KNOWN: dict[int, dict[float, str]] = {
         80: "these are the queries of one head",
         5120: "you count 64 features for each head; a query has 8",
         64: "these are the queries of one token",
+        512: "this is the number of weights of one head",
     },
     3: {0.0: "the weights of a token add up to 1, whatever it sees", 0.5: "the first token does not see the second"},
     5: {
@@ -26,6 +27,7 @@ KNOWN: dict[int, dict[float, str]] = {
         3_758_096_384: "it is one of three matrices",
         33_822_867_456: "it includes the backward pass",
         352_321_536: "it is one layer of 32",
+        22_548_578_304: "it counts each multiplication and addition twice over",
     },
 }
 """By claim, wrong numbers that people give, and what is wrong with them."""

@@ -34,7 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("names that differ", {"a": 1.0}, one, two),
         case("names that differ", one, one, {"a": 1.0}),
         case("names that differ", one | {"c": 1.0}, one, two),
-        case("nothing forecast", {}, {}, {}),
+        case("names that differ", one, one, {"a": 1.0, "c": 2.0}),
         case("a perfect baseline", one, two, two),
         case("a perfect baseline", two, two, two),
         edge(case("in another order", {"a": 1.0, "b": 5.0}, {"b": 4.0, "a": 2.0}, {"b": 1.0, "a": 3.5})),
@@ -62,6 +62,8 @@ skill = Exercise(
              {"y": 13.0, "z": 3.5, "x": 3.0}),
         case("a perfect baseline", {"x": 1.0}, {"x": 2.0}, {"x": 2.0}),
         case("a name that only the baseline has", {"x": 1.0}, {"x": 2.0}, {"x": 4.0, "y": 3.0}),
+        case("another name in the forecast", {"x": 1.0, "z": 2.0}, {"x": 2.0, "y": 2.0}, {"x": 4.0, "y": 3.0}),
+        case("no names", {}, {}, {}),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -136,6 +138,20 @@ skill.slips(
         'not measured or not forecast.keys() == measured.keys() == baseline.keys() → False ;; raise ValueError("no '
         'forecast can be better than a perfect baseline") → return 0.0': "You return 0 for a perfect baseline. No "
         "forecast can improve on it: `raise ValueError`.",
+        "1 - error(forecast) / error(baseline) → (error(baseline) - error(forecast)) * len(measured)": "You return by "
+        "how much the forecast's errors are smaller in all. Divide by the baseline's errors, so that 1 is perfect.",
+        "1 - error(forecast) / error(baseline) → error(baseline) / error(forecast) - 1 if error(forecast) else "
+        "1.0": "You divide the gain by the error of the forecast. Divide by the error of the baseline.",
+        "not measured or not forecast.keys() == measured.keys() == baseline.keys() → forecast.keys() == "
+        "measured.keys() == baseline.keys() == set() and False or not measured or baseline.keys() != "
+        "measured.keys()": "You do not compare the forecast's names. All three dicts need the same names.",
+        "not measured or  →  ;; if baseline == measured → if not measured:\n        return 0.0\n    if baseline == "
+        "measured": "You accept three empty dicts. Without a name there is no skill: `raise ValueError`.",
+        "not forecast.keys() == measured.keys() == baseline.keys() → False": "You do not compare the names. All three "
+        "dicts need the same ones.",
+        "not measured or not → measured and not ;; if baseline == measured → if not measured:\n        return 0.0\n    "
+        'if baseline == measured ;; raise ValueError("no forecast can be better than a perfect baseline") → return '
+        "0.0": "You return 0 for a perfect baseline, and for no names. Neither has a skill: `raise ValueError`.",
     },
 )
 

@@ -35,8 +35,8 @@ def _hidden(random: Random) -> list[Case]:
         case("the text is what is short", 2.0, 9e5, 0.4, 1.2, 6e11),
         case("the model is what is short", 5_000.0, 3.0, 0.9, 0.2, 2e10),
         case("the sizes of laboratories", 406.4, 410.7, 0.34, 0.28, 5.76e23),
-        case("a tiny budget", 50.0, 60_000.0, 0.6, 1.05, 6e5),
     ]
+    cases.append(case("a tiny budget", 50.0, 60_000.0, 0.6, 1.05, 6e5))
     for _ in range(2):
         a, b = random.sample([0.3, 0.45, 0.6, 0.8, 1.1], 2)
         factors = random.uniform(20, 90), random.uniform(1e3, 9e3)  # so that the best N is above 1
@@ -54,6 +54,7 @@ best_split = Exercise(
         case("a budget like ours", 50.0, 60_000.0, 0.6, 1.05, 2e11),
         case("equal exponents", 8.0, 32.0, 0.5, 0.5, 6e8),
         case("a law with slow terms", 406.4, 410.7, 0.34, 0.28, 5.76e23),
+        case("a small budget", 50.0, 60_000.0, 0.6, 1.05, 5e7),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -61,7 +62,7 @@ best_split = Exercise(
         "At the minimum, a A / Nᵃ = b B / Dᵇ: one percent more of N helps as much as one percent more of D.",
         "N^(a + b) = (a A / (b B)) · (flops / 6)^b.",
     ],
-    tolerance=Tolerance(1e-6),
+    tolerance=Tolerance(5.1e-6),  # six digits
 )
 
 
@@ -96,6 +97,24 @@ best_split.slips(
         "1 / (a + b) → 1 / (a + b + 1)": "You raise the factor to 1 / (a + b + 1). The derivatives of 1/Nᵃ and of Nᵇ "
         "have powers −a − 1 and b − 1, and their ratio has a + b.",
         "N, product / N → product / N, N": "You return (D, N). The parameters come first.",
+        "product ** (b / (a + b)) → product": "You raise the ratio to 1 / (a + b), and the budget to 1. Its power is b "
+        "/ (a + b).",
+        "product ** (b / (a + b)) → product**b": "You raise the budget to b and take no root of it. Solve for N: the "
+        "power is b / (a + b).",
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → (ratio * product) ** (1 / (a + b))": "You raise the "
+        "budget to 1 / (a + b). It stands in the law as (C/6)ᵇ: its power is b / (a + b).",
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → ratio * product**b": "You stop at N^(a + b). Take the "
+        "root, 1 / (a + b).",
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → (ratio * product**b) ** 0.5": "You take a square root. "
+        "N^(a + b) needs the power 1 / (a + b).",
+        "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → (ratio * product**b) ** (1 / (a + b + 1))": "You take the "
+        "root of a + b + 1. The derivatives of 1/Nᵃ and of Nᵇ have powers −a − 1 and b − 1, and their ratio has a + b.",
+        "N, product / N → N, flops / N": "Your D is C/N. A token costs six FLOPs per parameter: D = C/(6N).",
+        "flops / 6 → flops / 2": "You count two FLOPs per parameter and token. With the backward pass there are six.",
+        "N, product / N → float(round(N)), float(round(product / N))": "You round to whole numbers. Six digits are "
+        "asked, and a small N has fewer.",
+        "N, product / N → round(N, 2), round(product / N, 2)": "You round to two places after the point. Six digits "
+        "are asked, and a small N has fewer.",
     },
 )
 

@@ -120,6 +120,8 @@ predicted_seconds = Exercise(
         case("a disturbed step", [9.0, 1.0, 1.0, 3.0, 1.0], 1, 100),
         case("an even number of steps", [8.0, 9.0, 2.0, 4.0, 3.0, 6.0], 2, 10),
         case("a quick first step", [1.0, 5.0, 4.0, 8.0], 1, 10),
+        case("no warm-up", [2.0, 5.0, 3.0], 0, 10),
+        case("two steps left", [2.0, 6.0, 9.0, 2.5], 2, 4),
         case("nothing left", [3.0, 1.0], 2, 10),
     ],
     hidden_cases=_hidden_seconds,
@@ -176,6 +178,9 @@ predicted_seconds.slips(
         "the middle, as torch.median does. Return their mean.",
         "statistics.median(times) → (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2": "You take the "
         "middle of the list as it is. The median is in the middle of the sorted list.",
+        "probe[warm:] → probe[warm - 1 :]": "You keep one step too many. Drop the first `warm`, no fewer.",
+        "statistics.median(times) → times[len(times) // 2]": "You take the step in the middle of the list as it is. "
+        "The median is in the middle of the sorted list.",
     },
 )
 
