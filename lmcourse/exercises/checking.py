@@ -56,7 +56,7 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
     try:
         exercise = find_exercise(name)
     except CourseError as error:
-        made_elsewhere = not name or "<" in getattr(answer, "__qualname__", "")
+        made_elsewhere = name in ("", type(answer).__name__) or "<" in getattr(answer, "__qualname__", "")
         raise CourseError(NAMELESS if made_elsewhere else str(error)) from None
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")

@@ -35,10 +35,10 @@ NUMBERS: tuple[Detector, ...] = (
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
-    "raises": (exceptions.raises,),
-    "is not refused": (exceptions.not_refused,),
     "is of another type": (kinds.only_dtype, kinds.other_kind),
     "is of another shape": (kinds.wrong_shape, kinds.other_keys, kinds.missing_or_extra),
+    "raises": (exceptions.raises,),
+    "is not refused": (exceptions.not_refused,),
 }
 
 

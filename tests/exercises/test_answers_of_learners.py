@@ -83,6 +83,11 @@ def test_parameters_unlike_the_notebooks_are_reported() -> None:
     assert check(Adam).notices == ("The exercise asks for a class: `class Adam`.",)
 
 
+def test_a_wrong_type_is_told_before_as_many_exceptions() -> None:
+    told = report_on(lambda x: x.tolist() if x.sum() > 0 else x.missing).diagnosis
+    assert told == "In “two numbers”: it gives a list or tuple where a tensor is expected."
+
+
 def test_an_exception_is_shown_at_the_learners_own_line() -> None:
     def double(x: Tensor) -> Tensor:
         y = x.tolist()

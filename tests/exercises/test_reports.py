@@ -209,6 +209,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         (lambda: check(3), "Pass `check` the function"),  # type: ignore[arg-type]
         (lambda: check(lambda x: x), "a lambda, a partial, or decorated"),
         (lambda: check(partial(max, 1)), "a lambda, a partial, or decorated"),
+        (lambda: check(type("Wrapper", (), {"__name__": "Wrapper", "__call__": max})()), "a lambda, a partial"),
         (lambda: check(decimal_eror=3), "Did you mean `decimal_error`?"),
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
