@@ -574,7 +574,7 @@ print("the parts added:", tuple(sum(parts).shape), f" off by {(sum(parts) - u @ 
 # %% [markdown]
 # ### Exercise 6 · Cut the heads  (3 points · 9 min · ●●)
 #
-# Causal self-attention without biases and positions. `qkv` (3 · heads · d_head, d) has this worker's rows: the queries of all its `heads`, then their keys, then their values. `out` (d, heads · d_head) has the columns of the output matrix that belong to them. Return the output of the **whole** layer with one all-reduce.
+# Causal self-attention without biases and positions. `qkv` (3 · heads · d_head, d) has this worker's rows: the queries of all its `heads`, then their keys, then their values. `out` (d, heads · d_head) has the columns of the output matrix that belong to them. Return the output of the **whole** layer on every worker, with one all-reduce.
 
 
 # %% exercise="tensor_parallel_attention"
@@ -754,9 +754,9 @@ for sequence_parallel in (False, True):
 # Return the order in which stage `rank` of `stages` works through `micro` micro-batches: `"F0"` is the forward pass of the first one, `"B0"` its backward pass. Both kinds go through the micro-batches in order.
 #
 # - `"gpipe"`: all forwards, then all backwards.
-# - `"1f1b"`: the last stage goes backward with a micro-batch right after its forward pass. A stage before it starts one micro-batch more than the next stage does. From then on each backward makes room for one more forward.
+# - `"1f1b"`: the last stage goes backward with a micro-batch right after its forward pass. Every earlier stage starts one micro-batch more than the stage after it. From then on each backward makes room for one more forward.
 #
-# Raise `ValueError` for another schedule, a rank that does not exist, or fewer than one micro-batch.
+# Raise `ValueError` for any other schedule (capitals count), a rank that does not exist, or fewer than one micro-batch.
 
 
 # %% exercise="stage_order"
@@ -886,8 +886,8 @@ for part in ("state", "activations"):
 # Return the fastest layout whose memory fits into `machines.memory`, as a list, and its seconds a step. Put the parts together like this:
 #
 # - `arithmetic`, `tensor` and `border` are the seconds in which a stage is busy with all micro-batches of a step. The schedule is 1F1B, so the bubble comes on top.
-# - `gradients` are seconds on the wire. The arithmetic of the backward pass hides them as far as it is long enough; nothing else hides them. What sticks out comes on top.
-# - `state` and `activations` are bytes; `activations` are those that *one* micro-batch keeps. Count as many micro-batches as the first stage holds at its fullest moment.
+# - `gradients` are seconds on the wire. The arithmetic of the backward pass hides them as far as it is long enough; nothing else hides them. The seconds that are not hidden come on top.
+# - `state` and `activations` are bytes; `activations` are those that *one* micro-batch keeps. Count as many micro-batches as the first stage holds when it holds most.
 #
 # Of equally fast layouts take the first in the order of `candidates`. If nothing fits, raise `ValueError`. (The package's `step_time` is what you write here, so it is forbidden.)
 

@@ -270,7 +270,7 @@ for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
 # ### Exercise 4 · The ridge point  (2 points · 5 min · ●)
 #
 # From the numbers as data sheets print them: `tflops` in TFLOP/s (`sparse` says that it is the figure for sparse matrices, twice the dense one) and `bandwidth` in `unit`, one of `"GB/s"`, `"TB/s"`, `"GiB/s"`, `"TiB/s"`. Return FLOPs per
-# byte. Another unit is a `ValueError`.
+# byte. Any other unit, also one in small letters, is a `ValueError`.
 
 
 # %% exercise="ridge_point"
@@ -547,8 +547,7 @@ print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 pea
 #
 # ### Exercise 8 · MFU from a log  (3 points · 8 min · ●●)
 #
-# `flops` are the model FLOPs of a step, `seconds` the times of several steps; take their median. `device` is what the driver calls the GPU, `number` the format of the products. `peaks` is a table of dense peaks, `peaks["NVIDIA H100 PCIe"]["bf16"]`. Return MFU as a share. Raise `ValueError` if the GPU is not in the
-# table or has no such format (do not guess), and if the share comes out above 1.
+# `flops` are the model FLOPs of a step, `seconds` the times of several steps; take their median. `device` is what the driver calls the GPU, `number` the format of the products. `peaks` is a table of dense peaks, `peaks["NVIDIA H100 PCIe"]["bf16"]`. Return MFU as a share. Raise `ValueError` if the table does not have exactly this name of a GPU or a format (do not guess), and if the share comes out above 1.
 
 
 # %% exercise="mfu_of_step"
