@@ -111,6 +111,14 @@ alibi_bias.slips(
         "Each head has its own.",
         "bias.masked_fill(offset > 0, -math.inf) → bias - (offset > 0).to(bias.dtype) * math.inf": "You multiply a "
         "mask of zeros and ones by −∞, and 0 · ∞ is NaN. Put −∞ where a key is ahead: masked_fill.",
+        "torch.arange(keys - queries, keys) → torch.arange(keys - queries + 1, keys + 1)": "Your queries are one "
+        "position too far on. The last one is at keys − 1, like the last key.",
+        "torch.arange(keys - queries, keys) → torch.arange(keys - queries - 1, keys - 1)": "Your queries are one "
+        "position too early. The last one is at keys − 1, like the last key.",
+        "key - query[:, None] → query - key[:, None]": "Your rows belong to keys and your columns to queries, which "
+        "shows only if their numbers differ. Rows are queries.",
+        "bias.masked_fill(offset > 0, -math.inf) → bias.masked_fill(offset > 0, -math.inf).mT": "Your rows are keys "
+        "and your columns queries. The shape is (h, queries, keys).",
         "* offset → * (offset - 1)": "You count the token itself as one step away. Its distance is 0.",
         "* offset → * key": "You add slope · j, the key's position. A softmax would not notice, because each row "
         "shifts as a whole. But return the bias itself: 0 for the token's own position.",

@@ -164,6 +164,15 @@ t5_bucket.slips(
         "max_distance / near → 128 / near": "You always use a maximum distance of 128. Use `max_distance`.",
         "max_distance / near → 8": "Your far buckets always take a factor of 8. The factor is max_distance / (n/2), "
         "with n the buckets of a side.",
+        "near = side // 2 → near = side - 1": "You give every distance its own bucket until they run out. Only half "
+        "of the buckets of a side hold one distance each.",
+        "near = side // 2 → near = buckets // 2": "You keep buckets/2 distances exact on each side. With two sides, a "
+        "side has buckets/2 in all, and half of these are exact.",
+        "math.log(max_distance / near) * (side - near) → math.log(8) * 16": "Your far part is that of 32 buckets and a "
+        "maximum of 128: a factor of 8 in 16 buckets. Use max_distance / (n/2), and n/2 buckets.",
+        "offset.abs() if bidirectional else (-offset).clamp(min=0) → offset.abs() if bidirectional else "
+        "torch.where(offset > 0, max_distance, -offset)": "Your decoder puts the future into the last bucket. It "
+        "falls into bucket 0.",
         "near = side // 2 → near = 16": "You always keep 16 distances exact. It should be half of the buckets of a "
         "side.",
     },

@@ -26,8 +26,9 @@ def _factor(m: int, speed: float) -> complex:
 def _factor_cases(random: Random) -> list[Case]:
     speed, slow = round(random.uniform(0.1, 0.9), 3), round(random.uniform(0.001, 0.05), 6)
     m, n = random.randint(10, 90), random.randint(200, 5000)
+    powers = [2**exponent - 1 for exponent in range(5, 17)]
     return [
-        _ask("the product at other places", "products", 0.7, 2, 0, 1, 2, 3, 50, 255, 511, 4095, 65_535),
+        _ask("the product at other places", "products", 0.7, 2, 0, 1, 2, 3, 50, 4999, 49_999, *powers),
         _ask("the product at other places", "products", speed, 5, m, n),
         _ask("the product at other places", "products", slow, -3, m, n),
         _ask("other lengths", "lengths", 0.7, 2, 31, 4096),

@@ -106,6 +106,10 @@ nope_position_signal.slips(
         "x.double().cumsum(dim=1) / count → x.double().mean(dim=1, keepdim=True).expand_as(x)": "Every token averages "
         "the whole text. Under a causal mask it sees its past only.",
         " / count → ": "You add the tokens up. Attention weights sum to one: divide by their number.",
+        "torch.arange(1, x.shape[1] + 1) → torch.arange(x.shape[1])": "You count from 0, so the first sum is divided "
+        "by 0 tokens. Token s, counted from 0, averages s + 1.",
+        "x.double().cumsum(dim=1) / count → x.double().cumsum(dim=1) / count**0.5": "You divide the sums by the root "
+        "of their number, or the squares of the sums by the number. The *average* is squared.",
         "/ count → / x.shape[1]": "Every sum is divided by the length of the text, as when you mask after the softmax. "
         "The token at place s, counted from 1, averages s tokens: divide its sum by s.",
         "(1 / mean_square) → count[:, 0].expand(x.shape[:2])": "You return the positions 1, 2, 3 and so on, which is "

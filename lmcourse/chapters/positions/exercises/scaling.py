@@ -161,6 +161,7 @@ rope_speeds.slips(
         "* speeds / factor → * speeds * factor ** (-torch.arange(0, width, 2) / (width - 2))": 'For "by parts" you mix '
         'in the speeds of "ntk". Divide slow pairs by the factor, as in interpolation.',
         " / math.tau → ": "By parts: you count radians, not turns. A turn is 2π radians.",
+        "math.tau → math.pi": "By parts: you count half turns. A turn is 2π radians.",
         "trained * speeds → factor * trained * speeds": "By parts: you count the turns within the longer text. The "
         "model knows the angles of `trained` tokens.",
         "((turns - 1) / 3).clamp(0, 1) → torch.where((turns > 1) & (turns < 4), (4 - turns) / 3, ((turns - 1) / "
@@ -206,6 +207,10 @@ rope_speeds.slips(
         "raised to −(d − 2)/d there: solve for the base that divides this speed by the factor.",
         "torch.arange(0, width, 2, → torch.arange(width // 2,": "You turn pair i at base^(−i/d), without the 2. It is "
         "base^(−2i/d): from 1 down to nearly 1/base.",
+        "width / (width - 2) → width / (width - 1)": "Your NTK exponent takes −(d − 1)/d for the last pair's. The "
+        "pairs are numbered by 0, 2, 4, …, d − 2.",
+        "torch.arange(0, width, 2, → torch.arange(width,": "You return a speed for each feature number from 0 to d − "
+        "1. A pair has one speed: base^(−2i/d), d/2 of them.",
         "width / (width - 2) → width / 2": "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: "
         "base · factor^(d/(d − 2)) slows it by the factor.",
         "width / (width - 2) → 2 * width / (width - 2) ;; torch.arange(0, width, 2, → torch.arange(width // 2,": "Your "

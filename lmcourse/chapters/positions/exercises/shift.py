@@ -119,6 +119,7 @@ shift_matrix.slips(
         "[cos, sin], [-sin, cos] → [cos, 0], [0, cos]": "Your matrix has only cosines. A rotation mixes the two waves "
         "of a pair.",
         "-i / d → -i / 2 / d": "Your exponent is −i/d. Pair i has the frequency 10000^(−2i/d).",
+        "-i / d → i / d": "Your later pairs turn faster than the first. The exponent is negative: −2i/d.",
         "-i / d → -2 * i / d": "Your exponent falls twice as fast as it should. It is −2i/d with i = 0, 1, 2, …: an "
         "index of 0, 2, 4, … has the 2 in it already.",
         "k * 10_000 ** (-i / d) → (k * torch.tensor(10_000 ** (-i / d))).item()": "Your angles are in fp32, which "
