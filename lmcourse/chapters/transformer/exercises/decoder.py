@@ -190,6 +190,9 @@ decoder.slips(
         "other two.",
         'for w in → x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n    for w in': "You normalise the "
         "embedding before the first block. Here each branch has its norm, and the head has one.",
+        'parts["self_attention"](y, → parts["self_attention"](norm_1(y), ;; parts["glu_ffn"](y, → '
+        'parts["glu_ffn"](norm_2(y),': "You normalise inside the branches, and `block` does so again. Leave the "
+        "norms to `block`.",
     },
 )
 

@@ -81,6 +81,7 @@ causal_lm_loss = Exercise(
         case("by hand", TEXT, torch.tensor([[1, 2, 0]])),
         case("five tokens, and two with padding", normal(Random(1), 2, 5, 3), UNEVEN),
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
+        edge(case("77 is ignored, which is no token", normal(Random(7), 1, 4, 3), torch.tensor([[1, 77, 2, 0]]), 77)),
         case("logits of 300", 100 * TEXT.clamp(max=3).flip(1), torch.tensor([[2, 1, 2]])),
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
         edge(case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]]))),
@@ -208,6 +209,12 @@ causal_lm_loss.slips(
         "the logarithm, which limits the loss of an unlikely token: use log_softmax, or logsumexp.",
         "wide.logsumexp(-1) - wide.gather → -wide.gather": "Your loss is the logit alone. Its logsumexp is missing: "
         "a probability compares a logit with all the others.",
+        "chosen.sum() → torch.zeros((), dtype=wide.dtype, requires_grad=True)": "If no target counts, your 0 is a "
+        "new tensor: the logits get no gradient from it. Compute it from the logits.",
+        ".masked_fill(~counts, 0) → .clamp(min=0)": "You make only negative targets valid. `ignored` may also be "
+        "larger than any token.",
+        ".masked_fill(~counts, 0) → ": "You look up the logit of an ignored target, and −100 is no index. Put a "
+        "valid one there, and leave the place out afterwards.",
     },
 )
 

@@ -219,6 +219,10 @@ self_attention.slips(
         "the width of a head off the shape of `qkv` or `out`.",
         "out.shape[1] → x.shape[2]": "Your heads are d / heads wide, so the pieces of your split do not add up to the "
         "rows of `qkv`. Read the width of a head off the shape of `qkv` or `out`.",
+        "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
+        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → torch.tensor_split(x @ qkv.T, ends ;; "
+        "n, -1) → n, width)": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a "
+        "head off the shape of `qkv` or `out`.",
     },
 )
 
