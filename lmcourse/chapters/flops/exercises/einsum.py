@@ -73,6 +73,7 @@ einsum_flops = Exercise(
         case("element by element", "b d, b d -> b d", [2, 8], [2, 8]),
         case("the same with a long name", "batch d, batch d -> batch d", [2, 8], [2, 8]),
         case("one axis, two sizes", "m k, k n -> m n", [2, 3], [5, 4]),
+        case("an axis that stays, two sizes", "b m k, b k n -> b m n", [2, 3, 4], [5, 4, 6]),
         case("an axis of 1, and of 3", "m k, k n -> m n", [2, 1], [3, 4]),
         case("a name in another name", "i k, k keys -> i keys", [2, 3], [3, 5]),
         case("a size too many", "m k, k n -> m n", [2, 3], [3, 4, 5]),
