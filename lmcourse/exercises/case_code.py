@@ -144,7 +144,16 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _names(statements: Iterable[ast.stmt]) -> set[str]:
-    return {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
+    """Return the names in statements, without those of a function's own parameters."""
+    found: set[str] = set()
+    for one in statements:
+        own = (
+            {node.arg for node in ast.walk(one.args) if isinstance(node, ast.arg)}
+            if isinstance(one, ast.FunctionDef)
+            else ()
+        )
+        found |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}.difference(own)
+    return found
 
 
 def _kept(imports: Iterable[ast.Import | ast.ImportFrom], used: set[str]) -> list[str]:
