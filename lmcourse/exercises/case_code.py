@@ -147,11 +147,8 @@ def _names(statements: Iterable[ast.stmt]) -> set[str]:
     """Return the names in statements, without those of a function's own parameters."""
     found: set[str] = set()
     for one in statements:
-        own = (
-            {node.arg for node in ast.walk(one.args) if isinstance(node, ast.arg)}
-            if isinstance(one, ast.FunctionDef)
-            else ()
-        )
+        function = isinstance(one, ast.FunctionDef)
+        own = {node.arg for node in ast.walk(one) if function and isinstance(node, ast.arg)}
         found |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}.difference(own)
     return found
 
