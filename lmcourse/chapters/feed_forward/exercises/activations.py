@@ -48,6 +48,7 @@ gelu = Exercise(
         case("far from zero", torch.tensor([-40.0, 40.0])),
         case("double precision", FIVE_INPUTS.double()),
         edge(case("half precision", torch.tensor([-3.0, -2.5, -2.0, 1.5], dtype=torch.float16))),
+        edge(case("bfloat16", torch.tensor([-3.0, -2.5, -2.0, 1.5], dtype=torch.bfloat16))),
     ],
     hidden_cases=_gelu_cases,
     hints=[
@@ -101,6 +102,14 @@ gelu.slips(
         "2, which goes from ½ to 3/2. Halve the 1 as well.",
         "(1 + (wide / math.sqrt(2)).erf()) / 2 → 0.5 + (wide / math.sqrt(2)).erf()": "Your gate is ½ + erf(x/√2), "
         "which goes from −½ to 3/2. Halve the erf as well.",
+        "x.double() → x.float() if x.dtype == torch.float16 else x": "You convert float16 only. bfloat16 has still "
+        "fewer digits: compute it in float32, too.",
+        "x.double() → x.float() if x.dtype == torch.bfloat16 else x": "You convert bfloat16 only. Compute float16 in "
+        "float32, too.",
+        "1 + → 1 -": "Your gate falls with x: it is Φ(−x). Add the erf.",
+        "math.sqrt(2) → math.sqrt(2 * math.pi)": "You divide x by √(2π). That factor belongs to the density; inside "
+        "erf it is x / √2.",
+        "erf()) / 2 → erf()) / math.sqrt(2)": "You divide 1 + erf(…) by √2. It goes from 0 to 2: halve it.",
         "math.sqrt(2) → 2": "You halve x inside erf, which makes the curve too wide. For Φ it is erf(x / √2).",
         "wide / → wide *": "You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.",
     },

@@ -98,6 +98,12 @@ glue_significance.slips(
         "the spread of these scores as noise. The noise of one run is given: `deviation`.",
         "variance + variance → variance + deviation**2": "You average only one of the two over the runs. The baseline "
         "is a mean of n runs, too.",
+        "deviation * deviation / runs → deviation / runs": "You take the deviation for the variance. The variance is "
+        "s², so the noise of a mean is s / √n.",
+        "/ runs → / max(runs - 1, 1)": "You divide by n − 1. That is for estimating a deviation; here s is known, and "
+        "a mean of n runs has s / √n.",
+        "scores[name] - scores[baseline] → scores[name] - statistics.mean(scores.values())": "You subtract the mean "
+        "of all scores. Each is compared with the baseline's.",
         "/ runs → / runs**2": "You divide the noise by n. The noise of a mean falls only with √n.",
         "= (scores[name] → = abs(scores[name]": "You dropped the sign. A variant can be worse than the baseline.",
         " / math.sqrt(variance + variance) → ": "Those are the differences in points. Measure them in units of their "

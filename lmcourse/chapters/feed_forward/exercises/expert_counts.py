@@ -77,6 +77,13 @@ moe_counts.slips(
         "active = router + → active =": "You count the router in the parameters, but not in what a token uses.",
         "active, 2 → active - router, 2": "Your FLOPs are right, but what a token uses leaves out the router: every "
         "token uses all its d_model · experts weights.",
+        "3 * → 1 *": "Your experts have one matrix. They are gated: gate, value and down.",
+        "2 * active → 2 * active - router": "You count one FLOP for each weight of the router. Every weight that a "
+        "token uses costs 2.",
+        "[total → [total - router": "Your parameters leave out the router. What a token uses is right.",
+        "2 * active → 2 * (total - shared * expert)": "You count the FLOPs of all experts that the router scores. A "
+        "token uses only k of them and the shared ones.",
+        "[total, active → [active, total": "You swapped the first two numbers: all parameters come first.",
         "3 * → 2 *": "Your experts have two matrices. They are gated: gate, value and down.",
         "experts + shared → experts ;; k + shared → k": "You leave out the shared experts.",
         "k + shared → k": "Your tokens use only k experts. They should also use the shared experts: k + shared.",

@@ -103,6 +103,9 @@ ffn.slips(
         "between the two: the result may be negative.",
         ".relu() → .clamp(max=0)": "You keep the negative hidden numbers and drop the positive ones. A ReLU is max(0, "
         "z): clamp(min=0).",
+        "(x @ w1 + b1).relu() → F.silu(x @ w1 + b1)": "You use SiLU between the matrices. This layer has a ReLU there.",
+        ".relu() → .relu() ** 2": "You square the ReLU. Here it is max(0, z) itself.",
+        "x @ → x.relu() @": "You apply a ReLU to the input as well. There is one ReLU, between the two matrices.",
         "relu → abs": "You take absolute values. A ReLU makes the negative hidden numbers 0.",
         "(x @ w1 + b1).relu() → F.leaky_relu(x @ w1 + b1)": "Your ReLU is leaky: a hundredth of each negative number "
         "passes. Here they become 0.",

@@ -84,6 +84,14 @@ matched_d_ff.slips(
         "It should stay as it is.",
         " / multiple) * multiple → ) // multiple * multiple": "You round the width down to a multiple. The gated layer "
         "then has fewer weights than the plain one.",
+        "math.ceil(2 * expansion * d_model / 3 / multiple) * multiple → math.ceil(expansion * d_model / multiple) * "
+        "multiple * 2 // 3": "You round the plain width to a multiple, and then take two thirds, which is no "
+        "multiple. Round last.",
+        "/ multiple) * multiple → / 256) * 256": "You always round to multiples of 256. Use `multiple`.",
+        "2 * expansion * d_model / 3 / multiple) * multiple → 8 / 3 * d_model) // 1 ;; math.ceil → math.floor": "You "
+        "cut 8/3 of d to a whole number, and use neither `expansion` nor `multiple`.",
+        "/ multiple) * multiple → / multiple) * multiple * 2": "You return gate and value together. The width is that "
+        "of one of them: each is d × width.",
         "2 * expansion → 8": "You do not use the expansion: you always take 8/3 of d.",
         " / multiple) * multiple → )": "`multiple` is not used: round the width up to a multiple of it.",
         "2 * expansion * d_model / 3 → expansion * d_model / 2": "You halve the width. A gated layer has three "

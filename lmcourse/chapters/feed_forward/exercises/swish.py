@@ -19,8 +19,9 @@ def _silu(x: Tensor, beta: float = 1.0) -> Tensor:
 
 
 GRADIENT = "x = x.requires_grad_()\nsilu(x).sum().backward()\nx.grad"
-ROUNDED = "silu(x).float()"
+ROUNDED = "silu(x).float()\nsilu(y).float()"
 """An expression with the result in fp32: the tolerance of fp16 would hide an answer that rounds twice."""
+_FINE, _TAIL = torch.tensor([-2.47, -1.54, -0.76, 0.32, 1.19, 1.92]), torch.tensor([-7.5, -5.25, -3.3, 1.5])
 VANISHED = "silu(x).abs() < 1e-9"
 
 
@@ -58,7 +59,7 @@ silu = Exercise(
         case("double precision", FIVE_INPUTS.double()),
         script("in fp64, very far out: is it 0?", VANISHED, x=torch.tensor([-1e40, -2000.0], dtype=torch.float64)),
         case("half precision", torch.tensor([-12.0, -11.5, -11.0, 2.0], dtype=torch.float16)),
-        edge(script("in fp16: every number", ROUNDED, x=torch.tensor([-2.47, -1.54, -0.76, 0.32, 1.19, 1.92]).half())),
+        edge(script("in fp16 and in bf16: every number", ROUNDED, x=_FINE.half(), y=_TAIL.bfloat16())),
         script("its gradient at −100", GRADIENT, x=torch.tensor([-100.0])),
         script("its gradient at −1000, in fp64", GRADIENT, x=torch.tensor([-1000.0], dtype=torch.float64)),
         script("its gradient at −2, 0 and 100", GRADIENT, x=torch.tensor([-2.0, 0.0, 100.0])),
@@ -102,6 +103,18 @@ silu.slips(
         "(1 + (beta * wide / 2).tanh()) / 2 → 1 / (1 + (-beta * x).clamp(max=50).exp()).to(wide.dtype)": "You limit "
         "the exponent, which keeps the gate from falling to 0, and compute it in the input's 16 bits. Use (1 + "
         "tanh(z/2)) / 2 in fp32.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() if x.dtype == torch.float16 else x": "You "
+        "convert float16 only. bfloat16 has still fewer digits: compute it in float32, too.",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float() if x.dtype == torch.bfloat16 else x": "You "
+        "convert bfloat16 only. Compute float16 in float32, too.",
+        "(beta * wide / 2).tanh() → beta * (wide / 2).tanh()": "You multiply the tanh by β. β belongs inside: "
+        "tanh(βx/2).",
+        "beta * wide / 2 → wide / beta / 2": "You divide by β. The gate is σ(βx): a larger β opens it faster.",
+        "(wide * gate) → (wide * gate.detach())": "The values are right, but the gate is detached, so half of the "
+        "gradient is missing. The slope is σ + βx·σ·(1 − σ).",
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.double() ;; (1 + (beta * wide / 2).tanh()) / 2 → "
+        "(beta * wide).exp() / (1 + (beta * wide).exp())": "You compute e^z / (1 + e^z) in float64: that is ∞/∞ beyond "
+        "z = 709. σ(z) = (1 + tanh(z/2)) / 2 is safe everywhere.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float()": "You always compute in float32, which loses "
         "half the digits of float64. Convert only 16-bit inputs to float32.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x ;; wide * gate → x / (1 + (-beta * x).exp())": "You "
