@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Losses = dict[str, float]
@@ -73,6 +74,7 @@ skill = Exercise(
         "skill = 1 − mean of the forecast / mean of the baseline. First check the input: all three have the same "
         "names, at least one, and the baseline is not perfect. If not, `raise ValueError`.",
     ],
+    tolerance=Tolerance(1e-5, 1e-6),  # float32 is enough
 )  # fmt: skip
 
 

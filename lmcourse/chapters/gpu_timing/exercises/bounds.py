@@ -185,5 +185,8 @@ speedup_bounds.slips(
         "1 / (1 - sum(saved.values())) → 1 / (1 - sum(shares.get(name, 0.0) for names, _ in offers.values() for name "
         "in names) * (1 - 1 / math.prod(factor for _, factor in offers.values())))": "For `all` you multiply the "
         "factors of the offers. Each makes only its own operations faster: add up what they save.",
+        "share - share / factor → share - share / factor + max(saved.values(), default=0.0) ;; sum(saved.values()) → "
+        "max(saved.values(), default=0.0)": "Your second offer starts from the step that the first one has made "
+        "faster. Each offer alone starts from the old step; only `all` has them together.",
     },
 )

@@ -259,5 +259,8 @@ time_shares.slips(
         "max(end for _, _, end in calls) → min(begin for _, begin, _ in calls) + sum(end - begin for _, begin, end in "
         "calls)": "Your span is the sum of all lengths. Nested calls count several times in it: it lasts from the "
         "first begin to the last end.",
+        'own[stack[-1][0]] -= → own["idle"] -= ;; return {name → own["idle"] = max(0.0, own["idle"])\n    return '
+        "{name": "You return total times, and the rest of the span as idle, at least 0. Nested calls make that too "
+        "small: first subtract from each call the calls directly inside it.",
     },
 )
