@@ -128,7 +128,7 @@ moe = Exercise(
         *_parts(_ask("k = 1", _FIXED, 6, 4, 1)),
         *_parts(_ask("every expert: k = E = 3", _FIXED, 4, 3, 3)),
         *_parts(_ask("k = 2, capacity 1", _FIXED, 8, 4, 2, capacity=1.0)),
-        _part(_ask("k = 1, capacity 1.25", _FIXED, 9, 4, 1, capacity=1.25), 0),
+        _part(_ask("k = 1, capacity 1.5", _FIXED, 7, 4, 1, capacity=1.5), 0),
         _part(_ask("k = 1, capacity 0.5: a limit of 0", _FIXED, 6, 4, 1, capacity=0.5), 0),
         _part(_idle("an expert that no token chooses, with NaN in its weights"), 0),
         _work("few multiplications: 16 tokens, 8 experts, k = 1", 16, 1),
@@ -192,6 +192,8 @@ moe.slips(
         "math.floor → math.ceil": "Your limit is rounded up. An expert takes at most ⌊capacity · n · k / E⌋ tokens.",
         "math.floor(capacity * n * k / experts) → max(1, math.floor(capacity * n * k / experts))": "Your experts "
         "always take a token. The limit ⌊capacity · n · k / E⌋ may be 0.",
+        "capacity * n * k / experts → capacity * (n * k // experts)": "You round the equal share down before you "
+        "multiply it by the capacity. Round the product, ⌊capacity · n · k / E⌋.",
         "/ experts) → / experts) - 1": "You take one token too few: a token at place `limit` in the queue, counted "
         "from 1, still fits.",
         "picked.cumsum(dim=0) <= limit → weights.argsort(dim=0, descending=True).argsort(dim=0) < limit": "Your full "
@@ -215,6 +217,9 @@ moe.slips(
         "(rows,) = shares[:, e].nonzero(as_tuple=True) → rows = torch.arange(n)": "You run all experts and give weight "
         "0 to the ones that were not chosen: 0 · NaN is NaN, and no FLOP is saved. Let an expert compute its own "
         "tokens only.",
+        "(rows,) = shares[:, e].nonzero(as_tuple=True) → rows = torch.arange(n if shares[:, e].any() else 0)": "Each "
+        "expert that some token chose computes every token. Let it compute its own tokens only: that is what saves "
+        "FLOPs.",
         "experts * (f → (f ;; .sum()\n → .mean()\n": "You take the mean of f · p̄ and leave out E. It is E times the "
         "sum: equal shares should give 1.",
         "f * p.mean(dim=0) → p.mean(dim=0) ** 2": "Your balance squares the mean of p. One factor is f, which counts "
