@@ -3,8 +3,10 @@ explain one of them although another one is wrong for another reason."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance, difference
 from lmcourse.exercises.exercise import PRAISE, Exercise, Misconception
 from lmcourse.exercises.outcomes import Outcomes
@@ -23,17 +25,19 @@ Pair = tuple[Parts, Parts]
 def parts_told(trials: Sequence[Trial], failing: Sequence[Trial], others: bool) -> str:
     """Return a sentence on the parts that are right in all of these cases and on those that are wrong in each failing
     one, or ""; `others` is True if hidden cases fail, too."""
-    wrong = [_wrong(pair, trial.exercise.tolerance) for trial, pair in zip(failing, _pairs(failing), strict=False)]
-    if not wrong:
-        return ""
-    names = [*_parts(failing[0].expected.value)]
-    right = [name for name in names if not any(name in one for one in wrong)]
-    always = [name for name in names if all(name in one for one in wrong)]
+    by_part = any(trial.case.script is not None for trial in trials)
+    found: dict[str, list[bool]] = {}
+    for trial, pair in zip(trials if by_part else failing, _pairs(trials if by_part else failing), strict=False):
+        wrong = _wrong(pair, trial.exercise.tolerance)
+        for name in pair[0]:
+            found.setdefault(name, []).append(name in wrong)
+    right = [name for name, wrong in found.items() if not any(wrong)]
+    always = [name for name, wrong in found.items() if all(wrong)]
     if not right or not always:
         return ""
-    where = f"all {len(trials)} cases" if len(failing) == len(trials) else "each of the cases that fail"
-    every = "public case" if others else "case"
-    return f"Of the results {_listed(right)} right in every {every}; {_listed(always)} wrong in {where}."
+    every = "every public case" if others else "every case"
+    where = every if by_part or len(failing) == len(trials) else "each of the cases that fail"
+    return f"Of the results {_listed(right)} right in {every}; {_listed(always)} wrong in {where}."
 
 
 def recognise_parts(exercise: Exercise, trials: Sequence[Trial], table: Outcomes) -> Recognised | None:
@@ -63,16 +67,15 @@ def _explaining(
     tolerance = exercise.tolerance
     for wrong in exercise.misconceptions:
         found = set() if PRAISE.search(wrong.sentence) else _explained(wrong, ordinary, pairs, table)
-        values = [
-            [
-                received[name]
-                for expected, received in pairs
-                if not same_numbers(expected[name], received[name], tolerance)
-            ]
-            for name in found
-        ]
+        values = [_wrong_values(name, pairs, tolerance) for name in found]
         if any(not same_numbers(of_part[0], other) for of_part in values for other in of_part[1:]):
             yield wrong, found
+
+
+def _wrong_values(name: str, pairs: Sequence[Pair], tolerance: Tolerance | None) -> list[Plain]:
+    """Return the wrong values of a part, without those in which only dtypes and containers are wrong."""
+    both = [(expected[name], received[name]) for expected, received in pairs if name in expected]
+    return [given for right, given in both if not same_numbers(right, given, tolerance)]
 
 
 def _explained(wrong: Misconception, ordinary: Sequence[Trial], pairs: Sequence[Pair], table: Outcomes) -> set[str]:
@@ -81,7 +84,7 @@ def _explained(wrong: Misconception, ordinary: Sequence[Trial], pairs: Sequence[
     found: list[set[str]] = []
     for trial, (expected, received) in zip(ordinary, pairs, strict=True):
         outcome = table.given(wrong, trial.case)
-        guess = _parts(outcome.value)
+        guess = _parts(trial.case, outcome.value)
         if outcome.changed or trial.outcome.changed or guess.keys() != expected.keys():
             return set()
         found.append(_wrong((expected, guess), tolerance))
@@ -97,17 +100,36 @@ def _fits_alone(wrong: Misconception, parts: set[str], explained: dict[Misconcep
 
 
 def _pairs(trials: Sequence[Trial]) -> list[Pair]:
-    """Return the parts of each trial's result; an empty list unless all of these results have the same few parts."""
-    pairs = [(_parts(trial.expected.value), _parts(trial.outcome.value)) for trial in trials]
+    """Return the parts of each trial's result; an empty list unless all of these results have the same few parts, or
+    each case asks for one part."""
+    pairs = [(_parts(trial.case, trial.expected.value), _parts(trial.case, trial.outcome.value)) for trial in trials]
     names = {frozenset(parts) for pair in pairs for parts in pair}
-    single = any(trial.case.script is not None or trial.case.gradients for trial in trials)
-    return pairs if not single and len(names) == 1 and 2 <= len(names.pop()) <= MAX_PARTS else []
+    alike = len(names) == 1 or {*map(len, names)} == {1}
+    alike = alike and all(expected.keys() == received.keys() for expected, received in pairs)
+    return pairs if alike and 2 <= len(frozenset().union(*names)) <= MAX_PARTS else []
 
 
-def _parts(value: Plain) -> Parts:
-    if isinstance(value, dict):
-        return {f"`{key}`": item for key, item in value.items()}
-    return {f"item {place}": item for place, item in enumerate(value)} if isinstance(value, list) else {}
+def _parts(case: Case, value: Plain) -> Parts:
+    if case.gradients:
+        return {}
+    if case.script is not None:
+        asked = _asked(case)
+        return {asked: value[0]} if asked and isinstance(value, list) else {}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {_named(key): item for key, item in items}
+
+
+def _named(key: object) -> str:
+    return f"item {key}" if isinstance(key, int) else f"`{key}`"
+
+
+def _asked(case: Case) -> str:
+    """Return the part that a script asks for if it is one expression such as `f(x)["a"]`; otherwise ""."""
+    nodes = [ast.parse(one, mode="eval").body for one in case.expressions]
+    match nodes:
+        case [ast.Subscript(ast.Call(), ast.Constant(key))]:
+            return _named(key)
+    return ""
 
 
 def _wrong(pair: Pair, tolerance: Tolerance | None) -> set[str]:

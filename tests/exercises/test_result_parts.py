@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from lmcourse.exercises import Exercise, Report, case, check_exercise, edge
+from lmcourse.exercises import Exercise, Report, case, check_exercise, edge, script
 
 Result = dict[str, float]
 
@@ -57,12 +57,12 @@ def odd(x: list[float]) -> float:
 
 def test_a_report_says_which_parts_are_right_and_wrong() -> None:
     told = report({"var": odd, "top": lambda x: min(x) - 1}).diagnosis
-    assert told.endswith("Of the results `mean` is right in every case; `var` and `top` are wrong in all 3 cases.")
+    assert told.endswith("Of the results `mean` is right in every case; `var` and `top` are wrong in every case.")
 
 
 def test_parts_that_are_wrong_in_some_failing_cases_are_left_out() -> None:
     told = report({"mean": lambda x: odd(x) if len(x) > 2 else sum(x) / 2, "top": odd}, cases=CASES[:2]).diagnosis
-    assert told.endswith("Of the results `var` is right in every case; `top` is wrong in all 2 cases.")
+    assert told.endswith("Of the results `var` is right in every case; `top` is wrong in every case.")
 
 
 @pytest.mark.parametrize("unknown", ["var", "top"])
@@ -74,6 +74,16 @@ def test_a_mistake_in_one_part_is_named_beside_an_unknown_one(unknown: str) -> N
 def test_mistakes_in_three_parts_are_named_at_once() -> None:
     found = report({"mean": too_many, "var": root, "top": lambda x: x[-1]})
     assert found.sentences == ["Your results fit three known mistakes at once.", MEAN, VAR, TOP]
+
+
+def test_cases_that_ask_for_one_part_each_count_as_its_parts() -> None:
+    numbers = {"three": [1.0, 2.0, 7.0], "two": [9.0, -4.0]}
+    asked = [(name, part) for name in numbers for part in ("mean", "var", "top")]
+    cases: list[object] = [script(f"{name}: {part}", f'summary(x)["{part}"]', x=numbers[name]) for name, part in asked]
+    found = report({"mean": too_many, "top": odd}, cases=cases)
+    assert (found.mistakes, found.besides) == ([MEAN], "Of the results `top` is wrong, too.")
+    told = report({"var": odd, "top": lambda x: x[0] ** 3 + 20}, cases=cases).diagnosis
+    assert told.endswith("Of the results `mean` is right in every case; `var` and `top` are wrong in every case.")
 
 
 def test_one_wrong_value_is_not_enough_for_a_mistake_in_a_part() -> None:
