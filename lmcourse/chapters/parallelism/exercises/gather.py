@@ -27,9 +27,9 @@ def _direct(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return torch.cat(ordered) if gathers else torch.stack(ordered).sum(0, dtype=x.dtype)
 
 
-def _ask(name: str, kind: str, xs: list[Tensor]) -> Case:
+def _ask(name: str, kind: str, xs: list[Tensor], *, sent: bool = True) -> Case:
     call = f"gather_and_scatter, xs, [{kind!r}] * {len(xs)}"
-    return ask(name, call, "run.results", "run.sent", xs=xs)
+    return ask(name, call, "run.results", *["run.sent"] * sent, xs=xs)
 
 
 def _unchanged(kind: str, xs: list[Tensor]) -> Case:
@@ -49,15 +49,18 @@ KINDS = ("all-gather", "reduce-scatter")
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        *(_ask("one worker", kind, whole_numbers(fixed, 1, 3, 2)) for kind in KINDS),
-        *(_ask("more workers", kind, whole_numbers(fixed, 5, 10, 2)) for kind in KINDS),
-        *(_ask("one column", kind, whole_numbers(fixed, 4, 4, 1)) for kind in KINDS),
+        *(_ask("one worker", kind, whole_numbers(fixed, 1, 3, 2, dtype=torch.float32)) for kind in KINDS),
+        *(_ask("more workers", kind, whole_numbers(fixed, 5, 10, 2, dtype=torch.float32)) for kind in KINDS),
+        *(_ask("one column", kind, whole_numbers(fixed, 4, 4, 1, dtype=torch.float32)) for kind in KINDS),
         *(_ask("whole numbers", kind, whole_numbers(fixed, 3, 3, 3, dtype=torch.int64)) for kind in KINDS),
         *(_ask("half precision", kind, whole_numbers(fixed, 2, 4, 2, dtype=torch.float16)) for kind in KINDS),
-        *(_unchanged(kind, whole_numbers(fixed, 3, 3, 1)) for kind in KINDS),
+        *(_unchanged(kind, whole_numbers(fixed, 3, 3, 1, dtype=torch.float32)) for kind in KINDS),
         _ask("bad input", "all-reduce", whole_numbers(fixed, 2, 2, 2)),
         _ask("bad input", "", whole_numbers(fixed, 1, 2, 2)),
-        *(_ask("more rows", kind, whole_numbers(random, 3, 3 * random.randint(2, 4), 2)) for kind in KINDS),
+        *(
+            _ask("more rows", kind, whole_numbers(random, 3, 3 * random.randint(2, 4), 2, dtype=torch.float32))
+            for kind in KINDS
+        ),
     ]
 
 
@@ -72,10 +75,10 @@ gather_and_scatter = Exercise(
     difficulty=2,
     reference=_direct,
     cases=[
-        _ask("all-gather, two workers", "all-gather", _rows(2, 1)),
+        _ask("all-gather, two workers", "all-gather", _rows(2, 1), sent=False),
         _ask("all-gather, three workers", "all-gather", _rows(3, 2)),
-        _ask("all-gather, four workers", "all-gather", _rows(4, 1)),
-        _ask("reduce-scatter, two workers", "reduce-scatter", _rows(2, 2)),
+        _ask("all-gather, four workers, whole numbers", "all-gather", [rows.long() for rows in _rows(4, 1)]),
+        _ask("reduce-scatter, two workers", "reduce-scatter", _rows(2, 2), sent=False),
         _ask("reduce-scatter, three workers", "reduce-scatter", _rows(3, 6)),
         _there_and_back("gathered and scattered again: N times the beginning", _rows(3, 2)),
         _unchanged("reduce-scatter", _rows(2, 4)),
@@ -154,6 +157,19 @@ gather_and_scatter.slips(
         "chunks[(r - s - 1) % n] = worker.receive((r - 1) % n)\n    return chunks[r]": "The rows of the sum are right, "
         "but you pass all sums around, as an all-reduce does: twice the bytes. Stop as soon as your own sum is "
         "complete.",
+        "parts[(r - s) % n]) → x)": "Your all-gather sends your own rows in every round. Pass on the part that came "
+        "last.",
+        "parts[(r - s) % n]) → list(parts.values())[-1]) ;; parts[(r - s - 1) % n] = → parts[(r + s + 1) % n] "
+        "=": "Your all-gather takes what comes from the left for the rows of the ranks to the right. In round s arrive "
+        "those of rank − s − 1.",
+        "return torch.cat → for _ in range(n - 1):\n            worker.send((r + 1) % n, x)\n            "
+        "worker.receive((r - 1) % n)\n        return torch.cat": "The rows that you gather are right, but you send "
+        "twice the bytes, as an all-reduce does. Nothing is to be added: each part goes around once.",
+        "return torch.cat → for _ in range(n - 1):\n            worker.send((r + 1) % n, x)\n            "
+        "worker.receive((r - 1) % n)\n        return torch.cat ;; return chunks[r] → for s in range(n - 1):\n        "
+        "worker.send((r + 1) % n, chunks[(r - s) % n])\n        chunks[(r - s - 1) % n] = worker.receive((r - 1) % "
+        "n)\n    return chunks[r]": "The rows are right, but each of your halves sends as much as a whole all-reduce. "
+        "In an all-gather nothing is added, and in a reduce-scatter no sum goes further than its own worker.",
     },
 )
 

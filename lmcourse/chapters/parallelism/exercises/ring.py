@@ -26,19 +26,19 @@ def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _ask(name: str, xs: list[Tensor], even: bool = True) -> Case:
+def _ask(name: str, xs: list[Tensor], *also: str, even: bool = True) -> Case:
     """A case that runs the ring. If the chunks differ in length, several counts of sent bytes are right, so the
     case compares only their sum and an upper limit."""
     n, width = len(xs), xs[0].element_size()
     most = 2 * width * (len(xs[0]) - len(xs[0]) // n)
     sent = ["run.sent"] if even else ["sum(run.sent)", f"max(run.sent) <= {most}"]
-    return ask(name, "ring_all_reduce, xs", "run.results", *sent, "run.rounds", "run.links", xs=xs)
+    return ask(name, "ring_all_reduce, xs", "run.results", *sent, "run.links", *also, xs=xs)
 
 
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
-        _ask("more workers", whole_numbers(fixed, 6, 12)),
+        _ask("more workers", whole_numbers(fixed, 6, 12), "run.rounds"),
         _ask("what cannot be cut evenly", whole_numbers(fixed, 8, 12), even=False),
         _ask("fewer numbers than workers", whole_numbers(fixed, 8, 5), even=False),
         _ask("one number", whole_numbers(fixed, 3, 1), even=False),
@@ -63,7 +63,7 @@ ring_all_reduce = Exercise(
         _ask("one worker", SIMPLE[:1]),
         _ask("two workers", SIMPLE[:2]),
         _ask("three workers", SIMPLE[:3]),
-        _ask("four workers", SIMPLE),
+        _ask("four workers", SIMPLE, "run.rounds"),
         _ask("five numbers on three workers", [x[:5] for x in SIMPLE[:3]], even=False),
         _ask("two numbers on three workers", [x[:2] for x in SIMPLE[:3]], even=False),
         _ask("no numbers on two workers", [x[:0] for x in SIMPLE[:2]]),
@@ -179,5 +179,15 @@ ring_all_reduce.slips(
         "worker.send(right, chunks[(r + 1 → if chunks[(r + 1 - s) % n].numel(): worker.send(right, chunks[(r + 1 ;; "
         "chunks[(r - s) % n] = → if chunks[(r - s) % n].numel(): chunks[(r - s) % n] =": "You send no message for an "
         "empty chunk. The task asks for one in every round, even an empty one.",
+        "worker.send(right, chunks[(r - s) % n])\n        chunks[(r - s - 1) % n] += worker.receive(left) → arrived = "
+        "worker.receive(left) if r % 2 else None\n        worker.send(right, chunks[(r - s) % n])\n        chunks[(r - "
+        "s - 1) % n] += worker.receive(left) if arrived is None else arrived": "The sum is right, but it takes more "
+        "than 2(N − 1) rounds: a worker that receives first sends a round later. All can send first, since a send does "
+        "not wait here.",
+        "chunks = → if n > 1:\n        total = x if r == 0 else x + worker.receive(left)\n        worker.send(right, "
+        "total)\n        if r == n - 1:\n            return total\n        total = worker.receive(left)\n        if r "
+        "< n - 2:\n            worker.send(right, total)\n        return total\n    chunks =": "The sum is right, but "
+        "the whole tensor goes around the ring twice, and one worker sends at a time. With N chunks all send in every "
+        "round.",
     },
 )

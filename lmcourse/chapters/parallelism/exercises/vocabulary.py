@@ -234,5 +234,12 @@ vocabulary_parallel_loss.slips(
         "this worker's part of the vocabulary. Add the parts up over the workers.",
         "worker.rank * v → (worker.rank + 1) * v": "You subtract (r + 1)·v from the targets. The first token of rank r "
         "has the number r·v.",
+        "(local >= 0) & (local < v) → local < v ;; z.gather(1, local.clamp(0, v - 1)[:, None])[:, 0] → "
+        "z[torch.arange(len(z)), local.clamp(max=v - 1)]": "You test only that a target is not above a worker's "
+        "tokens. It may be below them, too: local >= 0.",
+        "local = targets - worker.rank * v → local = torch.where(targets % worker.size == worker.rank, targets // "
+        "worker.size, -1)": "You deal out the tokens to the workers in turn. Rank r has tokens r·v to (r + 1)·v − 1.",
+        "(top + sums.log() - gold).mean() → -(gold - top - sums.log()).exp().mean()": "You average the probabilities "
+        "of the targets. The loss is the mean of −ln p.",
     },
 )
