@@ -180,14 +180,10 @@ tensor_parallel_ffn.slips(
         "y = GELU(x Uᵀ) Dᵀ.",
         "below + h * torch.exp(-h * h / 2) / (2 * math.pi) ** 0.5 → h * torch.exp(-h * h / 2) / (2 * math.pi) ** "
         "0.5": "Your derivative of GELU lacks Φ(h). h · Φ(h) is a product: its derivative has two terms.",
-    },
-)
-
-
-tensor_parallel_ffn.slips(
-    with_autograd,
-    {
-        'F.linear(leaf, up) → F.linear(leaf, up), approximate="tanh"': "Your GELU is the approximation by tanh. The "
-        "task asks for the exact one."
+        "all_reduce(y) → all_reduce(y) / worker.size": "You average the parts of y over the workers. Add them.",
+        "(dy @ down * slope) @ up → dy * ((torch.ones_like(dy) @ down * slope) @ up)": "You multiply the gradient of "
+        "sum(y) by dy. Each feature of y has its own gradient: pass dy to autograd.",
+        '(h * below) → F.gelu(h, approximate="tanh") ;; * slope → * torch.autograd.functional.vjp(lambda z: F.gelu(z, '
+        'approximate="tanh").sum(), h)[1]': "Your GELU is the approximation by tanh. The task asks for the exact one.",
     },
 )
