@@ -264,6 +264,7 @@ largest_model.slips(
         "master + moments → master + moments // 2": "You count 4 bytes for Adam's moments. There are two, in fp32: 8 "
         "bytes.",
         "(2, 0, 0, 0) → (2, 0, 0, 8)": "You count moments in inference, where nothing is trained.",
+        "(2, 0, 0, 0) → (2, 0, 4, 8)": "You count master weights and moments in inference, where nothing is trained.",
         "(2, 0, 0, 0) → (4, 0, 0, 0)": "Your weights take 4 bytes in inference. There the model has 16 bits.",
         "(2, 2, 4, 8) → (2, 4, 4, 8)": "Your gradients take 4 bytes in mixed-16-bit-gradients. There they have 16 "
         "bits.",

@@ -52,6 +52,7 @@ alibi_bias = Exercise(
         case("two heads, four tokens", _TWO, 4, 4),
         case("the last two of five tokens", _TWO, 2, 5),
         edge(case("slopes in float64", _TWO.double(), 2, 3)),
+        edge(case("slopes in bfloat16", _TWO.bfloat16(), 2, 3)),
         case("more queries than tokens", _TWO, 4, 3),
     ],
     hidden_cases=_bias_cases,
