@@ -79,7 +79,8 @@ best_split.slips(
     {
         "ratio ** (1 / (a + b)) * product ** (b / (a + b)) → (product / 20) ** 0.5": "You take 20 tokens per "
         "parameter. That ratio was found for one law, one text and one tokenizer.",
-        "product ** (b → flops ** (b": "The 6 is missing in N. A token costs six FLOPs per parameter: N · D is flops / 6.",
+        "product ** (b → flops ** (b": "The 6 is missing in N. A token costs six FLOPs per parameter: N · D is flops / "
+        "6.",
         "flops / 6 → flops": "Your N · D is the budget itself. A token costs six FLOPs per parameter.",
         "product ** (b → product ** (a": "You swap the exponents of the budget: the larger a is, the more slowly N "
         "grows with it.",
