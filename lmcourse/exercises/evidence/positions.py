@@ -18,8 +18,8 @@ def axis_name(axis: int) -> str:
 
 
 def wrong_order(evidence: Evidence) -> str:
-    """Detect the expected numbers in another order."""
-    found = [numbers for numbers in evidence.numbers if not numbers.truth and distinct(numbers.expected) > 1]
+    """Detect the expected numbers in another order. Two numbers, such as 0 and 1, have no order to speak of."""
+    found = [numbers for numbers in evidence.numbers if not numbers.truth and distinct(numbers.expected) > 2]
     if not found or len(found) < len(evidence.numbers):
         return ""
     for numbers in found:

@@ -73,6 +73,7 @@ temperature_probabilities = Exercise(
         case("two rows, temperature 2", torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0]]), 2.0),
         case("temperature 0", torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 4.0]]), 0.0),
         case("temperature 0, with ties", TIES, 0.0),
+        case("temperature 0, in half precision", TIES.half(), 0.0),
         case("logits in half precision", torch.tensor([[40000.0, 39968.0, 0.0]], dtype=torch.float16), 0.5),
         case("logits in bf16", torch.tensor([[8.0, 4.0, -3.0]], dtype=torch.bfloat16), 3.0),
         case("nearly 0, nearly a tie", torch.tensor([[0.0, -2e-9]]), 1e-9),
@@ -147,6 +148,8 @@ temperature_probabilities.slips(
         "logits in half precision, too.",
         "temperature == 0 → False ;; / temperature → / max(temperature, 1e-8)": "You replace a temperature near 0 by "
         "a small limit. At 0 the first of equal tokens has 1, and above 0 every temperature divides as it is.",
+        "shape[-1]).float() → shape[-1]).to(logits.dtype)": "At 0 your probabilities have the dtype of the logits. "
+        "Return float32, for logits in half precision, too.",
         "softmax(dim=-1) → softmax(dim=0)": "Your columns sum to one. Each *row* is a distribution.",
         "temperature == 0 → temperature <= 1e-3": "You treat a small temperature as 0. Above 0 every temperature "
         "divides, and nearly equal logits share.",

@@ -51,6 +51,7 @@ def _hidden(random: Random) -> list[Case]:
         case("different lengths", [0.5, 0.5], [0.5, 0.25, 0.25]),
         case("different lengths", [0.5, 0.25, 0.25], [0.5, 0.5]),
         case("different lengths", [1.0, 0.0], [1.0], base=2),
+        case("different lengths", [0.5, 0.5], [0.0, 0.5, 0.5]),
     ]
     for words in (2, 5, 300):
         p, q = _drawn(random, words), _drawn(random, words)
@@ -73,7 +74,7 @@ cross_entropy = Exercise(
         case("heads nine times of ten, a fair model", [0.9, 0.1], [0.5, 0.5]),
         case("heads nine times of ten, a cautious model", [0.9, 0.1], [0.7, 0.3]),
         case("the model calls impossible what comes", [0.5, 0.5], [1.0, 0.0]),
-        case("not the same words", [0.5, 0.5], [1.0]),
+        case("not the same words", [0.5, 0.25, 0.25], [0.0, 1.0]),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -90,8 +90,8 @@ best_momentum.slips(
         "(2 / → (1 /": "Your rate is a quarter of the best one. The 2 in 2/(√L + √μ) is missing, and it is squared "
         "with the rest.",
         "(2 / (steep + flat)) ** 2 → 4 / (L + mu)": "You square the roots separately: 4/(L + μ). Square their *sum*.",
-        "(2 / (steep + flat)) ** 2 → (2 / (steep / flat + 1)) ** 2": "Your rate is right for μ = 1 only: a bowl μ times as "
-        "steep needs a rate μ times smaller. Divide by μ, or write √L + √μ.",
+        "(2 / (steep + flat)) ** 2 → (2 / (steep / flat + 1)) ** 2": "Your rate is right for μ = 1 only: a bowl μ "
+        "times as steep needs a rate μ times smaller. Divide by μ, or write √L + √μ.",
         "steep - flat → flat - steep": "You swapped the flat and the steep direction: your factor is negative.",
         "beta = factor**2 → beta, factor = 0.9, math.sqrt(0.9)": "β = 0.9 is a habit. The best β depends on the ratio "
         "of the steepest to the flattest curvature.",

@@ -72,7 +72,7 @@ softmax_gradient = Exercise(
             torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [1.0, 1.0, -1.0]]),
             _labels(1, 1, 0),
         ),
-        case("large scores", torch.tensor([[200.0], [-100.0]]), torch.tensor([[1.0], [-1.0]]), _labels(1, 1)),
+        case("large scores", torch.tensor([[1000.0], [-500.0]]), torch.tensor([[1.0], [-1.0]]), _labels(1, 1)),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -81,6 +81,7 @@ waiting = Exercise(
         case("an RNN, whose window is ignored", "rnn", 9, 2, 1),
         case("a window of one word", "window", 1, 2, 1),
         case("layers that do not reach", "window", 100, 8, 12),
+        case("layers that nearly reach", "window", 90, 8, 12),
         case("an unknown kind", "transformer", 100, 30, 12),
     ],
     hidden_cases=_hidden,
@@ -146,6 +147,8 @@ waiting.slips(
         "goes to another position.",
         "layers - 1, n - 1 → layers - 1, max(1, n - 1) ;; min(1, n - 1) → 1 ;; layers, moves "
         "→ layers, max(1, moves)": "With one word nothing has to move: 0 moves.",
+        "moves > layers → n > layers * window": "Each layer reaches W − 1 words further, not W: raise a ValueError for "
+        "more than L · (W − 1) + 1 words.",
         "moves > layers → False": "If the layers do not reach that far, raise a ValueError: each move takes a layer.",
         'match kind: → if window == 1:\n        raise ValueError("window")\n    match kind:': "You reject a small "
         'window for every kind. Only "window" uses it: the others ignore it.',

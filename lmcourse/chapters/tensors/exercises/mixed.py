@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -18,17 +18,23 @@ def _cut_in_memory(heads: int, tokens: int, width: int) -> tuple[Tensor, Tensor]
     return token.view(tokens, -1), head.view(tokens, -1)
 
 
+def _ask(name: str, heads: int, tokens: int, width: int) -> list[Case]:
+    """A case on the tokens and one on the heads, so that one mistake does not cost the points of both."""
+    call = f"came_from({heads}, {tokens}, {width})"
+    return [script(f"token: {name}", f"{call}[0]"), script(f"head: {name}", f"{call}[1]")]
+
+
 def _cases(random: Random) -> list[Case]:
     heads, tokens, width = random.sample(range(2, 8), 3)
     return [
-        case("other sizes", 4, 6, 5),
-        case("other sizes", 5, 2, 3),
-        case("as many heads as tokens", 3, 3, 3),
-        edge(case("one token", 4, 1, 2)),
-        edge(case("one head", 1, 4, 2)),
-        case("heads of width 1", 3, 4, 1),
-        case("heads of width 1", 4, 2, 1),
-        case("other sizes", heads, tokens, width),
+        *_ask("other sizes", 4, 6, 5),
+        *_ask("other sizes", 5, 2, 3),
+        *_ask("as many heads as tokens", 3, 3, 3),
+        *map(edge, _ask("one token", 4, 1, 2)),
+        *map(edge, _ask("one head", 1, 4, 2)),
+        *_ask("heads of width 1", 3, 4, 1),
+        *_ask("heads of width 1", 4, 2, 1),
+        *_ask("other sizes", heads, tokens, width),
     ]
 
 
@@ -39,10 +45,10 @@ came_from = Exercise(
     difficulty=2,
     reference=_cut_in_memory,
     cases=[
-        case("two heads, two tokens, three features each", 2, 2, 3),
-        case("three heads, two tokens", 3, 2, 2),
-        case("two heads, six tokens", 2, 6, 2),
-        edge(case("one head: nothing is mixed", 1, 3, 2)),
+        *_ask("two heads, two tokens, three features each", 2, 2, 3),
+        *_ask("three heads, two tokens", 3, 2, 2),
+        *_ask("two heads, six tokens", 2, 6, 2),
+        *map(edge, _ask("one head, nothing is mixed", 1, 3, 2)),
     ],
     hidden_cases=_cases,
     hints=[
@@ -75,6 +81,10 @@ came_from.slips(
         " % tokens → ": "Your token does not start again at 0 with the next head.",
         "place // (tokens * width) → place // tokens": "Your head changes after s numbers. Each of its s tokens has d "
         "features.",
+        "place // width % tokens → place // (heads * width)": "Your head is right. Your token is the row in which "
+        "a number ends up, as in the correct merge. Where did it come from?",
+        "place // (tokens * width) → place // (heads * width)": "Your head is the row in which a number ends up. A "
+        "head's numbers are s · d in memory, and they may fill several rows or a part of one.",
         "view(tokens, heads * width) → view(heads, tokens, width)": "Your result has the shape of `x`. Return the "
         "shape of the merged tensor: (s, h · d).",
         "view(tokens, heads * width) → view(heads, tokens, width).transpose(0, 1).reshape(tokens, -1) ;; "
