@@ -141,7 +141,7 @@ ridge_point.slips(
         '"GB/s": 1e9, "TB/s": 1e12 → "GB/s": 1e12, "TB/s": 1e9': "You swapped GB and TB. A GB is 10⁹ bytes, a TB 10¹².",
         "2**30 → 2**20 ;; 2**40 → 2**30": "A GiB of yours is 2²⁰ bytes, and a TiB 2³⁰. A GiB has 2³⁰ bytes, a TiB 2⁴⁰.",
         "bandwidth * worth[unit] → bandwidth / worth[unit]": "You divide the bandwidth by the size of its unit. "
-        "Multiply: 2 TB/s are 2 · 10¹² bytes/s.",
+        "Multiply: a TB/s is 10¹² bytes/s.",
         "tflops * 10**12 → tflops": "You leave the peak in TFLOP/s. A tera is 10¹²: convert both to base units.",
         "tflops * 10**12 → tflops * 10**9": "You take a tera for 10⁹. It is 10¹².",
         "return peak / (bandwidth * worth[unit]) → return round(peak / (bandwidth * worth[unit]), 1)": "You round the "

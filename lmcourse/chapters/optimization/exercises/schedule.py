@@ -108,8 +108,8 @@ rate_factor.slips(
         "steep at its end. Use half a wave.",
         "step >= steps → False ;; steps - warmup → max(steps - warmup, 1)": "After the last step your rate rises "
         "again. It should stay at the floor.",
-        "step >= steps → False ;; (step - warmup) / (steps - warmup) → step / steps": "Your cosine begins at step 0, so "
-        "it has already fallen when the warm-up ends. After the last step it rises again. It should stay at the floor.",
+        "step >= steps → False ;; (step - warmup) / (steps - warmup) → step / steps": "Your cosine begins at step 0, "
+        "and has fallen when the warm-up ends. After the last step it rises again. It should stay at the floor.",
         "step >= steps → False ;; done = (step - warmup) / (steps - warmup) → done = min(1.0, (step - warmup) / max(1, "
         "steps - warmup))": "With a warm-up as long as the run, step number `steps` still has the full rate. From "
         "there on the rate is the floor.",
