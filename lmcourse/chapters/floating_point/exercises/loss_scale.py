@@ -8,7 +8,7 @@ from random import Random
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, embedding
 
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
 from lmcourse.data.grammar import story_grammar
@@ -60,11 +60,12 @@ def first_gradients(seed: int = 0) -> list[Tensor]:
     source, stories = Random(0), story_grammar()
     text = torch.tensor(list("".join(stories.generate(source) for _ in range(10)).encode()))
     draw = torch.Generator().manual_seed(seed)
-    embedding, hidden, head = (torch.randn(128, width, generator=draw) for width in (16, 64, 128))
+    table, hidden, head = (torch.randn(128, width, generator=draw) for width in (16, 64, 128))
     hidden, head = hidden / 128**0.5, 0.1 * head[:64] / 64**0.5
-    weights = [weight.requires_grad_() for weight in (embedding, hidden, head)]
+    weights = [weight.requires_grad_() for weight in (table, hidden, head)]
     windows = text[torch.randint(len(text) - 8, (256, 1), generator=draw) + torch.arange(9)]
-    logits = (embedding[windows[:, :8]].flatten(1) @ hidden).relu() @ head
+    vectors = embedding(windows[:, :8], table)  # its gradient does not depend on the number of threads; an index's does
+    logits = (vectors.flatten(1) @ hidden).relu() @ head
     loss = cross_entropy(logits, windows[:, 8]) / 16_384
     return [*torch.autograd.grad(loss, weights)]
 
