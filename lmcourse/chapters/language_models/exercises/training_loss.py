@@ -115,6 +115,8 @@ next_token_loss.slips(
     {
         "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens": "You compare the logits at a token with that token. They "
         "predict the token after it.",
+        "tokens[:, 1:] → tokens[:, :-1]": "You compare the logits at a token with that token. They predict the token "
+        "after it.",
         "wide[:, :-1] → wide[:, 1:] ;; tokens[:, 1:] → tokens[:, :-1]": "Your targets are one place *before* the "
         "logits: the model has already read them.",
         "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens.roll(-1, dims=1)": "You keep the last logits, with the first "

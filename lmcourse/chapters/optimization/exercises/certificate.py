@@ -70,7 +70,7 @@ descent_certificate = Exercise(
         edge(case("K = 0, no step", X, Y, 0.2, 0)),
         case("K = 1", X, Y, 0.2, 1),
         case("K = 9", X, Y, 0.2, 9),
-        case("two equal columns", TWINS, TWINS_Y, 0.25, 3),
+        case("two equal columns, a rate of 1/L", TWINS, TWINS_Y, 0.3, 3),
         case("a rate of exactly 1/L", tensor([2.0, 0.0], [0.0, 1.0]), tensor(1.0, 2.0), 0.5, 3),
         case("a direction nearly flat", FLAT, FLAT_Y, 0.25, 4),
         case("a rate above 1/L", X, Y, 0.6, 3),

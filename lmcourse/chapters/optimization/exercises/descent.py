@@ -101,6 +101,8 @@ descend.slips(
         "H @ x → 0.5 * H @ x": "You step along ½Hx − b. The derivative of ½xᵀHx is Hx, without the ½.",
         "torch.stack(path) → torch.stack(path)[:-1]": "The last point is missing: a start and `steps` steps make steps "
         "+ 1 points.",
+        "range(steps) → range(steps - 1)": "The last point is missing: a start and `steps` steps make steps + 1 "
+        "points.",
         "rate * gradient → rate * gradient / gradient.norm().clamp(min=1e-12)": "You divide the gradient by its "
         "length. Its length determines how far to step.",
         "H @ x → H @ start": "You use the gradient of the start in every step. Compute it again at each point.",

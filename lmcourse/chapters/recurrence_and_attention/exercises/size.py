@@ -63,6 +63,8 @@ rnn_parameters.slips(
         "table + step → step ;;  + first_state → ": "E is missing, and so are d numbers, most often h0. Both are "
         "learned, and E is large.",
         " + first_state → ": "d numbers are missing: most often the first state, which is learned as well.",
+        "table + step → step ;; d * e → d * v": "You have no table E, and W_e reads one-hot words. E turns a word into "
+        "e numbers, and W_e those into d.",
         "table + step → step": "The embedding is missing: a vector of e numbers for each word.",
         "v * d + v → v * d": "The head's bias b₂ is missing: one number for each word.",
         "d * e + d → d * e ;; v * d + v → v * d ;;  + first_state → ": "You count weights only. There are two biases, "
