@@ -12,7 +12,8 @@ def input_misused(evidence: Evidence) -> str:
     [said, *others] = {misused(trial.exercise, trial.expected, trial.outcome) for trial in evidence.failing}
     if others:
         changes = all(each.startswith("it changes ") for each in (said, *others))
-        return "It changes an input in place: work on a copy." if changes else ""
+        what = "changes an input in place" if changes else "changes an input, or its result shares memory with one"
+        return f"It {what}: work on a copy."
     return f"{said[0].upper()}{said[1:]}."
 
 

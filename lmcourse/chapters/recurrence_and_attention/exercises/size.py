@@ -76,6 +76,7 @@ rnn_parameters.slips(
         "nn.RNN has two.",
         "d * e → d * d": "You count W_e as square. It turns the e numbers of a word into d.",
         "v * d + v → v": "U is missing. The head has its own weights here; it does not share E.",
+        "v * d + v → v * e + v": "You count e numbers a word for U. It reads the state, of d numbers.",
         "d * d → d": "You count d numbers for W_h. It is a d × d matrix.",
         "table + step + head + first_state → v * v": "You count a bigram table. A network has no entry for each pair "
         "of words.",
