@@ -227,7 +227,11 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         evidence(misusing("input `x`"), misusing("`w`")),
         "It changes an input in place: work on a copy.",
     ),
-    (features.input_misused, evidence(misusing("input `x`"), not_new()), ""),
+    (
+        features.input_misused,
+        evidence(misusing("input `x`"), not_new()),
+        "It changes an input, or its result shares memory with one: work on a copy.",
+    ),
     (
         features.one_part_wrong,
         numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
