@@ -38,9 +38,9 @@ def misusing(*changed: str) -> Trial:
     return Trial(doubling(), case("a case", 1.0), False, Outcome(2.0, changed=changed), Outcome(2.0))
 
 
-def not_new() -> Trial:
+def not_new(shared: str = "input `x`") -> Trial:
     """Return a trial whose result is an input although it must be new."""
-    return Trial(doubling(new=True), case("a case", 1.0), False, Outcome(2.0, shared=("input `x`",)), Outcome(2.0))
+    return Trial(doubling(new=True), case("a case", 1.0), False, Outcome(2.0, shared=(shared,)), Outcome(2.0))
 
 
 def evidence(*failing: Trial, passing: tuple[Trial, ...] = ()) -> Evidence:
@@ -232,6 +232,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         evidence(misusing("input `x`"), not_new()),
         "It changes an input, or its result shares memory with one: work on a copy.",
     ),
+    (features.input_misused, evidence(not_new(), not_new("`w`")), ""),
     (
         features.one_part_wrong,
         numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
@@ -367,15 +368,46 @@ def test_a_script_report_names_the_wrong_line() -> None:
         def __init__(self, x: float) -> None:
             self.once, self.twice = x, 2 * x
 
+        def halved(self) -> float:
+            return self.once / 2
+
     class Wrong(Pair):
         def __init__(self, x: float) -> None:
             self.once, self.twice = x, x**3 - 1
 
-    lines = "p = Pair(x)\np.once\np.twice"
-    exercise = Exercise(
-        "Pair", 1, 1, 1, reference=Pair, cases=[script("three", lines, x=3.0), script("minus five", lines, x=-5.0)]
-    )
-    assert check_exercise(exercise, Wrong).diagnosis == "Of the results only `p.twice` is wrong; the other is right."
+    def diagnosis(line: str) -> str:
+        cases = [script(f"{x}", f"p = Pair(x)\n{line}\np.twice", x=x) for x in (3.0, -5.0)]
+        return check_exercise(Exercise("Pair", 1, 1, 1, reference=Pair, cases=cases), Wrong).diagnosis
+
+    assert diagnosis("p.halved()") == "Of the results only `p.twice` is wrong; the other is right."
+    assert not diagnosis("p.once")  # the code in the report leaves this line out
+
+
+@pytest.mark.parametrize(("other", "told"), [("q.twice", "Every number that differs is 3 times the expected one."), ("p.once", "")])
+def test_a_relation_is_one_of_results_of_one_kind(other: str, told: str) -> None:
+    class Pair:
+        def __init__(self, x: float) -> None:
+            self.once, self.twice = x, 2 * x
+
+    class Wrong(Pair):
+        def __init__(self, x: float) -> None:
+            self.once, self.twice = 3 * x, 6 * x
+
+    cases = [script(f"{x}", f"p, q = Pair(x), Pair(7 * x)\np.twice\n{other}", x=x) for x in (3.0, -5.0)]
+    exercise = Exercise("Pair", 1, 1, 1, reference=Pair, cases=cases)
+    assert check_exercise(exercise, Wrong).diagnosis == told
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"a": 1.0, "d": 2.0}, "a dict with the keys ['a', 'd']"), ((1.0, 2.0), "a list or tuple"), (3.0, "a float")],
+)
+def test_a_part_that_is_missing_is_asked_for_by_name(given: Any, told: str) -> None:
+    cases = [script(f"{x}", 'both(x)["b"]', x=x) for x in (1.0, 2.0)]
+    exercise = Exercise("both", 1, 1, 1, reference=lambda x: {"a": x, "b": x}, cases=cases)
+    report = check_exercise(exercise, lambda x: given)
+    assert report.cases[0].message == f"LookupError: your result has no part 'b': it is {told}"
+    assert report.diagnosis.startswith("The parts of your result have other names")
 
 
 @pytest.mark.parametrize(
@@ -393,6 +425,8 @@ def test_a_script_report_names_the_wrong_line() -> None:
     ],
 )
 def test_a_value_report_names_the_slip_but_not_the_answer(given: Any, told: str) -> None:
+    with pytest.raises(ValueError, match="a script calls an answer"):
+        Exercise("size", 1, 1, 1, reference=lambda: 2304.0, cases=[script("it", "size")], value=True)
     exercise = value_exercise("size", points=1, minutes=1, difficulty=1, reference=lambda: 2304.0)
     sentence = check_exercise(exercise, lambda: given).diagnosis
     assert sentence.startswith(told)
