@@ -137,6 +137,11 @@ def _statements(case: Case, wrong: int | None) -> tuple[Sequence[ast.Import | as
     return imports, [*(one for one in body[:end] if not _is_idle(one)), body[end]]
 
 
+def expressions_shown(case: Case, wrong: int) -> int:
+    """Return the number of expressions in the code of a script whose expression with the number `wrong` differs."""
+    return sum(isinstance(one, ast.Expr) for one in _statements(case, wrong)[1])
+
+
 def _is_idle(statement: ast.stmt) -> bool:
     calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
     named = all(isinstance(one, ast.Name) and one.id in WITHOUT_EFFECT for one in calls)

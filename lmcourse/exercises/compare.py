@@ -100,7 +100,7 @@ def _is_number(value: Plain) -> bool:
 
 def _kinds_line(expected: Plain, received: Plain) -> str:
     """Return a line about two values of different kinds, with the call that converts one of them, if there is one."""
-    wanted = f"a list of {len(expected)}" if isinstance(expected, list) else type_phrase(expected)
+    wanted = f"{type_phrase(expected)} of {len(expected)}" if isinstance(expected, list) else type_phrase(expected)
     if type(expected) in (int, float):
         wanted = "a number"
     came = "a tensor" if isinstance(received, Tensor) and received.ndim else type_phrase(received)

@@ -146,6 +146,8 @@ class Exercise:
             raise ValueError(f"{self.name}: an exercise needs points, a difficulty of 1 to 3, and cases")
         if self.value and self.hidden_cases:
             raise ValueError(f"{self.name}: an exercise that asks for a value needs one case, and no hidden cases")
+        if self.value and any(case.script is not None for case in self.cases):
+            raise ValueError(f"{self.name}: no script can use an answer that is a value")
         if self.task and sum(band.points for band in self.task.bands) != self.points:
             raise ValueError(f"{self.name}: the points of its bands do not add up to {self.points}")
 

@@ -24,7 +24,15 @@ from lmcourse.exercises.isolated_state import isolated_state, warning_line
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import modes_end, watched
 from lmcourse.exercises.tracked import NOTE, Inputs, compiled, tensors_in
-from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Special, to_plain
+from lmcourse.exercises.values import (
+    MAX_VALUE_CHARS,
+    NotPlainError,
+    Plain,
+    Special,
+    format_value,
+    received_phrase,
+    to_plain,
+)
 from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
@@ -151,6 +159,8 @@ def _run_script(
     shared: dict[str, None] = {}
     for line in compiled(case.script or "", name):
         value = eval(line.code, names)
+        for part in line.part:
+            value = _part_of(value, part)
         for made in line.makes:
             inputs.made(made, names[made])
         if line.is_expression:
@@ -161,6 +171,16 @@ def _run_script(
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
     return gradients_of(values, inputs.floats()) if case.gradients else results, tuple(shared)
+
+
+def _part_of(value: Any, part: object) -> object:
+    """Return a part of what an answer gives; if there is none, the exception says what it gives."""
+    try:
+        return value[part]
+    except (LookupError, TypeError):
+        plain = _plain_or_type(value)
+        keys = f" with the keys {format_value([*plain])}" if isinstance(plain, dict) else ""
+        raise LookupError(f"your result has no part {part!r}: it is {received_phrase(plain)}{keys}") from None
 
 
 def _plain_or_type(value: object) -> Plain:

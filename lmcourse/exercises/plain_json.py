@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import MAX_VALUE_CHARS, Plain, Special, type_phrase
+from lmcourse.exercises.values import MAX_VALUE_CHARS, Plain, Special, Unpacked, type_phrase
 from lmcourse.text import one_line
 
 MAX_DEPTH = 32
@@ -48,7 +48,7 @@ def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) ->
         return _tensor_to_json(value, tensors)
     if type(value) is complex:
         return {"complex": [value.real, value.imag]}
-    if type(value) is list:
+    if type(value) in (list, Unpacked):
         return [to_json_tree(item, tensors, depth=depth + 1) for item in value]
     if type(value) is tuple:
         return {"tuple": [to_json_tree(item, tensors, depth=depth + 1) for item in value]}

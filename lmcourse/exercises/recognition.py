@@ -101,7 +101,9 @@ def _explaining(
             and _fails(trial, table.given(wrong, trial.case))
         ]
         doubtful = any(trial is one for trial in deciding for one in other if not _breaks_down(wrong, one, table))
-        if both and (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
+        if not both or _only_guarded(wrong, both, ordinary, table):
+            continue
+        if (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
     if not 1 <= len({wrong.sentence for wrong, _ in best}) <= MAX_NAMED:
@@ -115,6 +117,15 @@ def _fits(wrong: Misconception, ordinary: Sequence[Trial], table: Outcomes, *, g
     if not all(_agrees(wrong, one, table) or (guarded and _breaks_down(wrong, one, table)) for one in ordinary):
         return False
     return 2 * sum(_agrees(wrong, trial, table) for trial in ordinary) >= len(ordinary)
+
+
+def _only_guarded(wrong: Misconception, both: Sequence[Trial], ordinary: Sequence[Trial], table: Outcomes) -> bool:
+    """Return True if an answer is right in a case in which a mistake breaks down, and shares only break-downs with it.
+
+    Then the sentence of the mistake speaks of break-downs, and may be untrue.
+    """
+    right = any(trial.wrong is None and _breaks_down(wrong, trial, table) for trial in ordinary)
+    return right and all(_breaks_down(wrong, trial, table) for trial in both)
 
 
 def _breaks_down(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:

@@ -143,12 +143,16 @@ def scatter(tensor: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Line:
-    """A compiled statement of a script: whether its value is a result, and the names that it assigns to inputs."""
+    """A compiled statement of a script: whether its value is a result, and the names that it assigns to inputs.
+
+    If it asks for a part of the answer's result, such as `f(x)["a"]`, `code` is that of `f(x)`, and `part` is ("a",).
+    """
 
     code: CodeType
     is_expression: bool
     of_answer: bool
     makes: tuple[str, ...]
+    part: tuple[object, ...] = ()
 
 
 @lru_cache(maxsize=1024)
@@ -170,11 +174,15 @@ def compiled(lines: str, answer: str) -> tuple[Line, ...]:
         if of_answer:
             ours |= {*_stored(statement), *filter(None, [getattr(statement, "name", None)])}
         ast.fix_missing_locations(statement)
-        if isinstance(statement, ast.Expr):
-            code = compile(ast.Expression(statement.value), SCRIPT, "eval")
-        else:
-            code = compile(ast.Module([statement], []), SCRIPT, "exec")
-        found.append(Line(code, isinstance(statement, ast.Expr), of_answer, makes))
+        part: tuple[object, ...] = ()
+        match statement:
+            case ast.Expr(ast.Subscript(whole, ast.Constant(key))) if of_answer:
+                code, part = compile(ast.Expression(whole), SCRIPT, "eval"), (key,)
+            case ast.Expr(value):
+                code = compile(ast.Expression(value), SCRIPT, "eval")
+            case _:
+                code = compile(ast.Module([statement], []), SCRIPT, "exec")
+        found.append(Line(code, isinstance(statement, ast.Expr), of_answer, makes, part))
     return tuple(found)
 
 

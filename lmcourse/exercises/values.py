@@ -49,14 +49,19 @@ class Special:
     value: Plain = None
 
 
+class Unpacked(list[Plain]):
+    """The items of a tuple: a list, except that a report calls it a tuple."""
+
+
 def to_plain(value: object) -> Plain:
     """Return a copy of `value` that shares no memory with it and is detached from any autograd graph.
 
-    Tuples become lists. NumPy numbers become Python numbers or tensors of one number; fractions and decimals become
-    numbers. Sets, NumPy arrays, bytes and dtypes become `Special`. Raises NotPlainError if the value contains an
-    object.
+    Tuples become lists, one that is the whole value an `Unpacked`. NumPy numbers become Python numbers or tensors
+    of one number; fractions and decimals become numbers. Sets, NumPy arrays, bytes and dtypes become `Special`.
+    Raises NotPlainError if the value contains an object.
     """
-    return _copy(value, _detached)
+    plain = _copy(value, _detached)
+    return Unpacked(plain) if isinstance(value, tuple) else plain
 
 
 def copy_input(value: Plain) -> Plain:
@@ -142,10 +147,10 @@ def same(a: Plain, b: Plain) -> bool:
     """
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(raw_bytes(a), raw_bytes(b))
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
     if type(a) is not type(b):
         return False
-    if type(a) is list:
-        return len(a) == len(b) and all(map(same, a, b))
     if type(a) is dict:
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if type(a) is Special:
@@ -165,6 +170,8 @@ def type_phrase(value: object) -> str:
         return "None"
     if isinstance(value, Special):
         return value.kind
+    if isinstance(value, Unpacked):
+        return "a tuple"
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}" if value.ndim else "a tensor of one number"
     name = type(value).__name__

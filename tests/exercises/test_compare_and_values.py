@@ -76,6 +76,7 @@ def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> 
         ({"a": 1}, {"b": 1}, "expected a dict with keys ['a']: key 'a' is missing"),
         ({"a": 1}, {"a": 2}, "'a': expected 1, yours 2"),
         ({"a": 1}, {"a": 1, "b": 2}, "there should be no key 'b'"),
+        (to_plain((1, 2)), 3, "expected a tuple of 2, yours is an int"),
         ({"a": [1]}, [1], "expected a dict with keys ['a'], yours is a list or tuple"),
         (ONE, 1.0, "expected a tensor of shape (1,), yours is a float"),
         (torch.ones(2, 3), torch.ones(3, 2), "the last two axes are swapped"),

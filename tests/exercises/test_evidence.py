@@ -383,7 +383,9 @@ def test_a_script_report_names_the_wrong_line() -> None:
     assert not diagnosis("p.once")  # the code in the report leaves this line out
 
 
-@pytest.mark.parametrize(("other", "told"), [("q.twice", "Every number that differs is 3 times the expected one."), ("p.once", "")])
+@pytest.mark.parametrize(
+    ("other", "told"), [("q.twice", "Every number that differs is 3 times the expected one."), ("p.once", "")]
+)
 def test_a_relation_is_one_of_results_of_one_kind(other: str, told: str) -> None:
     class Pair:
         def __init__(self, x: float) -> None:
@@ -425,7 +427,7 @@ def test_a_part_that_is_missing_is_asked_for_by_name(given: Any, told: str) -> N
     ],
 )
 def test_a_value_report_names_the_slip_but_not_the_answer(given: Any, told: str) -> None:
-    with pytest.raises(ValueError, match="a script calls an answer"):
+    with pytest.raises(ValueError, match="no script can use an answer"):
         Exercise("size", 1, 1, 1, reference=lambda: 2304.0, cases=[script("it", "size")], value=True)
     exercise = value_exercise("size", points=1, minutes=1, difficulty=1, reference=lambda: 2304.0)
     sentence = check_exercise(exercise, lambda: given).diagnosis

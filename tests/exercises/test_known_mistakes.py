@@ -14,7 +14,7 @@ from lmcourse.chapters.inference.exercises import best_text, filter_logits
 from lmcourse.chapters.language_models.exercises import next_token_loss
 from lmcourse.chapters.optimization.exercises import descent_certificate
 from lmcourse.chapters.tensors.exercises import broadcast_shape, shares_storage
-from lmcourse.exercises import Exercise, check_exercise
+from lmcourse.exercises import Exercise, case, check_exercise
 
 
 def filters(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
@@ -81,3 +81,37 @@ def from_the_left(*shapes: list[int]) -> list[int]:
 )
 def test_a_likely_mistake_is_named(exercise: Exercise, answer: Callable[..., Any], said: str, hidden: bool) -> None:
     assert said in check_exercise(exercise, answer, hidden=hidden).mistake
+
+
+def mean_of(parts: list[float], counts: list[float]) -> float:
+    return sum(part * count for part, count in zip(parts, counts, strict=True) if count) / max(sum(counts), 1)
+
+
+def unguarded(parts: list[float], counts: list[float]) -> float:
+    return math.nan if 0 in counts else mean_of(parts, counts)
+
+
+def guarded_once(parts: list[float], counts: list[float]) -> float:
+    return math.nan if 0 in counts and sum(counts) > 2 else mean_of(parts, counts)
+
+
+def mean_of_means(parts: list[float], counts: list[float]) -> float:
+    return math.nan if 0 in counts else sum(parts) / len(parts)
+
+
+def guarded_mean_of_means(parts: list[float], counts: list[float]) -> float:
+    return mean_of(parts, counts) if 0 in counts else sum(parts) / len(parts)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "answer", "is_named"), [(mean_of_means, guarded_mean_of_means, True), (unguarded, guarded_once, False)]
+)
+def test_a_guard_hides_a_mistake_unless_the_mistake_is_to_have_none(
+    mistake: Callable[..., float], answer: Callable[..., float], is_named: bool
+) -> None:
+    """A mistake that only breaks down is about the cases in which it does, and the answer is right in one of these."""
+    counts = ([1.0, 3.0], [2.0, 5.0], [0.0, 4.0], [1.0, 0.0], [4.0, 2.0, 1.0])
+    cases = [case(f"{each}", [2.0, 6.0, 1.0][: len(each)], each) for each in counts]
+    exercise = Exercise("mean_of", 1, 1, 1, reference=mean_of, cases=cases)
+    exercise.misconception("It is.")(mistake)
+    assert bool(check_exercise(exercise, answer).mistake) is is_named

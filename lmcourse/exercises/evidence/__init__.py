@@ -7,6 +7,7 @@ the detectors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,11 +97,26 @@ class Evidence:
         flat = [numbers for of_case in found for numbers in of_case]
         return [numbers for numbers in flat if numbers] if all(flat) else []
 
+    @cached_property
+    def amounts(self) -> bool:
+        """True if results differ that can be compared: numbers, not truth values, and in scripts of one kind.
+
+        `a.grad` and `b.grad` are of one kind; `run.loss` and `run.bytes` are not.
+        """
+        kinds = {_kind(numbers.name) for numbers in self.numbers}
+        return len(kinds) == 1 and not any(numbers.truth for numbers in self.numbers)
+
     def entries(self) -> tuple[Tensor, Tensor]:
         """The expected and received values of all differing entries in all cases."""
         pairs = [(numbers.expected[numbers.wrong], numbers.received[numbers.wrong]) for numbers in self.numbers]
         expected, received = zip(*pairs, strict=True)
         return torch.cat(expected), torch.cat(received)
+
+
+def _kind(name: str) -> str:
+    """Return what the expression of a script asks for: its last attribute or key, or its function; "" for others."""
+    tail = re.match(r"`.*?(\.\w+|\[[^]]*\])?`", re.sub(r"\(.*\)|\d+", "", name))
+    return tail[1] or tail[0] if tail else ""
 
 
 def parts_of(trial: Trial) -> list[Part] | None:

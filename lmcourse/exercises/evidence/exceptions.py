@@ -99,6 +99,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("upper bound and lower bound inconsistent",), "The step of the `arange` leads away from its end."),
     (("IndexError: ", "is out of bounds", "index out of range"), "An index is out of range."),
+    (
+        ("LookupError: your result has no part",),
+        "The parts of your result have other names than the exercise's, or it has no parts.",
+    ),
     (("KeyError: ",), "The dict or set there does not hold that key."),
     (("ZeroDivisionError", "modulo by zero"), "The line divides by something that is 0 there."),
     (

@@ -36,7 +36,7 @@ def only_sign(evidence: Evidence) -> str:
 
 def same_function_of_expected(evidence: Evidence) -> str:
     """Detect that each wrong number is the same function of the expected one: its negative, root, logarithm, …"""
-    if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
+    if not evidence.amounts:
         return ""
     expected, _ = evidence.entries()
     if distinct(expected.abs()) < 2 or ((expected.abs() <= 2).all() and (expected == expected.round()).all()):
@@ -58,7 +58,7 @@ def _holds(wanted: Tensor, numbers: Numbers) -> bool:
 
 def constant_offset(evidence: Evidence) -> str:
     """Detect that each wrong number is off by the same amount."""
-    if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
+    if not evidence.amounts:
         return ""
     expected, received = evidence.entries()
     distance = received - expected
@@ -106,7 +106,7 @@ def _one_sided_truth(parts: set[str], evidence: Evidence, wanted: bool) -> str:
 
 def nearly_right(evidence: Evidence) -> str:
     """Detect wrong numbers whose first digits are right."""
-    if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
+    if not evidence.amounts or any(numbers.whole for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
     error = ((received - expected) / expected).abs()
@@ -125,7 +125,7 @@ FLOAT32 = 2.0**-22
 
 def one_sided(evidence: Evidence) -> str:
     """Detect that all wrong numbers are too large, or all too small, with the range of factors."""
-    if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
+    if not evidence.amounts:
         return ""
     expected, received = evidence.entries()
     if len(expected) < 3 or received.isnan().any():
@@ -190,7 +190,7 @@ def _short(factor: float) -> str:
 
 
 def _ratios(evidence: Evidence) -> Tensor | None:
-    if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
+    if not evidence.amounts:
         return None
     expected, received = evidence.entries()
     ratios = received / expected
@@ -207,6 +207,8 @@ def _name(factor: float) -> str:
 
 def one_factor_per_case(evidence: Evidence) -> str:
     """Detect that all numbers of a case are off by the same factor, which differs from case to case."""
+    if not evidence.amounts:
+        return ""
     factors = [_factor_of_case(evidence, index) for index in range(len(evidence.failing))]
     found = [factor for factor in factors if factor is not None and abs(factor - 1) > 0.01]
     if len(found) < len(factors) or len({round(factor, 6) for factor in found}) < 2:
