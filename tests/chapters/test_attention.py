@@ -51,7 +51,6 @@ from lmcourse.chapters.attention.induction import (
 )
 from lmcourse.chapters.attention.one_layer import measure_copying
 from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
-from lmcourse.chapters.attention.products import most_rows, multiplications
 from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention import Attention, AttentionConfig
@@ -343,15 +342,6 @@ def test_a_layer_gains_nothing_by_a_leak_that_only_training_sees() -> None:
 
     assert learn_to_copy(leaks, 1).end < 0.5
     assert measure_copying(leaks, [0])["mean"] > 3
-
-
-def test_products_are_counted_with_their_rows() -> None:
-    a, b = torch.ones(4, 3), torch.ones(3, 5)
-    assert multiplications(torch.matmul, a, b) == multiplications(lambda: a[:, :, None] * b) == 4 * 3 * 5
-    assert multiplications(lambda: 2 * a + a) == 0
-    keys = torch.ones(6, 3)
-    assert most_rows([keys], lambda: [each @ b for each in (2 * keys.double().float()).split(2)]) == 2
-    assert most_rows([keys], lambda: (keys[:5] * a[0]).sum(dim=1)) == 5
 
 
 def test_stored_models_have_the_parameters_that_the_notebook_prints() -> None:

@@ -1,4 +1,4 @@
-"""Properties of answers for their checks: of the complex factor of a position, in words; and a count of numbers.
+"""Properties of answers for their checks: of the complex factor of a position, in words.
 
 A submission's process imports this module too, so it must not import the exercises.
 """
@@ -7,12 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
-
-import torch
-from torch.utils._pytree import tree_leaves
-
-from lmcourse.exercises.rules import WithoutCompiler
 
 Factor = Callable[[int, float], complex]
 
@@ -94,24 +88,3 @@ def two_speeds(factor: Factor, first: float, second: float) -> str:
     if all(map(_is_same, *values)):
         return f"the factor is the same for {first} and {second}"
     return "two speeds, two functions"
-
-
-class _Made(WithoutCompiler):  # type: ignore[no-untyped-call]
-    """Adds up the numbers that torch's operators write into new tensors. Views and changes in place count as none."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        old = {each.untyped_storage()._cdata for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)}
-        new = [each for each in tree_leaves(made) if isinstance(each, torch.Tensor)]
-        self.numbers += sum(each.numel() for each in new if each.untyped_storage()._cdata not in old)
-        return made
-
-
-def numbers_made(function: Callable[..., Any], *args: Any) -> int:
-    """Return how many numbers torch writes into new tensors, all together, while `function(*args)` runs."""
-    watch = _Made()
-    with watch:
-        function(*args)
-    return watch.numbers

@@ -61,8 +61,7 @@ def _large(random: Random) -> tuple[Tensor, ...]:
 def _without_the_matrix(random: Random) -> Case:
     q, k, v, out, log_sum, d_out = _inputs(random, 48, 4, 6)
     lines = """
-from lmcourse.chapters.attention.products import most_rows
-from lmcourse.exercises.allocations import largest_tensor
+from lmcourse.exercises.work import largest_tensor, most_rows
 largest_tensor(flash_backward, q, k, v, out, log_sum, d_out, 8) < 48 * 48
 most_rows([k, v], flash_backward, q, k, v, out, log_sum, d_out, 8) <= 8
 flash_backward(q, k, v, out, log_sum, d_out, 8)[2][:2]

@@ -27,8 +27,7 @@ def _inputs(random: Random, h: int, s: int, t: int, d: int, c: int, dtype: torch
 def _without_keys(random: Random) -> Case:
     q, latent, w_uk = _inputs(random, 4, 1, 40, 16, 6)
     lines = """
-from lmcourse.chapters.attention.products import multiplications
-from lmcourse.exercises.allocations import largest_tensor
+from lmcourse.exercises.work import largest_tensor, multiplications
 largest_tensor(absorbed_scores, q, latent, w_uk) < 4 * 40 * 16
 largest_tensor(absorbed_scores, q, latent, w_uk) < 40 * 16
 multiplications(absorbed_scores, q, latent, w_uk) <= 4 * 1 * 16 * 6 + 4 * 1 * 6 * 40

@@ -57,7 +57,7 @@ def _loss(name: str, rows: int, inputs: dict[str, Any], outside: str = "loss") -
 _MEMORY = f"""
 from lmcourse.accounting.live import live_bytes
 {_CALL.format(rows=8)}
-from lmcourse.exercises.allocations import largest_tensor
+from lmcourse.exercises.work import largest_tensor
 step = lambda: ChunkedCrossEntropy.apply(h, W, y, 8).backward()
 largest_tensor(step) < len(y) * len(W) / 2
 live_bytes(step).peak < 8 * len(y) * len(W) / 2

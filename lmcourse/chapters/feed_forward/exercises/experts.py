@@ -66,7 +66,7 @@ def _work(name: str, n: int, k: int) -> Case:
     """A case that counts multiplications: two more experts a token leave room for the router."""
     asked = _ask(name, Random(6), n, 8, k, d=4, w=8)
     lines = f"""
-from lmcourse.chapters.attention.products import multiplications
+from lmcourse.exercises.work import multiplications
 multiplications(moe, x, w_router, w_gate, w_value, w_down, k) < {n} * {k + 2} * 3 * 4 * 8
 """
     return replace(_part(asked, 0), name=name, script=lines.strip() + "\n" + str(_part(asked, 0).script))

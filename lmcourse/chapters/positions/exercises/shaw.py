@@ -45,15 +45,13 @@ def _shaw_cases(random: Random) -> list[Case]:
     return [*(case("other shapes", *each) for each in shapes), _few(longer, Random(12), 24, 32, "numbers_made")]
 
 
-_COUNTS = {
-    "largest_tensor": "from lmcourse.exercises.allocations import largest_tensor",
-    "numbers_made": "from lmcourse.chapters.positions.properties import numbers_made",
-}
-
-
 def _few(name: str, random: Random, s: int, d: int, count: str) -> Case:
     """A case whose text has s tokens of width d, and that counts numbers."""
-    lines = f"{_COUNTS[count]}\n{count}(shaw_scores, q, k, vectors) < {s} * {s} * {d}\nshaw_scores(q, k, vectors)[:, 0]"
+    lines = f"""
+from lmcourse.exercises.work import {count}
+{count}(shaw_scores, q, k, vectors) < {s} * {s} * {d}
+shaw_scores(q, k, vectors)[:, 0]
+"""
     return script(name, lines, **dict(zip(("q", "k", "vectors"), _shaw_inputs(random, 1, s, d, 3), strict=True)))
 
 
