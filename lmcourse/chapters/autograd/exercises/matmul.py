@@ -17,10 +17,10 @@ from lmcourse.exercises.inputs import normal
 # backward_matmul -------------------------------------------------------------------------------------------------
 
 
-def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> tuple[Tensor, ...]:
     """Compute in float64, and round at the end."""
     wide_x, wide_w = tracked(x.double(), w.double())
-    return [grad.to(x.dtype) for grad in torch.autograd.grad(wide_x @ wide_w, (wide_x, wide_w), dy.double())]
+    return tuple(grad.to(x.dtype) for grad in torch.autograd.grad(wide_x @ wide_w, (wide_x, wide_w), dy.double()))
 
 
 def _ask(name: str, random: Random, *batch: int, d: int, k: int, dtype: torch.dtype = torch.float64) -> Case:
