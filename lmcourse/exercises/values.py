@@ -147,7 +147,7 @@ def same(a: Plain, b: Plain) -> bool:
     """
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(raw_bytes(a), raw_bytes(b))
-    if isinstance(a, list) and isinstance(b, list):
+    if {type(a), type(b)} <= {list, Unpacked}:
         return len(a) == len(b) and all(map(same, a, b))
     if type(a) is not type(b):
         return False
