@@ -174,7 +174,12 @@ class _Proof:
         return same and f"add a public case: in all of them it has the same results as {same}"
 
     def _same_in_public(self, one: Misconception, other: Misconception) -> bool:
-        return all(
+        """Return True if no public case distinguishes two known mistakes.
+
+        A mistake may be a slip of several right answers, because pairs are made of slips of one.
+        """
+        again = one.sentence == other.sentence and one.base and other.base and one.base is not other.base
+        return not again and all(
             agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.public
         )
 

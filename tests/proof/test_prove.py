@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises import Exercise, case, script
 from lmcourse.exercises.values import same
 from lmcourse.proof import prove as proof_module
@@ -133,6 +134,20 @@ def test_misconceptions_equal_in_public_fail_the_matrix() -> None:
 
     proof = prove(exercise)
     assert (proof.confused, proof.proved) == (("double: tripled = tripled",), False)
+
+
+def twice(x: Tensor) -> Tensor:
+    return 2 * x
+
+
+def test_a_mistake_may_be_a_slip_of_two_right_answers() -> None:
+    exercise = doubling()
+    exercise.slips(exercise.variant(right), {"return x + x → return x + x + x": "You triple."})
+    exercise.slips(exercise.variant(twice), {"2 → 3": "You triple."})
+    assert not prove(exercise).confused
+    exercise.slips(right, {"x + x → 3 * x": "You triple."})
+    with pytest.raises(CourseError, match="add a public case"):
+        prove(exercise)
 
 
 def test_a_variant_that_is_wrong_or_breaks_a_rule_fails_the_matrix() -> None:
