@@ -74,7 +74,8 @@ decode_bits = Exercise(
         _code_case("minus infinity", 0xFC00, "fp16"),
         _code_case("not a number, negative", 0xFE00, "fp16"),
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
-        _code_case("E4M3, not a number", 0xFF, "e4m3"),
+        _code_case("E4M3, not a number", 0x7F, "e4m3"),
+        _code_case("E4M3, not a number, negative", 0xFF, "e4m3"),
         case("17 bits are too many for fp16", 0x10000, *widths("fp16")),
         case("a negative code", -1, *widths("fp16")),
     ],
@@ -133,6 +134,8 @@ decode_bits.slips(
         "math.nan\n    if exponent == 2**exponent_bits - 1 and mantissa == 0:": "NaN is not just 'all bits set to 1': "
         "the sign bit may be 0 or 1, and in IEEE formats any mantissa except 0 gives NaN.",
         "sign * math.inf → math.inf": "Minus infinity comes out as +∞: the sign bit counts for infinity, too.",
+        "if mantissa == 2**mantissa_bits - 1 → if bits + 1 == 2 ** (1 + exponent_bits + mantissa_bits)": "Without "
+        "infinity you find NaN only where the sign bit is 1. Its exponent and fraction are all ones, with either sign.",
         "mantissa == 2**mantissa_bits - 1 → False": "Without infinity there still is a NaN: its exponent and its "
         "fraction are all ones. You read it as a number.",
         'raise ValueError("the code does not fit") → bits %= 2 ** (1 + exponent_bits + mantissa_bits)': "A code with "
