@@ -646,7 +646,7 @@ print(f"all thousand: mean {totals.mean():.2f}, standard deviation {totals.std()
 #
 # `a` and `b` are fp16 vectors of one length, perhaps 0. Cast them to the dtype named by `accumulator` ("float16" or "float32"), multiply, and add the products one
 # after the other to a running total of that dtype. Return how far the result is from the exact dot product (computed in float64), as
-# a positive number; it is infinite if the total overflows.
+# a positive number; it is infinite if the total overflows (or NaN, if infinite products of both signs meet).
 
 # %% exercise="dot_product_error"
 def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:

@@ -77,6 +77,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.same_function_of_expected, numbers((WEIGHTS, 1 - WEIGHTS)), "is 1 minus the expected one."),
     (relations.same_function_of_expected, numbers((4.0, 2.0)), ""),  # a single number proves no function
     (relations.same_function_of_expected, numbers((0.0, 1.0), (1.0, 0.0)), ""),  # nor do 0 and 1
+    (relations.same_function_of_expected, numbers((0.6, 1.0), (0.7, 1.0)), ""),  # nor does one result for all
     (relations.same_function_of_expected, numbers((ROWS, changed(ROWS.sqrt(), 1, 1))), ""),
     (relations.constant_offset, numbers((ROWS, ROWS + 0.5)), "is 0.5 too large"),
     (relations.constant_offset, numbers((torch.arange(5), torch.arange(5) - 1)), "is one too small"),

@@ -38,8 +38,9 @@ def same_function_of_expected(evidence: Evidence) -> str:
     """Detect that each wrong number is the same function of the expected one: its negative, root, logarithm, …"""
     if not evidence.amounts:
         return ""
-    expected, _ = evidence.entries()
-    if distinct(expected.abs()) < 2 or ((expected.abs() <= 2).all() and (expected == expected.round()).all()):
+    expected, received = evidence.entries()
+    few = min(distinct(expected.abs()), distinct(received)) < 2
+    if few or ((expected.abs() <= 2).all() and (expected == expected.round()).all()):
         return ""  # 0 for 1, and 1 for 2, fit several functions
     for function, phrase in RELATIONS:
         if all(_holds(function(numbers.expected), numbers) for numbers in evidence.numbers):

@@ -64,6 +64,7 @@ noise_scale = Exercise(
         case("six gradients, sizes 2 and 3", squared_lengths(2), squared_lengths(3), 2, 3),
         case("a net, sizes 4 and 64", 0.9, 0.3, 4, 64),
         case("a ‖G‖² below 0", 5.0, 1.0, 2, 8),
+        case("a ‖G‖² of exactly 0", 8.0, 2.0, 2, 8),
         case("a σ² below 0", 1.0, 1.5, 2, 8),
         case("equal sizes", 5.0, 4.5, 4, 4),
     ],
@@ -127,6 +128,8 @@ noise_scale.slips(
         "1/b_large).",
         "if squared > 0 → if squared": "Your B is negative where ‖G‖² is. No batch is large enough there: return "
         "math.inf.",
+        "if squared > 0 → if squared >= 0": "Where ‖G‖² is exactly 0 you divide by it. No batch is large enough there, "
+        "either: return math.inf.",
         "return squared → return max(squared, 0.0)": "You set a ‖G‖² below 0 to 0. Return it as measured; only B "
         "becomes math.inf.",
         "return squared → squared = math.sqrt(max(squared, 0.0))\n    return squared": "You return ‖G‖ and not its "

@@ -68,6 +68,7 @@ index_at = Exercise(
         case("a slice: x[1:, ::2]", 10, [2, 2], [4, 2], 4),
         case("a place between two of its elements", 5, [2, 2], [4, 2], 4),
         edge(case("a place before the slice", 2, [2, 2], [4, 2], 4)),
+        edge(case("a view without axes", 5, [], [], 5)),
         case("one row for all", 2, [3, 4], [0, 1]),
         case("overlapping windows", 3, [3, 3], [1, 1]),
         case("overlapping windows, another place", 4, [3, 4], [1, 1]),
