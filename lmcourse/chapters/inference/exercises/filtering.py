@@ -101,6 +101,7 @@ filter_logits = Exercise(
         case("min-p 0.1", _logs(0.5, 0.3, 0.15, 0.04, 0.01), None, None, 0.1),
         case("min-p 0.35, two rows", torch.cat([UNSORTED, _logs(0.1, 0.35, 0.15, 0.4)]), None, None, 0.35),
         case("top-k 2, then top-p 0.6", UNSORTED, 2, 0.6, None),
+        case("top-p 0.75, then min-p 0.3", _logs(0.4, 0.3, 0.2, 0.1), None, 0.75, 0.3),
         case("a token that is out already", torch.tensor([[OUT, 1.0, 0.0, 0.0]]), 2, None, 0.5),
         script("the input stays as it is", ALONE, x=UNSORTED),
         edge(case("min-p 1: equals stay", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0)),

@@ -53,6 +53,7 @@ alibi_bias = Exercise(
         case("the last two of five tokens", _TWO, 2, 5),
         edge(case("slopes in float64", _TWO.double(), 2, 3)),
         edge(case("slopes in bfloat16", _TWO.bfloat16(), 2, 3)),
+        edge(case("slopes in bfloat16, 300 tokens", torch.tensor([0.5]).bfloat16(), 1, 300)),
         case("more queries than tokens", _TWO, 4, 3),
     ],
     hidden_cases=_bias_cases,
@@ -90,6 +91,8 @@ def offset_then_mask(slopes: Tensor, queries: int, keys: int) -> Tensor:
 alibi_bias.slips(
     offset_then_mask,
     {
+        "offset = key - query[:, None] → offset = key.to(slopes) - query[:, None].to(slopes)": "Your positions are in "
+        "the dtype of the slopes, and bf16 rounds 257 to 256: subtract whole numbers, then convert the distance.",
         "offset > 0 → offset >= 0": "You hide each token from itself. Its distance is 0, and so is its bias.",
         "* offset → * -offset": "You reward distance. The bias is slope · (j − i), and for the past j − i is negative.",
         "* offset → * -offset.abs() ;; .masked_fill(offset > 0, -math.inf) → ": "Later keys are visible. In causal "

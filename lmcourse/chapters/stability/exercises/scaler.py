@@ -103,6 +103,7 @@ LossScaler = Exercise(
             g=_half(4.0),
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
+        script("finite, though the sum is not", WAYS + "s.unscale([g])\ns.scale", g=_half(60000.0, 60000.0)),
         edge(
             script("a step without gradients", WAYS + "s.unscale([])\ns.scale\ns.unscale([g])\ns.scale", g=_half(4.0))
         ),
@@ -150,6 +151,8 @@ LossScaler.slips(
     {
         "if not all( → if not gradients or not all(": "You treat a step without gradients as an overflow. Return an "
         "empty list and count it as a good step.",
+        "gradient.isfinite().all() → gradient.sum().isfinite()": "You look at the sum of a tensor, which overflows "
+        "fp16 although all its numbers are finite. Look at every number.",
         "gradient.float() / self.scale → (gradient / self.scale).float()": "You divide in fp16. Small gradients become "
         "0 again, which the scale was meant to prevent: convert to float32 first.",
         "not all(gradient.isfinite().all() → any(gradient.isnan().any()": "You check for NaN but not for infinity. An "
