@@ -98,6 +98,9 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
         ),
         "'few' is False where it should be True.",
     ),
+    (relations.truth_reversed, numbers((True, False), (False, True), (True, False)), "Every truth value is reversed"),
+    # beside cases that pass, a single truth value says nothing: each wrong one is the reverse of the right one
+    (relations.truth_reversed, numbers((True, True), (True, False), (False, True), (True, False)), ""),
     (relations.truth_reversed, numbers((ROWS > 5, changed(ROWS > 5, 0, to=1).logical_xor(ROWS > 10))), ""),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "No number is off by more than 0.2 %."),
     (relations.nearly_right, numbers((ROWS, ROWS.float().double() * (1 + 5e-8))), "which is the precision of float32."),

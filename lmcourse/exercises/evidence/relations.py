@@ -83,7 +83,9 @@ def truth_reversed(evidence: Evidence) -> str:
         return ""
     expected, _ = evidence.entries()
     everything = sum(numbers.expected.numel() for numbers in evidence.numbers)
-    if len(expected) == everything > 2 and distinct(expected) == 2:
+    # a single wrong truth value is always the reverse of the right one
+    several = all(numbers.expected.ndim for numbers in evidence.numbers)
+    if (several or not evidence.passing) and len(expected) == everything > 2 and distinct(expected) == 2:
         passing = " of the cases that fail" if evidence.passing else ""
         return (
             f"Every truth value{passing} is reversed: True where it should be False, and False where it should be True."

@@ -224,6 +224,8 @@ multi_head.slips(
         "round: True means 'may look' here (and 'hidden' in nn.MultiheadAttention).",
         "attn_mask=visible → is_causal=True": "You always pass `is_causal=True`, so that a query sees only the first "
         "keys. What is hidden depends on `visible` alone.",
+        "attn_mask=visible → attn_mask=None if visible is None else visible.to(q.dtype)": "Your mask of 0s and 1s is "
+        "added to the scores, so nothing is hidden. Pass booleans, or −∞ where a query may not look.",
         "turn(q), turn(k) → q, k": "`turn` is not used: where it is given, apply it to queries and keys.",
         "w_v.T → w_v.T\n    if turn is not None:\n        q, k = turn(q), turn(k) ;; turn(q), turn(k) → "
         "q, k": "You call `turn` before you split the heads. It needs queries and keys of shape (b, heads, tokens, d / "

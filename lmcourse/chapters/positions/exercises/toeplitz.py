@@ -88,6 +88,7 @@ def _relative_cases(random: Random) -> list[Case]:
         case("absolute schemes", added_scores(random, normal(random, length, 6))),
         case("absolute schemes", only_key_scores(random, length)),
         case("masks", masked),
+        case("masks", _HALF_CAUSAL + 1),
         case("masks", alibi_scores(length, torch.tensor([0.5, 0.125]))),
         case("rounding", rotated_scores(random, length, 8) + 1e-6 * normal(random, length, length)),
     ]
@@ -99,6 +100,7 @@ _NOTHING, _NOISE = torch.full((3, 3), -math.inf), normal(Random(5), 3, 3)
 _SMALL = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
 _RELATIVE = torch.stack([_SMALL, _SMALL.T])
 _OPPOSITE = torch.stack([_but(_SMALL, 2, 1, 5.0), _but(_SMALL, 2, 1, 1.0)])
+_HALF_CAUSAL = torch.stack([_SMALL.masked_fill(torch.ones(3, 3).triu(1) > 0, -math.inf), _SMALL])
 
 is_relative = Exercise(
     "is_relative",
@@ -131,6 +133,8 @@ is_relative = Exercise(
         case("spreads of 0.25, and a tolerance of 0.25", torch.tensor([[0.0, 5.0], [7.0, 0.25]]), 0.25),
         case("up by 0.2 and down by 0.2, and a tolerance of 0.25", torch.tensor([0.0, 0.2, -0.2]).diag(), 0.25),
         case("two queries, five keys", _by_offset(2, 5)),
+        case("two queries, five keys, a wrong score of the last key", _but(_by_offset(2, 5), 1, 4, 0.0)),
+        case("a head that is causal beside one that is not", _HALF_CAUSAL),
         case("two texts of two heads", torch.stack([_OPPOSITE, _OPPOSITE.flip(0)])),
         case("two texts of two heads, all relative", torch.stack([_RELATIVE, 2 * _RELATIVE])),
         case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
@@ -199,6 +203,10 @@ is_relative.slips(
         "other. Each head has its own constants: look for the largest and the smallest entry within one matrix.",
         "diagonal.amin → diagonal.nan_to_num(neginf=math.inf).amin": "You skip entries of −∞. A diagonal of only −∞ is "
         "constant, but one that mixes −∞ and numbers is not.",
+        "if (spread > tolerance).any() → if not diagonal.isneginf().all() and not (spread <= tolerance).all()": "You "
+        "skip a diagonal only if it is −∞ in every matrix. One head may be causal where another is not.",
+        "range(1 - rows, columns) → range(1 - rows, rows)": "You stop at the offset s − 1. With more keys than "
+        "queries, offsets go up to t − 1.",
         "(spread > tolerance).any() → spread.max() > tolerance": "A head that is all −∞ gives NaN, and the maximum "
         "over all heads is then NaN. Check every head separately.",
         "> tolerance → >= tolerance": "A spread of exactly the tolerance counts as constant: it is *at most* the "

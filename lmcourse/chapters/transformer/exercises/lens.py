@@ -49,7 +49,6 @@ def _hidden(random: Random) -> list[Case]:
         _drawn("other shapes", fixed, 2, 3, 1, 4, 2),
         _drawn("a square head", fixed, 2, 2, 3, 6, 6),
         _drawn("one state", fixed, 1, 2, 3, 4, 5),
-        _drawn("no states", fixed, 0, 2, 3, 4, 5),
         _drawn("large states", fixed, 2, 2, 3, 4, 5, size=1e3),
         _drawn("tiny states", fixed, 2, 2, 3, 4, 5, size=3e-3),
         case("states of different lengths", mixed, torch.full((4,), -0.5, dtype=torch.float64), head, targets),
@@ -97,8 +96,6 @@ def from_the_formulas(states: list[Tensor], scale: Tensor, head: Tensor, targets
 
 @logit_lens.variant
 def all_at_once(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    if not states:
-        return []
     logits = F.rms_norm(torch.stack(states), scale.shape, scale, 1e-5) @ head.T
     chosen = logits.log_softmax(-1).gather(-1, targets.expand(len(states), *targets.shape).unsqueeze(-1))
     return chosen.flatten(1).mean(1).neg().tolist()
