@@ -173,6 +173,7 @@ def unexpected(proof: Matrix) -> RenderableType:
     that lose points."""
     rows = [f"{_caught(row)} {escape(f'{row.exercise}: {row.misconception}')}" for row in proof.rows if not _fine(row)]
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
+    kept += [f"[red]✗ fails hidden cases only[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.unseen]
     guessable = [f"[red]✗ constant[/] {escape(line)}" for line in proof.guessable]
     lost = [
         f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}"

@@ -32,9 +32,8 @@ class MisconceptionResult:
 
     @property
     def named(self) -> bool:
-        """True if the report in grading names the mistake and, if a public case fails, so does the notebook's
-        report."""
-        return self.named_in_grade and (self.named_in_public or self.public_points == self.max_points)
+        """True if the reports of the notebook and of grading name the mistake."""
+        return self.named_in_public and self.named_in_grade
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,18 @@ class IdeaResult:
 
 @dataclass(frozen=True)
 class MutantResult:
-    """The result of submitting a mutant; if its exercise declares it a right answer, the reason."""
+    """The result of submitting a mutant: where it is caught, "notebook", "grade" or "", and the reason if its exercise
+    declares it a right answer."""
 
     exercise: str
     change: str
-    killed: bool
+    caught: str
     equivalent: str = ""
+
+    @property
+    def killed(self) -> bool:
+        """True if it fails a case."""
+        return bool(self.caught)
 
 
 @dataclass(frozen=True)
@@ -108,12 +113,17 @@ class Matrix:
         return [mutant for mutant in self.mutants if not mutant.killed and not mutant.equivalent]
 
     @property
+    def unseen(self) -> list[MutantResult]:
+        """The mutants that pass the notebook's check and lose points in the grade."""
+        return [mutant for mutant in self.mutants if mutant.caught == "grade"]
+
+    @property
     def proved(self) -> bool:
         """True if every wrong answer loses points and is named, and every right answer earns all points."""
         wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
         right = right and all(idea.as_stated for idea in self.ideas)
-        others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable, self.repeated)
+        others = (self.survivors, self.unseen, self.not_zero, self.untrue, self.confused, self.guessable, self.repeated)
         return wrong and right and not any(others)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,6 +146,7 @@ class Matrix:
             "rows": [asdict(row) | {"killed": row.killed, "named": row.named} for row in self.rows],
             "variants_not_full": [asdict(variant) for variant in self.variants if variant.lost],
             "survivors": [asdict(mutant) for mutant in self.survivors],
+            "unseen": [asdict(mutant) for mutant in self.unseen],
             "untrue": list(self.untrue),
             "confused": list(self.confused),
             "guessable": list(self.guessable),

@@ -231,14 +231,14 @@ class _Proof:
         """Return the results of the mutants of the printed solution."""
         reasons = {text: self.exercise.equivalent_mutants[change] for change, text in self._equivalents.items()}
         return [
-            MutantResult(self.exercise.name, shown(mutant.change), killed, reasons.get(mutant.text, ""))
-            for mutant, killed in self._mutants
+            MutantResult(self.exercise.name, shown(mutant.change), caught, reasons.get(mutant.text, ""))
+            for mutant, caught in self._mutants
         ]
 
     @cached_property
-    def _mutants(self) -> list[tuple[Mutant, bool]]:
+    def _mutants(self) -> list[tuple[Mutant, str]]:
         changed = () if self.exercise.task else mutants(self.cell.solution)  # a mutant may be as good
-        return [(mutant, self._killed(mutant)) for mutant in changed]
+        return [(mutant, self._caught(mutant)) for mutant in changed]
 
     @cached_property
     def _equivalents(self) -> dict[str, str]:
@@ -263,7 +263,7 @@ class _Proof:
 
     def untrue(self) -> list[str]:
         """Return the mutants that are declared equivalent but do not exist or fail a case."""
-        alive = {mutant.text for mutant, killed in self._mutants if not killed}
+        alive = {mutant.text for mutant, caught in self._mutants if not caught}
         return [
             f"{self.exercise.name}: {shown(change)}"
             for change in self.exercise.equivalent_mutants
@@ -354,21 +354,18 @@ class _Proof:
                 found.append(f"{mutilation.name} ({where})")
         return found
 
-    def _killed(self, mutant: Mutant) -> bool:
+    def _caught(self, mutant: Mutant) -> str:
+        """Return where a mutant first fails a case: "notebook", "grade" or ""."""
         try:
             answer = self.cell.run(mutant.text)
         except Exception:
-            return True
+            return "notebook"
         right = mutant.text in self._equivalents.values()
-        return any(
-            verdict(
-                self.exercise,
-                case,
-                self._expected(case),
-                self._run(answer, case, self.exercise.seconds if right else seconds),
-            )
-            for (case, _), seconds in zip(self.cases, self._mutant_seconds, strict=True)
-        )
+        for (case, hidden), seconds in zip(self.cases, self._mutant_seconds, strict=True):
+            outcome = self._run(answer, case, self.exercise.seconds if right else seconds)
+            if verdict(self.exercise, case, self._expected(case), outcome):
+                return "grade" if hidden and not self.exercise.preview else "notebook"
+        return ""
 
     @cached_property
     def _mutant_seconds(self) -> list[float]:

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.prove, pytest.mark.timeout(1800)]  # all ideas for an 
 def test_matrix_proves_every_answer_of_a_notebook(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["matrix", chapter.number, "--json", "--course", str(ROOT)])
     found = json.loads(capsys.readouterr().out)
-    for offenders in ("survivors", "untrue", "confused", "guessable", "repeated", "variants_not_full"):
+    for offenders in ("survivors", "unseen", "untrue", "confused", "guessable", "repeated", "variants_not_full"):
         assert found[offenders] == [], offenders
     assert found["mutants"] == found["mutants_killed"] + found["equivalent"] > 0
     assert found["constants"] > 0

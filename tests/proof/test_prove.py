@@ -56,6 +56,7 @@ def test_a_correct_exercise_passes_the_matrix() -> None:
         "stubs_zero": True,
         "variants_not_full": [],
         "survivors": [],
+        "unseen": [],
         "untrue": [],
         "confused": [],
         "guessable": [],
@@ -182,6 +183,15 @@ def test_a_mutant_that_keeps_its_points_fails_the_matrix() -> None:
     changes = [mutant.change for mutant in proof.survivors]
     assert "y = 2 * x if len(x) < 9 else x → y = 2 * x if len(x) < 10 else x" in changes
     assert "y = 2 * x if len(x) < 9 else x → y = 3 * x if len(x) < 9 else x" not in changes
+
+
+def test_a_mutant_that_only_hidden_cases_catch_fails_the_matrix() -> None:
+    hidden = [case("long", torch.arange(9.0))]
+    proof = prove(doubling(hidden_cases=lambda random: hidden), "return 2 * x if len(x) < 10 else x")
+    assert [mutant.change for mutant in proof.unseen] == [
+        "return 2 * x if len(x) < 10 else x → return 2 * x if len(x) < 9 else x"
+    ]
+    assert not proof.proved
 
 
 def test_a_right_mutant_may_be_declared_equivalent() -> None:

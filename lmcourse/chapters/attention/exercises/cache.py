@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.attention.exercises.inputs import triple
-from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
 
@@ -81,9 +81,10 @@ attend_with_cache = Exercise(
     differentiable=True,
     cases=[
         case("the first token, nothing in the cache", *_step(_FIXED, 1, 1, 0, 1, 4)),
-        case("one new token, three in the cache", *_step(_FIXED, 1, 2, 3, 1, 4)),
-        case("two new tokens, three in the cache", *_step(_FIXED, 1, 2, 3, 2, 4)),
-        case("a prompt of four tokens", *_step(_FIXED, 2, 1, 0, 4, 4)),
+        case("one new token, three in the cache", *_step(_FIXED, 1, 2, 3, 1, 5)),
+        case("two new tokens, three in the cache", *_step(_FIXED, 1, 2, 3, 2, 3)),
+        case("a prompt of four tokens", *_step(_FIXED, 2, 1, 0, 4, 3)),
+        edge(case("bf16", *_whole(Random(8)))),
     ],
     hidden_cases=_cases,
     hints=[

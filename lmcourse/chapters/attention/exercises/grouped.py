@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -67,10 +67,11 @@ grouped_query_attention = Exercise(
     reference=_by_torch,
     differentiable=True,
     cases=[
-        case("six heads, two key heads", *_heads(_FIXED, 1, 6, 2, 3, 3, 4)),
-        case("four heads, one key head", *_heads(_FIXED, 2, 4, 1, 3, 3, 4)),
+        case("six heads, two key heads", *_heads(_FIXED, 1, 6, 2, 3, 3, 5)),
+        case("four heads, one key head", *_heads(_FIXED, 2, 4, 1, 3, 3, 3)),
         case("four heads, four key heads", *_heads(_FIXED, 1, 4, 4, 3, 3, 4)),
         case("one new token, five keys", *_heads(_FIXED, 1, 4, 2, 1, 5, 4)),
+        edge(case("bf16", *_whole(Random(8)))),
         case("five heads cannot share two", *_heads(_FIXED, 1, 5, 2, 2, 2, 4)),
     ],
     hidden_cases=_cases,

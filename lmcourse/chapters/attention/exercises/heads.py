@@ -162,6 +162,7 @@ multi_head = Exercise(
         _turning(_FIXED, 3, 2, 4),
         case("some keys are hidden", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_holes(_FIXED, 4, 4)),
         _changed(_FIXED, 3, 2, 4),
+        edge(case("bf16", *_whole(Random(8)), 2, visible=_past(4))),
         edge(script("inside the trained model", _IN_THE_MODEL)),
     ],
     hidden_cases=_cases,

@@ -9,7 +9,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -86,6 +86,7 @@ receptive_field = Exercise(
         case("four layers, a window of three", [_window(8, 3)] * 4),
         case("two layers, the order matters", [_SHIFT, _SKIP]),
         case("a window, then a stride", [_window(8, 2), _stride(8, 2)]),
+        edge(case("257 tokens, 256 paths to one of them", [_FIRST_SEEN_BY_256, _LAST_SEES_ALL])),
     ],
     hidden_cases=_cases,
     hints=[

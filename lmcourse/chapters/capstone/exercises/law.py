@@ -92,6 +92,7 @@ fit_law = Exercise(
         case("more text does not help", _made((30.0, -20.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
         case("runs with noise, all pairs", _made((25.0, 70_000.0, 0.5, 1.05), 0.3, 0.03), 0.3, GRID),
         case("runs with much noise, all pairs", _made(LAW, 0.2, 0.3), 0.2, GRID),
+        case("a term that would be slightly negative", _made((-0.5, 6_000.0, 0.5, 0.5), 0.2), 0.2, [0.5]),
         case("size and text in step", _made((30.0, 200.0, 0.5, 0.5), 0.3, 0.0, IN_STEP), 0.3, [0.5]),
         case("a larger exponent for the parameters", _made((60_000.0, 50.0, 1.05, 0.6), 0.2), 0.2, GRID),
         case("a small factor", _made((0.0123456, 45.6789, 0.3, 0.5), 0.2), 0.2, [0.3, 0.5]),

@@ -57,7 +57,7 @@ skill = Exercise(
     reference=_skill,
     cases=[
         case("half as far off", {"x": 2.0, "y": 5.0, "z": 3.0}, {"x": 3.0, "y": 4.0, "z": 2.0},
-             {"x": 5.0, "y": 6.0, "z": 4.0}),
+             {"x": 5.0, "y": 2.0, "z": 4.0}),
         case("worse than the baseline", {"x": 6.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 3.0}),
         case("off by different amounts", {"x": 1.0, "y": 9.0, "z": 2.0}, {"x": 1.5, "y": 5.0, "z": 2.0},
              {"y": 13.0, "z": 3.5, "x": 3.0}),

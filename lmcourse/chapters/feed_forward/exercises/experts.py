@@ -129,6 +129,7 @@ moe = Exercise(
         *_parts(_ask("every expert: k = E = 3", _FIXED, 4, 3, 3)),
         *_parts(_ask("k = 2, capacity 1", _FIXED, 8, 4, 2, capacity=1.0)),
         _part(_ask("k = 1, capacity 1.5", _FIXED, 7, 4, 1, capacity=1.5), 0),
+        _part(_ask("24 tokens, k = 1, capacity 0.75", Random(9), 24, 4, 1, capacity=0.75), 0),
         _part(_ask("k = 1, capacity 0.5: a limit of 0", _FIXED, 6, 4, 1, capacity=0.5), 0),
         _part(_idle("an expert that no token chooses, with NaN in its weights"), 0),
         _work("few multiplications: 16 tokens, 8 experts, k = 1", 16, 1),

@@ -69,6 +69,7 @@ glu_ffn = Exercise(
     cases=[
         case("ReGLU by hand", torch.tensor([[1.0, 2.0], [-1.0, 1.0]]), *_HAND, "reglu"),
         *(_ask(kind, Random(11), 3, 4, n=6, kind=kind) for kind in GATES),
+        _ask("two texts", Random(12), 2, 3, 4, n=6, kind="swiglu"),
         _ask("a kind that is none", Random(11), 3, 4, n=6, kind="gelu"),
     ],
     hidden_cases=_glu_cases,

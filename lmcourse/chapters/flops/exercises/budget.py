@@ -188,6 +188,7 @@ cheapest_offer = Exercise(
             "an expensive one and a slow one", 10.0, 120.0, 1.0, {"one": [1, 5.0, 1.0, 0.5], "two": [1, 2.0, 1.0, 0.4]}
         ),
         *_both("done at the last second", 5.0, 1440.0, 0.5, {"toy": [1, 3.0, 1.0, 1.0]}),
+        case("done a quarter of an hour too late", 5.0, 1440.0, 0.49, {"toy": [1, 3.0, 1.0, 1.0]}),
         *_both("three years for one GPU", 10.0, 120.0, 1000.0, {"one": [1, 7.0, 1.0, 0.5]}),
         *_both("7B on a trillion tokens, within a month", 7e9, 1e12, 30.0, FOUR),
         *_both("70B on a trillion tokens, within a month", 70e9, 1e12, 30.0, FOUR),

@@ -52,6 +52,7 @@ mfu = Exercise(
         case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, A100),
         case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, A100),
         case("all of the peak", 1000.0, 10, 10.0, 1, 1000.0),
+        case("a fifth above the peak", 1000.0, 10, 12.0, 1, 1000.0),
         case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, A100),
     ],
     hidden_cases=_cases,

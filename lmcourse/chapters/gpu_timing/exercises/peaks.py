@@ -58,6 +58,7 @@ matmul_peak = Exercise(
         case("one product of width 10", {10: [2.0]}),
         case("one of three runs was quiet", {100: [0.004, 0.002, 0.009]}),
         case("the largest is not the fastest", {100: [0.004, 0.003], 200: [0.008, 0.010], 400: [0.2, 0.25]}),
+        case("neither the smallest nor the largest", {100: [1.0], 200: [7.0], 400: [64.0]}),
         edge(case("a width without a time", {10: [2.0], 20: []})),
         case("nothing was measured", {}),
     ],

@@ -92,6 +92,11 @@ time_shares = Exercise(
         ),
         case("a name inside itself", [["to", 3.0, 11.0], ["to", 4.0, 8.0], ["copy_", 5.0, 7.0], ["to", 12.0, 13.0]]),
         case("not in order", [["mm", 2.0, 6.0], ["add", 8.0, 10.0], ["step", 1.0, 11.0]]),
+        case(
+            "three deep, not in order, and two end together",
+            [["mm", 3.0, 5.0], ["linear", 2.0, 8.0], ["step", 1.0, 11.0], ["add", 9.0, 11.0], ["mul", 5.0, 6.0]],
+        ),
+        case("three side by side", [["mm", 3.0, 5.0], ["add", 5.0, 9.0], ["exp", 9.0, 10.0]]),
         case("two begin together", [["mul", 3.0, 5.0], ["norm", 3.0, 8.0], ["add", 8.0, 11.0], ["exp", 8.0, 9.0]]),
         edge(case("one call", [["mm", 7.0, 9.0]])),
         case("nothing was recorded", []),

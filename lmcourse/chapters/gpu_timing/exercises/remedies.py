@@ -86,6 +86,7 @@ what_helps = Exercise(
         *_each("both nearly equal", [[600.0, 50.0, 8.0]], "peak", "launches"),
         *_each("three kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0], [200.0, 70.0, 7.5]], *REMEDIES),
         edge(case("exactly the roofline", [[800.0, 20.0, 8.0]], peak=100.0, bandwidth=10.0)),
+        edge(case("exactly the roofline, by its bytes", [[300.0, 80.0, 8.0]], peak=100.0, bandwidth=10.0)),
         case("only one is faster than it can be", [[800.0, 20.0, 7.5], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
         case("faster than the peak", [[1200.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
         case("faster than the memory", [[50.0, 150.0, 10.0]], peak=100.0, bandwidth=10.0),

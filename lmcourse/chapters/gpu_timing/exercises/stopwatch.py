@@ -111,6 +111,7 @@ time_it = Exercise(
         _timed("four runs count", [3.0, 1.0, 2.0, 4.0, 8.0], 0.1, warmup=1, repeats=4),
         _timed("a queue with room for two", [2.0], 0.1, warmup=1, repeats=5, room=2),
         script("a device that has work already", BUSY),
+        _timed("three and five runs by default", [8.0, 7.5, 7.0, 6.0, 4.5, 4.0, 2.5, 1.0, 0.5], 0.1),
         _timed("nothing counts", [2.0], warmup=1, repeats=0),
         _timed("a negative warm-up", [2.0], warmup=-1, repeats=3),
     ],

@@ -81,6 +81,8 @@ mfu_of_step = Exercise(
         case("one disturbed step", 0.624e12, [0.1, 0.09, 0.12, 0.4, 0.1], A100, "bf16", PEAKS),
         case("four steps", 1.1e12, [0.13, 0.1, 0.2, 0.11], H100, "tf32", PEAKS),
         case("another variant, two steps", 18.9e12, [0.03125, 0.0625], H100_PCIE, "bf16", PEAKS),
+        case("a V100 in fp16", 12.5e12, [0.25, 0.2, 0.25], V100, "fp16", PEAKS),
+        case("in fp32", 1.95e12, [0.2], A100, "fp32", PEAKS),
         case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
         case("in small letters", 15.6e12, [0.1], A100.lower(), "bf16", PEAKS),
         case("a part of two names", 15.6e12, [0.1], "NVIDIA H100", "bf16", PEAKS),

@@ -63,11 +63,13 @@ batch_use = Exercise(
         case("two slots, continuous", FIVE, 2, True),
         case("the long one comes last, continuous", [1, 1, 2, 6], 2, True),
         case("short, long, short, long", [1, 5, 1, 5], 2, False),
+        case("short, short, long, long", [2, 1, 5, 4], 2, False),
         case("one request, four slots", [5], 4, False),
         case("one request, four slots, continuous", [5], 4, True),
         case("the next goes where a slot gets free first", [4, 2, 2, 3, 9], 2, True),
         case("nothing to do, one slot", [], 1, True),
         case("fewer than one slot", [1, 2], -1, False),
+        case("no slot, continuous", [1, 2], 0, True),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -105,6 +105,8 @@ filter_logits = Exercise(
         case("a token that is out already", torch.tensor([[OUT, 1.0, 0.0, 0.0]]), 2, None, 0.5),
         script("the input stays as it is", ALONE, x=UNSORTED),
         edge(case("min-p 1: equals stay", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0)),
+        edge(case("top-k 1", UNSORTED, 1, None, None)),
+        edge(case("min-p 0.1 in bf16", torch.tensor([[7.6875, 10.0, 7.71875, 1.0]]).bfloat16(), None, None, 0.1)),
         edge(case("k above the vocabulary", UNSORTED, 9, None, None)),
         case("half precision, top-k 2", UNSORTED.half(), 2, None, None),
         edge(case("half precision, top-p of 512", torch.linspace(-1, 1, 512)[None].half(), None, 0.9, None)),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -183,6 +183,15 @@ KVCache = Exercise(
         script("half precision", LAYERS, **_pair(Random(9), 1, 2, 2, 2, dtype=torch.float16)),
         script("full at once, and nothing of yours is kept", OWN, **_small(3)),
         script("bytes", BYTES.format(layers=2, capacity=8), **_pair(Random(5), 1, 2, 3, 4)),
+        edge(
+            script(
+                "bytes in bf16",
+                BYTES.format(layers=1, capacity=6),
+                **_pair(Random(6), 1, 2, 2, 4, dtype=torch.bfloat16),
+            )
+        ),
+        edge(script("before anything is kept", EMPTY)),
+        edge(script("forget everything", FORGET.format(keep=0, new="k"), **_pair(Random(8), 1, 2, 2, 2))),
         script("forget the last two of three", FORGET.format(keep=1, new="v[:, :, :2]"), **_small(3)),
         script("a pass that broke off after layer 0", HALF_WAY, **_small(3)),
         script("one layer is called more often than another", AHEAD, **_small(3)),

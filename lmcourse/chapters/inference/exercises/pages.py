@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -60,6 +60,7 @@ pages = Exercise(
         case("a text of no tokens", [0, 3], 4),
         case("two thirds of a page", [5, 5], 3),
         case("a little of each", [1, 1, 12], 10),
+        edge(case("pages of one", [3, 1], 1)),
         case("no texts", [], 16),
         case("pages of nothing", [3], 0),
     ],

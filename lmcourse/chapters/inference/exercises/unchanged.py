@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -108,6 +108,9 @@ unchanged = Exercise(
         case("the last digit", [ROWS, ROWS], [ROWS + NOISE, ROWS + 1e-2], 0),
         case("large numbers", [1000 * ROWS, ROWS], [1000 * ROWS + 4e-3, ROWS], 0),
         case("many small differences, and one larger one", [FLAT, FLAT], [FLAT + 9e-6, FLAT + ONE_LARGER], 0),
+        case("all numbers off by 1e-5", [ZERO], [ZERO + CLOSE], 0),
+        case("all numbers off by 1.5e-5", [FLAT], [FLAT + 1.5e-5], 0),
+        edge(case("one token in common", [ROWS], [ROWS[2:]], 2)),
         case("nothing in common", [ROWS, ROWS], [ROWS, ROWS], 4),
         case("one got shorter", [ROWS, ROWS], [ROWS[:2], ROWS[1:]], 1),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from random import Random
 
-from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -75,9 +75,11 @@ compute_twice = Exercise(
         *_both("23 layers: a rest of five", 23, 9)[:1],
         *_both("a segment for each layer", 5, 1),
         *_both("one segment", 5, 5),
+        *map(edge, _both("one layer", 1, 1)),
         *_both("96 layers", 96, 10),
         *_both("a segment longer than the model", 6, 9),
         case("no segment", 5, 0),
+        case("minus four layers, segments of minus two", -4, -2),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -112,6 +112,21 @@ measured_activations = Exercise(
             "an input that wants a gradient", "nn.Linear(4, 4)", "self.inside(x) + x.sin().cos()", X, CALL_WITH_GRADIENT
         ),
         _layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
+        edge(
+            _branch(
+                "a buffer that is a row of a table",
+                'self.register_buffer("table", torch.ones(3, 4)[2], persistent=False)',
+                "x.exp() * self.table",
+                X,
+                CALL_WITH_GRADIENT,
+            )
+        ),
+        _branch(
+            "one storage in two formats",
+            "nn.Linear(4, 2)",
+            "(lambda y: torch.view_as_complex(y).square().real + y.square().sum(-1))(self.inside(x))",
+            X,
+        ),
         _branch(
             "200 results that nothing else keeps alive",
             "nn.Linear(4, 4)",

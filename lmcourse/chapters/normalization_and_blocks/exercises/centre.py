@@ -8,7 +8,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -94,6 +94,7 @@ centre_writers = Exercise(
             },
         ),
         case("a whole model", _model(_whole(_FIXED), 3, 4, 2, 5, 4)),
+        edge(case("in fp64", _model(lambda *shape: normal(Random(8), *shape, dtype=torch.float64), 3, 5, 1, 4, 2))),
         case("twelve blocks", _model(_whole(_FIXED), 2, 3, 12, 3, 2, biases=False)),
     ],
     hidden_cases=_hidden,

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.normalization_and_blocks.exercises.inputs import scales
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -77,6 +77,7 @@ contributions = Exercise(
         _ask("five parts", Random(5), 5, 4),
         _ask("parts so small that eps counts", Random(6), 3, 4, 1e-3),
         _ask("a large eps", Random(8), 3, 4, eps=2.0),
+        edge(case("in fp64", *(part.double() for part in _ask("", Random(9), 3, 4).args))),
     ],
     hidden_cases=_hidden,
     hints=[

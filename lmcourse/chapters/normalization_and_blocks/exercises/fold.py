@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.normalization_and_blocks.exercises.inputs import scales
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -68,7 +68,8 @@ fold_norm = Exercise(
         case("only scales", _t(2.0, 10.0), _t(0.0, 0.0), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), _t(5.0, 6.0)),
         case("only shifts", _t(1.0, 1.0), _t(1.0, 10.0), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), _t(5.0, 6.0)),
         case("two inputs, three outputs", _t(2.0, 0.5), _t(1.0, -4.0), torch.arange(6.0).view(3, 2), _t(1.0, 0.0, 7.0)),
-        case("a layer without a bias", _t(2.0, 0.5), _t(3.0, -1.0), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), None),
+        case("a layer without a bias", _t(2.0, 0.5), _t(3.0, -1.0), torch.arange(6.0).view(3, 2), None),
+        edge(case("no bias, in fp64", *(each.double() for each in (_t(2.0), _t(3.0), torch.ones(2, 1))), None)),
     ],
     hidden_cases=_hidden,
     hints=[

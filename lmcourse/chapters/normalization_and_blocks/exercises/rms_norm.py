@@ -84,6 +84,7 @@ rms_norm = Exercise(
         case("features so small that eps counts", TEXT * 1e-5, ONE),
         case("another eps", TEXT / 200, ONE, eps=0.5),
         edge(case("twice the vector, in fp16", (2 * TEXT).half(), ONE)),
+        edge(case("near the top of fp16", torch.tensor([[60000.0, -60000.0, 0.0, 30000.0]]).half(), ONE)),
         edge(_bf16("in bf16, the scale in fp32: every number", 324)),
         edge(case("in fp64", (TEXT - 1).double() / 3, ONE)),
     ],

@@ -69,6 +69,7 @@ embedding_share = Exercise(
         edge(case("no blocks at all", 0, "post", 1.0)),
         edge(case("an unknown placement", 4, "before", 1.0)),
         edge(case("minus one block", -1, "double", 1.0)),
+        edge(case("minus two blocks, post-norm", -2, "post", 1.0)),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -92,6 +92,7 @@ average_gradients = Exercise(
         _ask("a worker without targets", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [3, 0]),
         _ask("a run that has diverged: NaN with targets", [[_t(2.0, NAN)], [_t(6.0, 4.0)]], [3, 1]),
         _ask("three tensors", _some(Random(5), 3, (2, 2), (2,), (1, 3)), [1, 2, 5]),
+        edge(_ask("one target in all", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [1, 0])),
         edge(_ask("no targets at all", [[_t(NAN, NAN)], [_t(NAN, NAN)]], [0, 0])),
         _unchanged([[_t(2.0, 4.0)], [_t(6.0, 8.0)]], [3, 1]),
         _ask("257 targets in bf16", BF16, [257, 1000]),

@@ -58,8 +58,8 @@ ring_attention = Exercise(
     reference=_softmax_of_all,
     cases=[
         _ask("one worker", Random(1), 1, 2, 2),
-        _ask("two workers, two tokens each", Random(2), 2, 2, 2, "run.changed"),
-        _ask("four workers", Random(3), 4, 2, 2, *SENT),
+        _ask("two workers, two tokens each", Random(2), 2, 2, 3, "run.changed"),
+        _ask("four workers", Random(3), 4, 3, 2, *SENT),
         _ask("scores in the thousands", Random(4), 3, 2, 2, scale=40.0),
     ],
     hidden_cases=_hidden,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -49,6 +49,7 @@ stage_order = Exercise(
     reference=_by_counting,
     cases=[
         case("GPipe", 0, 3, 4, "gpipe"),
+        edge(case("GPipe, one micro-batch", 1, 3, 1, "gpipe")),
         case("1F1B, the last of three stages", 2, 3, 4, "1f1b"),
         case("1F1B, the stage before", 1, 3, 4, "1f1b"),
         case("1F1B, the first stage", 0, 3, 4, "1f1b"),
@@ -58,6 +59,7 @@ stage_order = Exercise(
         case("another word", 0, 3, 4, "1F1B"),
         case("no micro-batch", 0, 3, 0, "1f1b"),
         case("a rank that does not exist", 3, 3, 4, "1f1b"),
+        case("rank −1", -1, 3, 4, "1f1b"),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
 from lmcourse.chapters.parallelism.worker import CollectiveWorker
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -83,6 +83,7 @@ vocabulary_parallel_loss = Exercise(
         _ask("a vocabulary of 32", normal(Random(2), 2, 32), [3, 30], 2),
         _ask("the largest logit is the other worker's", torch.tensor([[0.0, 1.0, 5.0, 95.0]]), [1], 2),
         _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
+        edge(_ask("two workers with one token each", normal(Random(7), 2, 2), [1, 0], 2)),
         _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3, "run.changed"),
         _ask("logits in half precision", (8 * normal(Random(5), 3, 8)).half(), [1, 6, 4], 2),
         _ask("some logits are −∞", _bordered(Random(6), 2, 8), [1, 6], 2),

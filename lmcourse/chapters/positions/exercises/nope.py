@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -47,6 +47,8 @@ nope_position_signal = Exercise(
         case("three equal tokens", torch.ones(1, 3, 2)),
         case("three different tokens", torch.tensor([[[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])),
         case("two texts of noise", normal(Random(6), 2, 4, 3)),
+        edge(case("one token", normal(Random(8), 2, 1, 3))),
+        edge(case("double precision", normal(Random(9), 1, 3, 2).double())),
     ],
     hidden_cases=_signal_cases,
     hints=[

@@ -76,7 +76,8 @@ rope = Exercise(
         case("base 100", _SOME, torch.tensor([0, 1, 2]), base=100.0),
         case("three pairs", normal(Random(5), 2, 6), torch.tensor([3, 4])),
         edge(case("bf16 at position 1001", clear_bf16(Random(3), 12, _FAR), _FAR)),
-        case("an odd width", torch.ones(1, 3), torch.tensor([1])),
+        case("two texts of three tokens", normal(Random(6), 2, 3, 6), torch.tensor([0, 1, 2])),
+        case("an odd width", torch.ones(1, 5), torch.tensor([1])),
     ],
     hidden_cases=_rope_cases,
     hints=[

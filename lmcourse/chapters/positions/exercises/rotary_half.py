@@ -66,6 +66,10 @@ rope_half = Exercise(
         case("one step", _COUNT, torch.tensor([1])),
         case("two tokens, d = 8", _WIDE, torch.tensor([3, 4])),
         case("the same, interleaved", _WIDE, torch.tensor([3, 4]), interleaved=True),
+        case("two texts of two tokens", normal(Random(6), 2, 2, 6), torch.tensor([3, 4])),
+        case(
+            "two texts of two tokens, interleaved", normal(Random(6), 2, 2, 6), torch.tensor([3, 4]), interleaved=True
+        ),
         edge(case("bf16 at position 1001", _clear_halves(Random(3), 12, _FAR), _FAR)),
     ],
     hidden_cases=_half_cases,

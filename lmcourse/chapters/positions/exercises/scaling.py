@@ -59,6 +59,7 @@ rope_speeds = Exercise(
         case("ntk, three pairs", 6, 500_000.0, "ntk", 8.0, 8192),
         case("by parts: 5, 0.5, 0.05 and 0.005 turns", 8, 10_000.0, "by parts", 4.0, 32),
         case("by parts: the second pair turns twice", 8, 10_000.0, "by parts", 4.0, 128),
+        case("by parts: twenty pairs, 9.5 turns to 0.01", 40, 1000.0, "by parts", 3.0, 60),
         case("by parts: eight pairs, 21 turns to 0.01", 16, 10_000.0, "by parts", 8.0, 130),
     ],
     hidden_cases=_speed_cases,

@@ -47,6 +47,7 @@ shift_matrix = Exercise(
     cases=[
         case("one step, one pair", 1, 2),
         case("five steps, two pairs", 5, 4),
+        case("one step back", -1, 4),
         case("three steps back", -3, 4),
         case("two steps, four pairs", 2, 8),
         case("20,000 steps", 20_000, 32),

@@ -47,6 +47,7 @@ alibi_slopes = Exercise(
         case("four heads", 4),
         case("twelve heads", 12),
         case("six heads", 6),
+        case("seven heads", 7),
     ],
     hidden_cases=_slope_cases,
     hints=[

@@ -55,7 +55,7 @@ clip_by_global_norm = Exercise(
     cases=[
         case("two tensors, norm 13", [torch.tensor([3.0, 4.0]), torch.tensor([[12.0]])], 1.0),
         case("short enough", [torch.tensor([0.3]), torch.tensor([0.4])], 1.0),
-        case("one long, one short", [torch.tensor([0.1]), torch.tensor([100.0, 0.0])], 2.0),
+        case("one long, one short", [torch.tensor(0.1), torch.tensor([100.0, 0.0])], 2.0),
         case("all zero", [torch.zeros(2), torch.zeros(2)], 1.0),
         case("an infinite one", [torch.tensor([1.0, torch.inf])], 1.0),
         case("NaN in the second", [torch.tensor([1.0]), torch.tensor([torch.nan, 2.0])], 1.0),

@@ -31,7 +31,10 @@ diagnose = Exercise(
     minutes=12,
     difficulty=3,
     reference=_diagnosis,
-    cases=[case(name, signs) for name, signs in shown_signs().items()],
+    cases=[
+        *(case(name, signs) for name, signs in shown_signs().items()),
+        case("another run, shorter: healthy", [signs for name, signs in unnamed_signs() if name == "healthy"][-1]),
+    ],
     hidden_cases=lambda random: [case(f"other runs: {name}", signs) for name, signs in unnamed_signs()],
     hints=[
         "Print, for each of the five, the largest and the last number of each list. In which list does one patient "

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
@@ -69,6 +69,7 @@ qk_norm = Exercise(
         _ask("two heads", _FIXED, 1, 2, 3, 4, 6),
         _ask("vectors so small that ε counts", _FIXED, 1, 1, 2, 2, 4, 1e-3),
         case("an ε of one half", *_PAIR, torch.ones(2), torch.ones(2), eps=0.5),
+        edge(case("a query of zeros", torch.zeros(1, 1, 1, 2), torch.ones(1, 1, 2, 2), torch.ones(2), torch.ones(2))),
         _signs("queries of 300 in fp16", _FIXED, 1, 1, 2, 2, 300.0),
     ],
     hidden_cases=_hidden,

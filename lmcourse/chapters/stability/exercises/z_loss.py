@@ -64,7 +64,7 @@ z_loss = Exercise(
         *_parts("the same without z-loss", _LOGITS, [0], 0.0),
         *_parts("Z is 1 already", _CENTRED, [1], 0.1),
         *_parts("two tokens", torch.tensor([[2.0, 0.0], [-1.0, 3.0]], dtype=torch.float64), [0, 0], 0.1),
-        *_parts("logits of 200", torch.tensor([[200.0, 199.0]]), [1], 0.001),
+        *_parts("logits of 200", torch.tensor([[200.0, 100.0]]), [1], 0.001),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -134,6 +134,7 @@ accumulate = Exercise(
         _ask("a batch without targets", TWO, **A, **SILENT),
         _ask("no target counts", "accumulate(model, [(x2, y2), (x2, y2)])", **SILENT),
         _ask("a single batch: the loss", "accumulate(model, [(x1, y1)])[0]", **A),
+        edge(_ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT)),
         _ask("gradients from before", OLD + TWO + "[1]", **A, **B),
         _ask("one target and four: the gradient", TWO + "[1]", x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
         _ask("one batch in memory at a time", WATCHED + "y = " + TWO + COUNTS, **A, **B),

@@ -39,6 +39,7 @@ def _part(item: int, name: str, x: Tensor, keep: Tensor, p: float) -> Case:
 
 FOUR = torch.tensor([1.0, 1.0, 2.0, 3.0]), torch.tensor([True, True, True, False])
 THREE = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True])
+_TABLE = torch.tensor([[1.0, 2.0], [-3.0, 4.0]]), torch.tensor([[True, False], [True, True]])
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -75,6 +76,7 @@ dropout = Exercise(
         _part(1, "one of four: the variance", *FOUR, 0.25),
         _part(0, "half", *THREE, 0.5),
         _part(1, "half: the variance", *THREE, 0.5),
+        _part(0, "two tokens of two features", *_TABLE, 0.3),
         _part(1, "a large p: the variance", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
         _part(0, "more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
         case("p = 0, in fp64", torch.tensor([3.0, -1.0]).double(), torch.tensor([True, True]), 0.0),

@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.training.schedules import WarmupStableDecay
 
@@ -57,12 +57,17 @@ wsd_factor = Exercise(
         case("no warm-up", 0, 100, 0, 20),
         case("in the long middle", 60, 100, 10, 20),
         case("the first of the decay", 80, 100, 10, 20),
+        case("the second of the decay", 81, 100, 10, 20),
         case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
         case("a quarter of the way down to 0.2", 85, 100, 10, 20, floor=0.2),
+        case("three quarters of the way down to 0", 95, 100, 10, 20),
         case("the last step", 99, 100, 10, 20, floor=0.1),
+        edge(case("a warm-up of one step", 0, 100, 1, 20)),
+        edge(case("no decay, the last step", 99, 100, 10, 0, floor=0.2)),
         case("after the end", 150, 100, 10, 20, floor=0.1),
         case("no decay, after the end", 100, 100, 10, 0, floor=0.1),
         case("phases that fill the run", 50, 100, 60, 40),
+        edge(case("phases that fill the run, the first of the decay", 60, 100, 60, 40)),
         case("phases that do not fit", 5, 100, 60, 50),
         case("phases that do not fit, after the end", 120, 100, 60, 50),
     ],

@@ -118,6 +118,12 @@ train_step = Exercise(
         _ask("fp32, nothing to clip", SGD + PLAIN + CALL),
         _ask("a scaled loss", SGD + SCALED + CALL),
         _ask("a limit that binds", SGD + SCALED + CALL, limit=0.1),
+        _ask(
+            "two texts of two tokens",
+            SGD + PLAIN + CALL,
+            x=torch.tensor([[0, 1], [2, 2]]),
+            y=torch.tensor([[1, 1], [0, 2]]),
+        ),
         _ask("two steps", SGD + SCALED + CALL + CALL, limit=0.5),
         _ask("the scale after a good step", SGD + SCALED + CALL + "scaler.get_scale()\n"),
         _ask("a gradient from before", SGD + PLAIN + STALE + CALL),

@@ -83,7 +83,17 @@ causal_lm_loss = Exercise(
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
         edge(case("77 is ignored, which is no token", normal(Random(7), 1, 4, 3), torch.tensor([[1, 77, 2, 0]]), 77)),
         case("logits of 300", 100 * TEXT.clamp(max=3).flip(1), torch.tensor([[2, 1, 2]])),
-        case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
+        case("nothing counts", TEXT.repeat(2, 1, 1), torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]] * 2)),
+        _drawn("one text of two tokens", Random(9), 1, 2, 3),
+        _drawn("three texts of two tokens", Random(8), 3, 2, 3),
+        edge(case("a vocabulary of one", torch.ones(1, 3, 1), torch.tensor([[0, NOT_COUNTED, 0]]))),
+        edge(
+            case(
+                "nothing counts, in fp64",
+                TEXT.double().repeat(2, 1, 1),
+                torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]] * 2),
+            )
+        ),
         edge(case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]]))),
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         case("bf16, logits near 1,000", NEAR_1000, integers(Random(5), 2, 6, low=0, high=4, dtype=torch.int64)),
