@@ -713,9 +713,9 @@ def learn(text: Int[Tensor, "n"], v: int) -> dict:
     first, second = text[:-1], text[1:]
     kept = len(first) // 10
     model = torch.nn.Sequential(torch.nn.Embedding(v, 4), torch.nn.Linear(4, v))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     best = {"held_out": math.inf}
-    for _ in range(100):
+    for _ in range(200):
         log_p = model(torch.arange(v)).log_softmax(dim=1)
         prices = -log_p[first, second]
         train, held_out = prices[:-kept].mean(), prices[-kept:].mean()

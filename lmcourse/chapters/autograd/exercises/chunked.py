@@ -112,6 +112,7 @@ ChunkedCrossEntropy = Exercise(
         _loss("more rows than examples", 9, _inputs(_FIXED, 4, 3, 5)),
         _loss("three times the loss", 2, _inputs(_FIXED, 4, 3, 5), outside="3 * loss"),
         _frozen("W alone asks for a gradient", _FIXED, "W"),
+        _frozen("h alone asks for a gradient", _FIXED, "h"),
         edge(_loss("logits of ±1000", 2, _far())),
         edge(script("keeps h, y and a few numbers for each row", _KEPT, **_inputs(_FIXED, 64, 4, 256))),
         edge(script("never half of the logits at once", _MEMORY, **_inputs(_FIXED, 256, 4, 512))),

@@ -84,7 +84,6 @@ def _others(random: Random) -> list[Case]:
         _operations("other arguments of tanh", "a.tanh()", "b.tanh()", a=x, b=y),
         _operations("other arguments of relu", "a.relu()", "b.relu()", a=x, b=y),
         _operations("whole numbers", "a * b", "a ** 2", "b.relu()", a=3, b=-4),
-        script("what is given", f"a = Value({x})\nb = Value({y})\n" + "\n".join(f"({f}).data" for f in _GIVEN)),
     ]
 
 
@@ -103,6 +102,8 @@ Value = Exercise(
         _operations("exp", "a.exp()", "b.exp()"),
         _operations("tanh", "a.tanh()", "b.tanh()"),
         _operations("relu", "a.relu()", "b.relu()"),
+        edge(_operations("relu of a small number", "a.relu()", a=0.25)),
+        script("what is given", "a = Value(2.0)\nb = Value(-0.5)\n" + "\n".join(f"({f}).data" for f in _GIVEN)),
         script(
             "a * a has a twice",
             "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad\na.grad",

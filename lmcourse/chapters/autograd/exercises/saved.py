@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
 
@@ -105,6 +105,14 @@ saved_bytes = Exercise(
         script("two views of x", "f = lambda: (x[:2] @ w + x[2:] @ w).sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("a view of a parameter", TURNED, x=_X, w=_W, v=_V),
         script("a chain whose addresses are used again", SHRINKING, x=_X, w=_W),
+        edge(
+            script(
+                "an input that asks for a gradient",
+                "f = lambda: (x @ w).exp().sum()\nsaved_bytes(f, [w])",
+                x=_X.clone().requires_grad_(),
+                w=_W,
+            )
+        ),
         _network("two layers", _FIXED, 4, 3, 5, 2),
     ],
     hidden_cases=_passes,

@@ -31,6 +31,12 @@ backward_sweep = Exercise(
         case("a chain of three", {"x": {}, "y": {"x": 6.0}, "L": {"y": 2.0}}, "L"),
         case("one node, two paths", DIAMOND, "L"),
         case("a short way and a detour", DETOUR, "L"),
+        case(
+            "listed in no order",
+            {"x": {}, "L": {"z": 5.0, "y": 2.0}, "y": {"x": 6.0}, "z": {"y": 3.0}},
+            "L",
+        ),
+        case("an edge with derivative 0", {"x": {}, "a": {"x": 3.0}, "b": {"x": 0.0}, "L": {"a": 2.0, "b": 5.0}}, "L"),
         case("`other` does not lead to L", {"x": {}, "y": {"x": 2.0}, "other": {"y": 5.0}, "L": {"y": 3.0}}, "L"),
         case("a chain of 12,000: no recursion, each edge once", chain(12_000), "n11999"),
         case("forty fan-outs in a row", ladder(40), "n40"),

@@ -69,6 +69,7 @@ decode_bits = Exercise(
         _code_case("the smallest normal fp16 number", 0x0400, "fp16"),
         _code_case("−1.25 in E5M2", 0xBD, "e5m2"),
         _code_case("1.125 in E4M3", 0x39, "e4m3"),
+        _code_case("zero", 0x0000, "fp16"),
         _code_case("minus zero", 0x8000, "fp16"),
         _code_case("the smallest fp16 subnormal", 0x0001, "fp16"),
         _code_case("minus infinity", 0xFC00, "fp16"),

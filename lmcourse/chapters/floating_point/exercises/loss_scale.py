@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, embedding
 
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
 from lmcourse.data.grammar import story_grammar
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
 
@@ -114,14 +114,19 @@ loss_scales = Exercise(
     tolerance=EXACT,
     seconds=30.0,  # the answer may round each gradient with the learner's own round_to, which is slow
     cases=[
-        case("four gradients", [torch.tensor([1e-3, -2e-6]), torch.tensor([7e-8, 0.0])], *widths("fp16")),
+        case("four gradients", [torch.tensor([[1e-3], [-2e-6]]), torch.tensor([7e-8, 0.0])], *widths("fp16")),
         case("two tensors in fp16", _TWO, *widths("fp16")),
         case("the same in bf16", _TWO, *widths("bf16")),
         case("the same in E5M2", _TWO, *widths("e5m2")),
         case("the largest is negative", [torch.tensor([-30.0, 1e-4, 2.0])], *widths("fp16")),
         case("a tie at the lower edge", [torch.tensor([2.0**-8, -(2.0**-20)])], *widths("fp16")),
+        edge(case("half a step above the largest number", [torch.tensor([-65520.0, 0.5])], *widths("fp16"))),
+        edge(case("hardly less than half a step above it", [torch.tensor([65519.0, -0.5])], *widths("fp16"))),
         case("just below the upper edge", [torch.tensor([1.8, 0.01])], *widths("e5m2")),
         case("exactly 1 % far below the others", [torch.tensor([1e-9, -1e-10] + [1e-3] * 198)], *widths("fp16")),
+        case("less than 1 % far below the others", [torch.tensor([1e-10, 1e-8] + [1e-3] * 197)], *widths("fp16")),
+        edge(case("the largest scale that is allowed", [torch.tensor([1e-42])], *widths("bf16"))),
+        edge(case("one scale alone", [torch.tensor([2.0**-16, 2.0**15])], *widths("e5m2"))),
         case("the smallest scale that is allowed", [torch.tensor([1e38])], *widths("bf16")),
         case("too wide for E5M2", [torch.tensor([1e-6, 1e5])], *widths("e5m2")),
     ],

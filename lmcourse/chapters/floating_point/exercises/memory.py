@@ -48,6 +48,8 @@ tensor_bytes = Exercise(
         case("the same in fp8", [4, 8], "float8_e4m3fn"),
         case("a dropout mask", [4, 8], "bool"),
         case("the ids of eight tokens", [8], "int64"),
+        case("half precision", [4, 8], "float16"),
+        case("double precision", [1, 4], "float64"),
         case("one FFN matrix of GPT-2 in fp32", [768, 3072], "float32"),
         case("a scalar", [], "float32"),
         case("axes of odd sizes", [4097, 4099, 3], "bfloat16"),

@@ -54,9 +54,13 @@ round_to = Exercise(
         case("a tie, the lower one is even", 1 + 2.0**-8, *widths("bf16")),
         case("a tie, the upper one is even", 1 + 3 * 2.0**-8, *widths("bf16")),
         case("a learning rate, subnormal in fp16", 3e-6, *widths("fp16")),
+        case("a subnormal of bf16", 3.2e-40, *widths("bf16")),
         case("too small for bf16", -1e-41, *widths("bf16")),
         case("too large for fp16", 70000.0, *widths("fp16")),
+        case("too far below zero for fp16", -70000.0, *widths("fp16")),
         case("just above the largest fp16 number", 65519.0, *widths("fp16")),
+        case("half a step above the largest fp16 number", 65520.0, *widths("fp16")),
+        case("half a step below it", 65488.0, *widths("fp16")),
     ],
     hidden_cases=_round_cases,
     hints=[

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -87,15 +87,16 @@ stable_softmax = Exercise(
     reference=_softmax,
     cases=[
         case("three logits", torch.tensor([1.0, 2.0, 3.0])),
-        case("two rows", torch.tensor([[0.0, 1.0], [3.0, 1.0]])),
+        case("two rows", torch.tensor([[0.0, 1.0, 4.0], [3.0, 1.0, 2.0]])),
         case("two texts of two rows", torch.tensor([[[0.0, 1.0], [2.0, 1.0]], [[0.5, 0.0], [1.0, 4.0]]])),
         case("logits of a thousand", torch.tensor([1002.0, 1001.0, 997.0])),
         case("one far above the others", torch.tensor([0.0, 1.0, 200.0])),
         case("logits of minus a thousand", torch.tensor([-1000.0, -1005.0])),
         case("rows of very different size", torch.tensor([[0.0, 1.0], [1000.0, 1005.0]])),
-        case("a masked logit", torch.tensor([0.5, -torch.inf, -1.0])),
+        case("a masked logit", torch.tensor([-torch.inf, 0.5, -1.0])),
         case("a masked logit among very low ones", torch.tensor([-3e30, -torch.inf, -2e30])),
         case("half precision", torch.tensor([12.0, 10.0, 7.0], dtype=torch.float16)),
+        edge(case("bf16", torch.tensor([12.0, 10.0, 7.0], dtype=torch.bfloat16))),
     ],
     hidden_cases=_softmax_cases,
     hints=[

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmcourse import numerics
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
 
@@ -46,6 +46,7 @@ stall_point = Exercise(
         case("0.01 in fp16", numerics.round_to(0.01, ieee(5, 10)), *widths("fp16")),
         case("counting in bf16", 1.0, *widths("bf16")),
         case("0.75 in fp16", 0.75, *widths("fp16")),
+        edge(case("three times the smallest subnormal of fp16", 3 * 2.0**-24, *widths("fp16"))),
     ],
     hidden_cases=_stall_cases,
     hints=[

@@ -90,6 +90,7 @@ is_distribution = Exercise(
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
         case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),
+        case("float16, a sum of 0.992", _tensor(0.5, 0.492, dtype=torch.float16)),
         case("float16, a sum of 1.004", _tensor(0.5, 0.504, dtype=torch.float16)),
         case("a sum of 1.000013", torch.full((4,), (1 + 1.3e-5) / 4)),
         edge(case("no words", _tensor())),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -66,6 +66,7 @@ entropy_rate = Exercise(
         case("the two alternate", _tensor([0.0, 1.0], [1.0, 0.0])),
         case("three words, one of them forced", _tensor([0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.75, 0.25, 0.0])),
         case("there and back", _tensor([0.0, 0.3, 0.7], [1.0, 0.0, 0.0], [0.8, 0.2, 0.0])),
+        edge(case("a single word", _tensor([1.0]))),
         case("one word, then one of two", _tensor([0.0, 0.25, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])),
         case("there and back for ever", _tensor([0, 0, 0.3, 0.7], [0, 0, 0.9, 0.1], [0.5, 0.5, 0, 0], [1, 0, 0, 0])),
     ],

@@ -72,7 +72,7 @@ def _cases(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[Case]:
 learn = Exercise(
     "learn",
     points=4,
-    minutes=14,
+    minutes=20,
     difficulty=3,
     reference=_train,
     cases=_cases(FIRST, FIRST),
@@ -89,14 +89,17 @@ learn = Exercise(
 
 
 for _change, _why in (
-    (
-        "optimizer = torch.optim.Adam(model.parameters(), lr=0.1) → optimizer = torch.optim.Adam(model.parameters(), "
-        "lr=0.05)",
-        "The learning rate is the learner's choice.",
+    *(
+        (
+            "optimizer = torch.optim.Adam(model.parameters(), lr=0.05) → optimizer = torch.optim.Adam("
+            f"model.parameters(), lr={rate})",
+            "The learning rate is the learner's choice.",
+        )
+        for rate in (0.025, 0.1)
     ),
     *(
-        (f"for _ in range(100): → for _ in {steps}:", "A step more or less: the best is long past.")
-        for steps in ("list(range(100))[1:]", "list(range(100))[:-1]", "range(101)", "range(99)")
+        (f"for _ in range(200): → for _ in {steps}:", "A step more or less: the best is long past.")
+        for steps in ("list(range(200))[1:]", "list(range(200))[:-1]", "range(201)", "range(199)")
     ),
     ("if held_out < best['held_out']: → if held_out <= best['held_out']:", "Two steps do not cost exactly the same."),
 ):

@@ -74,6 +74,7 @@ cross_entropy = Exercise(
         case("heads nine times of ten, a fair model", [0.9, 0.1], [0.5, 0.5]),
         case("heads nine times of ten, a cautious model", [0.9, 0.1], [0.7, 0.3]),
         case("the model calls impossible what comes", [0.5, 0.5], [1.0, 0.0]),
+        case("a word that neither expects", [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]),
         case("not the same words", [0.5, 0.25, 0.25], [0.0, 1.0]),
     ],
     hidden_cases=_hidden,

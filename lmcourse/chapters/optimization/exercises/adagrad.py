@@ -19,7 +19,7 @@ from lmcourse.chapters.optimization.exercises.scripts import (
     two_at_once,
     zeroed,
 )
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
@@ -44,7 +44,6 @@ def _hidden(random: Random) -> list[Case]:
     sparse = tensor([0.0, 1.0], [0.0, 0.0], [2.0, 0.0])
     cases = [
         path("coordinates that stay at 0", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), sparse),
-        path("the settings that it has by itself", "AdaGrad([w])", tensor(1.0), tensor([3e-10], [0.5])),
         path("a large ε", "AdaGrad([w], lr=0.5, eps=0.1)", **once),
         path("tiny gradients", "AdaGrad([w], lr=0.1, eps=1e-6)", tensor(1.0, 2.0), TINY),
         groups("groups with settings of their own", GROUPS, **same),
@@ -73,6 +72,7 @@ AdaGrad = Exercise(
     cases=[
         path("three equal gradients", "AdaGrad([w], lr=0.1)", tensor(0.0), tensor([4.0], [4.0], [4.0])),
         path("large and tiny", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), TINY),
+        edge(path("the settings that it has by itself", "AdaGrad([w])", tensor(1.0), tensor([3e-10], [0.5]))),
         path("a coordinate without gradient", "AdaGrad([w], lr=0.1)", tensor(1.0, 2.0), tensor([0.0, 3.0])),
         late("a parameter that is used late", "AdaGrad([v, w], lr=0.1)"),
         groups("two groups", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),

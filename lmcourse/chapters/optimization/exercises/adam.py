@@ -20,7 +20,7 @@ from lmcourse.chapters.optimization.exercises.scripts import (
     two_at_once,
     zeroed,
 )
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
@@ -79,6 +79,14 @@ Adam = Exercise(
         path("the same gradient four times", "Adam([w], lr=0.1)", tensor(0.0), tensor([3.0], [3.0], [3.0], [3.0])),
         path("no gradient at all", "Adam([w], lr=0.1)", tensor(1.0), tensor([0.0], [0.0])),
         path("an ε that is not small", "Adam([w], lr=0.1, eps=0.5)", tensor(1.0), tensor([2.0], [-1.0])),
+        edge(
+            path(
+                "the settings that it has by itself",
+                "Adam([w])",
+                tensor(1.0, -2.0),
+                tensor([1e-8, 3e-8], [2e-8, -1e-8]),
+            )
+        ),
         late("a parameter that is used late", "Adam([v, w], lr=0.1)"),
         groups("two groups", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
         zeroed("is the gradient still there?", "Adam([w], lr=0.1)", tensor(1.0), tensor([-2.0])),

@@ -20,7 +20,7 @@ from lmcourse.chapters.optimization.exercises.scripts import (
     two_at_once,
     zeroed,
 )
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
@@ -90,6 +90,14 @@ AdamW = Exercise(
         ),
         scheduled(
             "a rate that falls", "AdamW([w], lr=0.4, weight_decay=0.5)", tensor(2.0), tensor([1.0], [0.0], [0.0])
+        ),
+        edge(
+            path(
+                "the settings that it has by itself",
+                "AdamW([w])",
+                tensor(100.0, -50.0),
+                tensor([3e-8, 1e-8], [-2e-8, 1e-8]),
+            )
         ),
         groups("a group without decay", GROUPS, a=tensor(1.0), b=tensor(1.0), gradients=tensor([1.0], [3.0])),
         late("a parameter that is used late", "AdamW([v, w], lr=0.1, weight_decay=0.5)"),

@@ -38,9 +38,10 @@ best_momentum = Exercise(
     reference=_best,
     cases=[
         case("a valley of 1 to 100", 1.0, 100.0),
-        case("the same, ten times as steep", 10.0, 1000.0),
+        case("the same, a thousand times as steep", 1000.0, 100_000.0),
         case("a mild one", 1.0, 4.0),
         case("a round bowl", 4.0, 4.0),
+        case("a valley of 1/50 to 2", 0.02, 2.0),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -67,6 +67,7 @@ gradient_noise = Exercise(
         case("all four, each once", FOUR, 4, False),
         case("four draws of four, with replacement", FOUR, 4, True),
         case("fifteen of thirty, each at most once", torch.arange(30.0, dtype=torch.float64)[:, None], 15, False),
+        case("one of two", tensor([1.0], [4.0]), 1, False),
         case("nearly equal", tensor([1e8], [1e8 + 2.0]), 1, True),
         case("all agree", tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
         edge(case("one example in all", tensor([5.0, 7.0]), 1, False)),

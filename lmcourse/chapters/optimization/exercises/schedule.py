@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.training.schedules import Cosine
 
@@ -49,6 +49,7 @@ rate_factor = Exercise(
     cases=[
         case("the first of all steps", 0, 100, 10),
         case("the last of the warm-up", 9, 100, 10),
+        edge(case("a warm-up of one step", 0, 100, 1)),
         case("the first of the cosine", 10, 100, 10),
         case("a quarter of the way down", 32, 100, 10),
         case("half-way to a floor of 0.1", 55, 100, 10, floor=0.1),

@@ -48,6 +48,7 @@ smoothness = Exercise(
         case("a leaning one", tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
         edge(case("one row", tensor([1.0, 2.0, 2.0]))),
         edge(case("columns that cancel", tensor([1.0, -1.0], [2.0, -2.0]))),
+        edge(case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64))),
         case("two directions nearly as steep (slow for power iteration)", tensor([1.0, 0.0], [0.0, 0.998])),
     ],
     hidden_cases=_hidden,

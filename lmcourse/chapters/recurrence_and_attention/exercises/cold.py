@@ -73,6 +73,8 @@ temperature_for = Exercise(
         case("scores of hundreds", _scores(800, 500, -900), 0.9),
         case("scores of thousandths", _scores(0.003, 0.001, 0.002), 0.7),
         edge(case("an equal share", _scores(2, 0, -2, 1), 0.25)),
+        edge(case("as much as two equal matches can have at most", _scores(1, -1, 1, 0, 0.5), 0.5)),
+        case("two scores that nearly match", _scores(1, 1 - 1e-6, 0), 0.6),
         edge(case("more than two equal matches can have", _scores(1, -1, 1, 0, 0.5), 0.6)),
     ],
     hidden_cases=_hidden,

@@ -77,6 +77,8 @@ waiting = Exercise(
         case("a window, one word further", "window", 42, 30, 5),
         case("one word", "window", 1, 2, 3),
         case("one word, which attends", "attention", 1, 2),
+        case("two words", "attention", 2, 1),
+        case("a window of two words", "window", 3, 5, 2),
         case("as many moves as layers", "window", 34, 3, 12),
         case("an RNN, whose window is ignored", "rnn", 9, 2, 1),
         case("a window of one word", "window", 1, 2, 1),

@@ -143,6 +143,7 @@ peak_bytes = Exercise(
         case("x*x + x*x", ["add", _SQUARES[0], _SQUARES[0]], 8),
         case("an operation on three products", ["where", *_PRODUCTS[:3]], 8),
         case("x itself", "x", 8),
+        case("a view of x", ["view", "x"], 8),
         case("relu_ of an input", ["relu_", "x"], 8),
         case("relu_ of a view of an input", ["relu_", ["view", "x"]], 8),
     ],

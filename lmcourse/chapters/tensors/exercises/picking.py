@@ -120,7 +120,6 @@ def _hidden(random: Random) -> list[Case]:
         edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 6})),
         edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 1})),
         _ties(usual),
-        edge(script("tokens of 32 bits", f'{_CALL}["said"]', **usual | {"tokens": usual["tokens"].int()})),
         *_gradients(usual),
     ]
 
@@ -133,7 +132,15 @@ picked = Exercise(
     minutes=14,
     difficulty=3,
     reference=_by_masks,
-    cases=[*_each(_FIXED), _ties(_FIXED), *_gradients(_FIXED), _no_loop()],
+    cases=[
+        *_each(_FIXED),
+        edge(_each(_inputs(Random(4), 1, 1, 3, 2, 1, 1, 1), name="{}, one text of one token")[0]),
+        edge(script("tokens of 32 bits", f'{_CALL}["said"]', **_FIXED | {"tokens": _FIXED["tokens"].int()})),
+        edge(_each(_inputs(Random(5), 2, 3, 4, 2, 5, 3, 2, torch.float64), name="{}, in fp64")[2]),
+        _ties(_FIXED),
+        *_gradients(_FIXED),
+        _no_loop(),
+    ],
     hidden_cases=_hidden,
     hints=[
         "Take the four one by one. Write down the shape of the result and, for one of its elements, which element of "

@@ -67,6 +67,7 @@ index_at = Exercise(
         case("its transpose", 6, [4, 3], [1, 4]),
         case("a slice: x[1:, ::2]", 10, [2, 2], [4, 2], 4),
         case("a place between two of its elements", 5, [2, 2], [4, 2], 4),
+        edge(case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1)),
         edge(case("a place before the slice", 2, [2, 2], [4, 2], 4)),
         edge(case("a view without axes", 5, [], [], 5)),
         case("one row for all", 2, [3, 4], [0, 1]),

@@ -7,7 +7,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 Strides = list[int] | None
@@ -94,6 +94,8 @@ view_strides = Exercise(
         case("one column for all, flat", [3, 4], [1, 0], [12]),
         case("one number everywhere, flat", [3, 4], [0, 0], [12]),
         case("an axis of size 1 in the way", [2, 1, 3], [3, 50, 1], [6]),
+        edge(case("a number without axes becomes a row", [], [], [1, 1])),
+        edge(case("two axes more of size 1", [3, 2], [1, 3], [1, 3, 2, 1])),
         case("another number of elements", [2, 3], [3, 1], [5]),
     ],
     hidden_cases=_hidden,

@@ -95,6 +95,7 @@ merge_counted = Exercise(
     reference=_reference,
     cases=[
         _tried("one word", [[5, 1, 2, 6]], [1], (1, 2)),
+        _tried("in the middle of a long word", [[3, 4, 5, 1, 2, 6, 7]], [1], (1, 2)),
         _tried("three times", [[5, 1, 2, 6]], [3], (1, 2)),
         _tried("two words hold it, two do not", [[5, 1, 2], [1, 2, 6], [5, 1], [6, 7]], [2, 3, 4, 5], (1, 2)),
         _tried("a neighbour pair is there twice", [[5, 1, 2, 5, 1], [5, 1]], [2, 3], (1, 2)),

@@ -79,6 +79,8 @@ encode_word = Exercise(
         call("bc was learned before ab", "encode_word", "abc", [(98, 99), (97, 98), (257, 99)]),
         call("a·bc is a token", "encode_word", "abc", [(98, 99), (97, 256), (97, 98)]),
         call("two merges beside each other", "encode_word", "abcd", [(97, 98), (99, 100), (98, 99), (256, 99)]),
+        call("a run of seven", "encode_word", "aaaaaaa", [(97, 97), (256, 97)]),
+        call("the first merge of all, alone", "encode_word", "xaby", [(97, 98)]),
         call("the same pair twice", "encode_word", "abab", [(97, 98), (256, 97)]),
         call("no plan", "encode_word", "abbb", [(98, 98), (97, 98), (257, 98)]),
         call("nothing fits", "encode_word", "why", TOY),

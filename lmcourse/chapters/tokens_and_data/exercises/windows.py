@@ -77,7 +77,7 @@ batch_at = Exercise(
         case("two windows", TEN, [5, 0], 4),
         case("the last that fits", TEN, [6], 3),
         case("one further", TEN, [7], 3),
-        case("a start below zero", TEN, [-4], 3),
+        case("a start below zero", TEN, [-1], 3),
         case("one in the middle does not fit", TEN, [0, 8, 2], 3),
         case("tokens above 32,767", torch.tensor([7, 40_000, 65_535, 8]), [0, 1], 2),
         case("tokens of four bytes", TEN.int(), [0, 1], 2),
