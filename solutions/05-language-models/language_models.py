@@ -694,7 +694,7 @@ print(f"entropy {entropy:.3f} nats per word; counts (Witten and Bell) cost {coun
 # %% [markdown]
 # (`new_text_price` needs no sample: $-\sum_i \pi_i \sum_j P_{ij} \ln q_{ij}$ is the exact price of endless new text, with $\pi$ from your Exercise 8.) Can fewer numbers know more?
 #
-# ### Exercise 10 · Learn what counting cannot  (4 points · 20 min · ●●●)
+# ### Exercise 10 · Learn what counting cannot  (4 points · 14 min · ●●●)
 #
 # Let each word have a few features: in place of the table of logits put $E\,F + b$, with $E$ of shape $(|V|, r)$, $F$ of shape $(r, |V|)$ and $b$ of shape $(|V|)$. Words that are used in the same way can then share what is learned about them.
 #

@@ -72,7 +72,7 @@ def _cases(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[Case]:
 learn = Exercise(
     "learn",
     points=4,
-    minutes=20,
+    minutes=14,
     difficulty=3,
     reference=_train,
     cases=_cases(FIRST, FIRST),
