@@ -39,6 +39,7 @@ max_finite = Exercise(
         _max_case("fp16", "fp16"),
         _max_case("bf16", "bf16"),
         _max_case("fp32", "fp32"),
+        case("fp64", 11, 52),
         _max_case("E5M2", "e5m2"),
         _max_case("E4M3", "e4m3"),
     ],

@@ -70,6 +70,7 @@ index_at = Exercise(
         edge(case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1)),
         edge(case("a place before the slice", 2, [2, 2], [4, 2], 4)),
         edge(case("a view without axes", 5, [], [], 5)),
+        edge(case("a view without axes, another place", 6, [], [], 5)),
         case("one row for all", 2, [3, 4], [0, 1]),
         case("overlapping windows", 3, [3, 3], [1, 1]),
         case("overlapping windows, another place", 4, [3, 4], [1, 1]),
