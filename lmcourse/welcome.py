@@ -30,9 +30,10 @@ tensor_bytes   1.5 / 2 points
     tensor_bytes([4, 8], 'bool')
     expected 32, yours 4
 ✓ passes: a (4, 8) matrix in fp32, the same in bf16, the same in fp8, the ids of
-  eight tokens, one FFN matrix of GPT-2 in fp32, a scalar, axes of odd sizes
+  eight tokens, half precision, double precision, one FFN matrix of GPT-2 in
+  fp32, a scalar, and 1 more
 · `hint()` gives a nudge.
-· 7 of 8 groups of cases pass: 1.5 of 2 points.
+· 9 of 10 groups of cases pass: 1.5 of 2 points.
 · Grading adds 20 cases (every dtype, scalars and empty tensors, more than 4 GB,
   one axis, axes of one, sizes whose product float32 rounds, other shapes):
   `check(tensor_bytes, hidden=True)` shows them."""

@@ -116,9 +116,9 @@ CLASS: dict[str, Expected] = {
         .answer("decimal_error", "def decimal_error(*args, **kwargs):\n    return 0.0"),
         "7 of 10 exercises earn all their points. decimal_error: It gives 0.0 in each of the 3 public "
         "cases. max_finite: Your results fit a known mistake. That is the power of two just above. A significand is "
-        "always below 2. stable_softmax: Your results fit a known mistake. As in softmax by the book, something "
-        "overflows or ends in 0 / 0: exp(89) is too "
-        "large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
+        "always below 2. “fp64” fails, too: a number is outside of the range that the function takes. stable_softmax: "
+        "Your results fit a known mistake. As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is "
+        "too large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
         {"stable_softmax": 0.0, "max_finite": 0.0, "decimal_error": 0.0},
     ),
     "deleted": Expected(
@@ -181,7 +181,7 @@ CLASS: dict[str, Expected] = {
         "6 of 10 exercises earn all their points. ulp: In 9 of the public cases: a value in the line has a type "
         "that the line cannot use. round_to: This exercise asks you to do without `torch.max`, which your code refers "
         "to in line 5 (`step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)`): it earns no points yet. "
-        "loss_scales: In 10 of the public cases: a value in the line has a type that the line cannot use. And 1 more; "
+        "loss_scales: In 15 of the public cases: a value in the line has a type that the line cannot use. And 1 more; "
         "the feedback page shows each.",
         {"ulp": 0.0, "round_to": 0.0, "loss_scales": 0.0, "dot_product_error": 0.0},
     ),
