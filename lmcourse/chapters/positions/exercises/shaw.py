@@ -41,8 +41,8 @@ def _shaw_cases(random: Random) -> list[Case]:
         _shaw_inputs(random, 3, random.randint(6, 12), random.randint(2, 7), 4),
         _shaw_inputs(random, 2, 3, 4, random.randint(5, 9)),
     ]
-    longer = "numbers made in a longer text: s = 24, d = 32"
-    return [*(case("other shapes", *each) for each in shapes), _few(longer, Random(12), 24, 32, "numbers_made")]
+    longer = "numbers made in a longer text: s = 24, d = 128"
+    return [*(case("other shapes", *each) for each in shapes), _few(longer, Random(12), 24, 128, "numbers_made")]
 
 
 def _few(name: str, random: Random, s: int, d: int, count: str) -> Case:
@@ -72,7 +72,7 @@ shaw_scores = Exercise(
         case("two heads, clipped at 2", *_shaw_inputs(Random(9), 2, 6, 4, 2)),
         case("no vector but the one for 0", *_shaw_inputs(Random(10), 1, 3, 4, 0)),
         _few("no tensor of s × s × d numbers: s = 16, d = 32", Random(11), 16, 32, "largest_tensor"),
-        _few("fewer than s × s × d numbers in all: s = 16, d = 32", Random(11), 16, 32, "numbers_made"),
+        _few("fewer than s × s × d numbers in all: s = 16, d = 128", Random(11), 16, 128, "numbers_made"),
     ],
     hidden_cases=_shaw_cases,
     hints=[
