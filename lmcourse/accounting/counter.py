@@ -1,8 +1,9 @@
 """Count FLOPs with torch's `FlopCounterMode`, including attention.
 
-`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that torch runs. It has one gap: it silently
-skips PyTorch's fused attention for CPUs, an operator that it does not support. So this module runs attention in its
-plain form while it counts: two matrix products and a softmax (`SDPBackend.MATH`). Models are built on the meta device,
+`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that torch runs. It has two gaps. It counts 0 for
+products that are added in place, `addmm_` and `baddbmm_`: `flop_counter` counts them, too. And it silently skips
+PyTorch's fused attention for CPUs, an operator that it does not support. So `count_flops` runs attention in its plain
+form: two matrix products and a softmax (`SDPBackend.MATH`). Models are built on the meta device,
 where tensors have shapes but no numbers: a model of 175 billion parameters is counted in seconds.
 
 The readable attention uses `torch.einsum`, which needs no matrix product to sum over a single number. So attention to
@@ -26,6 +27,16 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
+
+
+def flop_counter() -> FlopCounterMode:
+    """Return torch's counter, made to count products that are added in place, too. Use it where learners' code runs."""
+    in_place = (torch.ops.aten.addmm_, torch.ops.aten.baddbmm_)
+    return FlopCounterMode(display=False, custom_mapping=dict.fromkeys(in_place, _added_product))
+
+
+def _added_product(_: torch.Size, a: torch.Size, b: torch.Size, **__: object) -> int:
+    return 2 * a.numel() * b[-1]
 
 
 def counted_flops(
@@ -62,7 +73,7 @@ def count_flops(run: Callable[[], Tensor], *, backward: bool = False) -> Breakdo
         run: runs the computation and returns a tensor.
         backward: whether to count the backward pass from the sum of that tensor, too.
     """
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+    with sdpa_kernel(SDPBackend.MATH), flop_counter() as counter:
         result = run()
         parts = {"forward": counter.get_total_flops()}
         if backward:

@@ -54,7 +54,8 @@ class _StorageCounter(TorchDispatchMode):
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.alive = self.peak = self.allocated = 0
-        self._known = weakref.WeakSet(tensor.untyped_storage() for tensor in known)
+        storages = [tensor.untyped_storage() for tensor in known]
+        self._sizes = weakref.WeakKeyDictionary({storage: storage.nbytes() for storage in storages})
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -71,13 +72,14 @@ class _StorageCounter(TorchDispatchMode):
         return result
 
     def _note(self, storage: torch.UntypedStorage) -> None:
-        if storage in self._known:
-            return
-        self._known.add(storage)
         size = storage.nbytes()
-        self.alive, self.allocated = self.alive + size, self.allocated + size
+        new = size - self._sizes.get(storage, 0)  # a storage that is known may have grown, by `resize_` or `out=`
+        if not new:
+            return
+        self._sizes[storage] = size
+        self.alive, self.allocated = self.alive + new, self.allocated + max(new, 0)
         self.peak = max(self.peak, self.alive)
-        weakref.finalize(storage, self._release, size)
+        weakref.finalize(storage, self._release, new)
 
     def _release(self, size: int) -> None:
         self.alive -= size

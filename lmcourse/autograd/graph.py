@@ -113,7 +113,7 @@ def _formula(node: Any, label: dict[Any, str]) -> str:
         return f" {op} ".join(labels)
     if op == "neg":
         return f"−{labels[0]}"
-    if op.startswith("**"):
+    if op.startswith("**") and op[2:]:
         return labels[0] + op[2:].translate(SUPERSCRIPT)
     return f"{op}({labels[0]})"
 

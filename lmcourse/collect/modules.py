@@ -157,11 +157,14 @@ def parts_text(package: str, collection: Collection) -> str:
     for name, number in PARTS.items():
         if found[name].origin:
             by_module[find_chapter(number).topic].append(name)
+    if found["rope"].origin:
+        by_module["model"].append("with_theta")
     lines += [f"from {package}.{topic} import {', '.join(sorted(names))}" for topic, names in sorted(by_module.items())]
     for name in (name for name in PARTS if not found[name].origin):
         told = f"{name} of notebook {PARTS[name]} is left out: {found[name].reason}"
         lines += ["", "", f"def {name}(*_):", f"    raise NotImplementedError({told!r})", ""]
-    lines += ["", "PARTS = {", *(f'    "{name}": {name},' for name in PARTS), "}", ""]
+    functions = {name: "with_theta(rope)" if name == "rope" and found[name].origin else name for name in PARTS}
+    lines += ["", "PARTS = {", *(f'    "{name}": {function},' for name, function in functions.items()), "}", ""]
     return "\n".join(lines)
 
 

@@ -71,11 +71,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Idea:
-    """An attempt at an open task, and the points that it earns."""
+    """An attempt at an open task, and the points that it earns; `edits` change the text of `written`."""
 
     name: str
-    answer: Answer
+    written: Answer
     points: float
+    edits: str = ""
 
 
 @dataclass(eq=False)
@@ -192,6 +193,10 @@ class Exercise:
 
         return register
 
+    def edited_ideas(self, base: Answer, ideas: Mapping[str, tuple[float, str]]) -> None:
+        """Add attempts as edits of another one: `{"by chance": (3, "nearest(x) → chance(x)")}`, points first."""
+        self.ideas += [Idea(name, base, points, edits) for name, (points, edits) in ideas.items()]
+
     def right_value(self, *expressions: str) -> None:
         """Add other ways to write the right value of an exercise that asks for a value, such as "np.float64(21.5)"."""
         self.variants += [Variant(expression, expression) for expression in expressions]
@@ -216,7 +221,8 @@ class Exercise:
         the attempt with the fewest points, because a later cell must not show a way to the finish line.
         """
         if self.task:
-            return min(self.ideas, key=lambda idea: idea.points).answer
+            least = min(self.ideas, key=lambda idea: idea.points)
+            return slipped(self.name, least.written, least.edits) if least.edits else least.written
         bases = [wrong.base for wrong in self.misconceptions if wrong.base]
         right = [*bases, *(variant.answer for variant in self.variants), self.reference]
         return self.reference() if self.value else right[0]

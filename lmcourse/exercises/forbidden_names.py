@@ -37,6 +37,14 @@ NO_AUTOGRAD = (
 NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path", "._flop_count")
 """Forbidden names for exercises that ask for the cost of a computation."""
 
+NOT_MEASURED = (
+    *("threading", "_thread", "concurrent", "multiprocessing", "asyncio", "subprocess", "ctypes", "os", "sys", "gc"),
+    *("io", "mmap", "pickle", "inspect", "importlib", "builtins.open", "builtins.exec", "builtins.eval", "numpy"),
+    *("torch._C", "torch.overrides", "torch.utils._python_dispatch", "torch.utils.cpp_extension"),
+    *("torch.multiprocessing", "torch.compile", "torch.jit", "torch.library", "torch.save"),
+)
+"""Forbidden names for answers whose calls are measured (see `measured`): what they do there is not seen."""
+
 _MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
 _OPTIMIZERS = [name for name, one in vars(optim).items() if isinstance(one, type)]
 _OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]

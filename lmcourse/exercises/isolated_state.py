@@ -17,6 +17,9 @@ MAX_PRINTED_CHARS = 10_000
 
 MAX_WARNING_CHARS = 200
 
+RECURSION_LIMIT = 3_000
+"""Python's limit while an answer runs, as in a new kernel; a grade does not run a cell that raises it."""
+
 
 class BoundedBuffer(io.StringIO):
     """A text stream that keeps only the first `max_chars` characters, so that a printing loop cannot fill the
@@ -45,6 +48,7 @@ def isolated_state(*, compiled: bool = False) -> Iterator[tuple[BoundedBuffer, l
     as_written = not compiled and "torch._dynamo" in sys.modules
     output = BoundedBuffer()
     random_state, grad, dtype = random.getstate(), torch.is_grad_enabled(), torch.get_default_dtype()
+    recursion = sys.getrecursionlimit()
     with (
         warnings.catch_warnings(record=True) as warned,
         redirect_stdout(output),
@@ -55,9 +59,11 @@ def isolated_state(*, compiled: bool = False) -> Iterator[tuple[BoundedBuffer, l
         warnings.simplefilter("default")
         random.seed(0)
         torch.default_generator.manual_seed(0)
+        sys.setrecursionlimit(min(recursion, RECURSION_LIMIT))
         try:
             yield output, warned
         finally:
+            sys.setrecursionlimit(recursion)
             random.setstate(random_state)
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)

@@ -67,6 +67,11 @@ def judge(
     )
 
 
+_NOTHING_REACHED = (
+    "This is a valid answer, but it reaches none of the steps below: a step counts if all of its limits are met."
+)
+
+
 def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broken: str, *, hidden: bool) -> Report:
     """Return the report on an answer to an open task: a band counts if the answer reaches it in every case."""
     outcomes = {trial.case.name: trial.outcome for trial in trials}
@@ -84,7 +89,7 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
         cases=tuple(
             [CaseResult(one.case.name, False, "" if unfit else one.wrong or "") for one in failed[:1]] or bands
         ),
-        diagnosis=broken or unfit or diagnose(exercise, trials, failed),
+        diagnosis=broken or unfit or diagnose(exercise, trials, failed) or ("" if reached else _NOTHING_REACHED),
         groups=(len(reached), len(task.bands)),
         notes=_notes([*outcomes.values()]),
         hints=tuple(exercise.hints) if broken or missed else (),

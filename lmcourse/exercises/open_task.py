@@ -64,7 +64,8 @@ class OpenTask:
         baseline: rows of that table that were measured beforehand, by name; the first is the baseline.
         finish: the last row, the finish line.
         bands: add up to the exercise's points.
-        digits: the number of decimal places in the table. Numbers count as they are shown.
+        digits: the number of decimal places in the table, except in a column whose baseline is an int. Numbers count as
+            they are shown.
     """
 
     inspect: Callable[..., None]
@@ -93,8 +94,9 @@ class OpenTask:
         """Return the measured numbers; nothing if an answer could not be measured."""
         value: Any = outcome.value
         columns = next(iter(self.baseline.values()))
-        fits = isinstance(value, dict) and value.keys() == columns.keys()
-        return {name: float(value[name]) for name in columns} if fits and all(map(_is_number, value.values())) else {}
+        if not (isinstance(value, dict) and value.keys() == columns.keys() and all(map(_is_number, value.values()))):
+            return {}
+        return {name: type(known)(value[name]) for name, known in columns.items()}
 
     def verdict(self, outcome: Outcome) -> str | None:
         """Return in one line what an answer does not reach, or None."""
@@ -123,6 +125,8 @@ class OpenTask:
 
     def shown(self, value: float) -> str:
         """Return a number as the table shows it."""
+        if isinstance(value, int):
+            return f"{value:,}"
         return f"{value:,.{self.digits}f}" if math.isfinite(value) else "not a number" if math.isnan(value) else "∞"
 
 

@@ -95,7 +95,9 @@ def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
             yield executor
         return
     if jobs == 1:  # a separate process would first have to import torch and the exercises
-        with _one_thread():
+        from lmcourse.exercises.measured import one_thread
+
+        with one_thread():  # like a worker, because the order of a sum changes its rounding
             yield _InThisProcess()
         return
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -119,19 +121,6 @@ class _InThisProcess(Executor):
         except Exception as error:
             future.set_exception(error)
         return future
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Use one thread, like a worker, because the order of a sum changes its rounding."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _start_worker() -> None:

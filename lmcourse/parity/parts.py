@@ -117,24 +117,43 @@ COURSE_PARTS: Mapping[str, Callable[..., Any]] = {
 answers."""
 
 
-def decoder_weights(model: Transformer) -> dict[str, Any]:
+def pair_neighbours(rows: Float[Tensor, "n d"], d_head: int) -> Float[Tensor, "n d"]:
+    """Reorder the rows of each head: i and i + d_head/2 become neighbours."""
+    return rearrange(rows, "(h two pair) d -> (h pair two) d", two=2, pair=d_head // 2)
+
+
+def decoder_weights(model: Transformer, order: Callable[[Tensor, int], Tensor] = pair_neighbours) -> dict[str, Any]:
     """Return a model's weights by name: embedding, blocks (a list), norm, and a head unless it is tied.
 
-    The features of queries and keys are reordered. The model rotates features i and i + d/2 of a head together, as in
-    most published weights; these functions rotate features 2i and 2i + 1. The scores do not change. Raises ValueError
-    if the model does not have these parts.
+    `order` reorders the features of queries and keys. The model rotates features i and i + d/2 of a head together, as
+    in most published weights; these functions rotate features 2i and 2i + 1. The scores do not change. Raises
+    ValueError if the model does not have these parts.
     """
-    blocks = [_block_weights(each) for each in model.blocks]
+    blocks = [_block_weights(each, order) for each in model.blocks]
     weights = {"embedding": _copied(model.embedding.tokens.weight), "blocks": blocks, "norm": norm_scale(model.norm)}
     return weights if model.config.head.tied else {**weights, "head": _copied(model.head.linear.weight)}
 
 
-def _block_weights(block: Any) -> dict[str, Tensor]:
+def decoder_sizes(model: Transformer) -> dict[str, Any]:
+    """Return the sizes that `decoder` needs in addition to the weights, and the width of a head."""
+    attention, _ = serial_layers(model.blocks[0])
+    sizes = {"heads": attention.heads, "kv_heads": attention.kv_heads, "d_head": attention.d_head}
+    return {**sizes, "theta": rotary_base(model.blocks[0]), "eps": model.norm.eps}
+
+
+def rotary_base(block: Any) -> float:
+    """Return the base of a block's rotary embedding; raise ValueError if it has none."""
+    rotary = serial_layers(block)[0].qk_transform.rotary
+    if rotary is None:
+        raise ValueError("these parts need a model with rotary embeddings")
+    return rotary.config.theta
+
+
+def _block_weights(block: Any, order: Callable[[Tensor, int], Tensor]) -> dict[str, Tensor]:
     attention, feed_forward = serial_layers(block)
     qkv = _copied(attention.qkv.weight)
     rotated = (attention.heads + attention.kv_heads) * attention.d_head
-    pairs = {"two": 2, "pair": attention.d_head // 2}
-    qkv[:rotated] = rearrange(qkv[:rotated], "(h two pair) d -> (h pair two) d", **pairs)
+    qkv[:rotated] = order(qkv[:rotated], attention.d_head)
     gate, up = _copied(feed_forward.gate_up.weight).chunk(2)
     return {
         "norm_1": norm_scale(block.attention.input_norm),

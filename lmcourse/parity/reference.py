@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -17,7 +21,7 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.convert import family_of, from_hugging_face
 from lmcourse.models.interop.family import Model, Weights
 from lmcourse.models.loss import next_token_loss
-from lmcourse.parity.samples import SEQ_LEN, VOCAB_SIZE, Sample
+from lmcourse.parity.samples import SAMPLES, SEQ_LEN, VOCAB_SIZE, Sample
 
 
 def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
@@ -39,6 +43,16 @@ def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
             # Scales of norms start at 1 (or 0 for 1 + w) and biases at 0: change them.
             parameter.copy_(parameter + 0.3 * noise if parameter.ndim == 1 else parameter.shape[-1] ** -0.5 * noise)
     return model.eval()
+
+
+@contextmanager
+def saved_llama() -> Iterator[tuple[Path, Tensor, Tensor]]:
+    """Write a random LLaMA of `transformers` into a folder, and give the folder, tokens and the model's logits."""
+    sample = next(each for each in SAMPLES if each.name == "llama2")
+    model, batch = build_reference(sample), batch_for(sample)
+    with TemporaryDirectory() as folder, torch.no_grad():
+        model.save_pretrained(folder)  # type: ignore[operator]
+        yield Path(folder), batch.tokens, their_logits(model, batch)
 
 
 @dataclass(frozen=True)
@@ -159,4 +173,5 @@ def import_transformers() -> Any:
     except ImportError:
         raise CourseError("a comparison needs the package transformers: pip install 'lmcourse[parity]'") from None
     logging.getLogger("transformers").setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
     return transformers

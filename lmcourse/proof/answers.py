@@ -6,7 +6,6 @@ import ast
 import inspect
 import itertools
 import linecache
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,10 @@ from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.source import Source, student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import Answer, Exercise, Variant
+from lmcourse.exercises.edits import edited
+from lmcourse.exercises.exercise import Answer, Exercise
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.exercises.slips import source_of
 from lmcourse.grading.cells import course_imports
 
 _numbers = itertools.count(1)
@@ -78,20 +79,20 @@ def _compiled(text: str, name: str) -> CodeType:
     return compile(text, name, "exec", dont_inherit=True)
 
 
-def variant_text(exercise: Exercise, variant: Variant) -> str:
+def answer_text(exercise: Exercise, answer: Answer | str, edits: str = "") -> str:
     """Return a cell as a learner would type it: the imports that the answer uses, and the answer with its right
-    name."""
-    if isinstance(variant.answer, str):
-        return f"{exercise.name} = {variant.answer}"
-    [definition] = ast.parse(textwrap.dedent(inspect.getsource(variant.answer))).body
+    name, after edits; for a value, its expression."""
+    if isinstance(answer, str):
+        return f"{exercise.name} = {answer}"
+    text = source_of(answer)
+    [definition] = ast.parse(edited(text, edits) if edits else text).body
     assert isinstance(definition, ast.FunctionDef | ast.ClassDef)
-    definition.decorator_list = []
     own_name, definition.name = definition.name, exercise.name
     for node in ast.walk(definition):
         if isinstance(node, ast.Name) and node.id == own_name:
             node.id = exercise.name
     used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    return "\n".join([*_imports(variant.answer, used), "", "", ast.unparse(definition), ""]).lstrip("\n")
+    return "\n".join([*_imports(answer, used), "", "", ast.unparse(definition), ""]).lstrip("\n")
 
 
 def _imports(answer: Answer, used: set[str]) -> list[str]:

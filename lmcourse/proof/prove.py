@@ -20,7 +20,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.edits import EditError, shown
-from lmcourse.exercises.exercise import Misconception, Variant
+from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome, run_case
@@ -30,7 +30,7 @@ from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.slips import place_of, unfit_slips
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
-from lmcourse.proof.answers import AnswerCell, variant_text
+from lmcourse.proof.answers import AnswerCell, answer_text
 from lmcourse.proof.matrix import IdeaResult, Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import Mutant, mutants, with_change
 from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
@@ -197,7 +197,7 @@ class _Proof:
         """Return the results of the attempts at an open task."""
         found = []
         for idea in self.exercise.ideas:
-            answer = self.cell.run(variant_text(self.exercise, Variant(idea.name, idea.answer)))
+            answer = self.cell.run(answer_text(self.exercise, idea.written, idea.edits))
             trials = self._trials(partial(self._run, answer))
             public, graded = self._reports(trials)
             rows = "; ".join(", ".join(row) for row in graded.table if row[0].startswith("yours"))
@@ -212,7 +212,7 @@ class _Proof:
         """Return the results of the right answers in other styles. The ideas of an open task are measured once."""
         if self.exercise.task:
             return []
-        texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
+        texts = [(variant.name, answer_text(self.exercise, variant.answer)) for variant in self.exercise.variants]
         return [VariantResult(self.exercise.name, name, self.lost(text)) for name, text in texts]
 
     def repeated(self) -> list[str]:
@@ -222,7 +222,7 @@ class _Proof:
         bases = {wrong.base for wrong in self.exercise.misconceptions}
         needed = [variant.name for variant in self.exercise.variants if variant.answer in bases]
         written = [variant for variant in self.exercise.variants if not isinstance(variant.answer, str)]
-        answers = {variant.name: self.cell.run(variant_text(self.exercise, variant)) for variant in written}
+        answers = {variant.name: self.cell.run(answer_text(self.exercise, variant.answer)) for variant in written}
         found = repeats(self.exercise, answers, partial(self._run, seconds=self.exercise.seconds), needed)
         return [f"{self.exercise.name}: {one} repeats {other}" for one, other in found.items()]
 

@@ -1,40 +1,32 @@
 # %% [markdown]
 # # 03 · Autograd
 #
-# **150 min · 12 exercises · 33 points**
+# **Core · 89 min · 5 exercises · 15 points** · **Further · 116 min · 6 exercises · 18 points**
 #
-# Training asks the same question of every parameter: if you were a little larger, would the loss go up or down, and how
-# fast? You could try it out, one parameter at a time. GPT-3 has 175 billion, and each try is a pass through the whole
-# model. Nobody does that. In this notebook you find out how all the answers come at once, what they cost, and build the
-# machine that gives them.
+# Training asks every parameter: if you were a little larger, would the loss go up or down, and how fast? GPT-3 has 175 billion, and to try one is a pass through the whole model. *How do all gradients come at once?*
 #
-# **You will be able to**
+# At the end you will have made an engine that gives them, and a training step, without autograd, that trains a language model exactly as PyTorch does, in a fiftieth of the memory.
 #
-# - draw a computation graph and push gradients through it by hand, also where a value is used twice;
-# - write a reverse-mode engine that survives a chain of 10,000 nodes, train a small network with it, and check any gradient without trusting it;
-# - derive the backward pass of a matrix product, of a network with a batch, and of LayerNorm;
-# - say what a backward pass costs in FLOPs and what it makes you keep in memory;
-# - give PyTorch an operation of your own, with a backward pass that keeps almost nothing.
+# **You need** the derivative of a product and of a chain of functions, matrix products, a little PyTorch. No GPU.
 #
-# **You need** the derivative of a product and of a chain of functions, matrix products, and a little PyTorch. Notebook 01 helps in
-# section 5. No GPU.
-#
-# In this notebook you rebuild autograd, so your answers do not use it, except where a task measures it. They never use the package `lmcourse`.
-#
-# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+# You rebuild autograd here, so your answers do not use it, nor the package `lmcourse`. Stuck? `hint("name_of_the_exercise")` gives a nudge.
 
 # %%
 import math
 from collections import Counter
+from dataclasses import replace
 
 import torch
-from einops import einsum
+from einops import einsum, rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse import autograd
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.autograd import figures
+from lmcourse.chapters.autograd.judge import judge
+from lmcourse.chapters.autograd.own_step import by_autograd, print_step, train
+from lmcourse.chapters.autograd.switches import Switches
 from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
@@ -42,235 +34,62 @@ start("03-autograd")
 
 # %% [markdown]
 # ## 1 · Who gets a gradient?
-#
-# A number to start with. What would you bet?
 
 # %%
 predict("price_of_all_gradients")
 
 # %% [markdown]
-# Now the smallest model there is: three inputs, three weights, one squared error.
-#
-# $$\text{loss} = \tfrac12\,(x \cdot w - 5)^2$$
-#
-# PyTorch computes it forward. Then `loss.backward()` goes back through the computation and leaves gradients behind. Where?
+# The smallest model there is: $\text{loss} = \tfrac12\,(x \cdot w - 5)^2$. `loss.backward()` leaves gradients behind. On which of the four tensors?
 
 # %%
-x = torch.tensor([1.0, 2.0, 3.0])
-w = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)
-pred = x @ w
-loss = 0.5 * (pred - 5).pow(2)
-loss.backward()
-
-# %%
-predict("which_grads")
-
-# %%
-for name, tensor in {"x": x, "w": w, "pred": pred, "loss": loss}.items():
-    kept = tensor.grad if tensor.is_leaf else None  # asking anything but a leaf only brings a warning
-    print(f"{name:5} is leaf: {tensor.is_leaf!s:6} requires grad: {tensor.requires_grad!s:6} grad: {kept}")
-
-# %% [markdown]
-# By hand: the prediction is $1 + 2 + 3 = 6$, the error is 1, and the gradient with respect to $w$ is the error times $x$: $[1, 2, 3]$.
-#
-# A **leaf** is a tensor without a recipe: nothing that requires a gradient went into it. (So `torch.ones(3) * 2` is a leaf, too.) Gradients stay on leaves that require one, because those are what an
-# optimizer changes. The gradients of everything in between were computed as well, used, and dropped. If you want to look at one, say so
-# *before* the backward pass:
-
-# %%
-w.grad = None
+x, w = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, requires_grad=True)
 pred = x @ w
 pred.retain_grad()
 loss = 0.5 * (pred - 5).pow(2)
 loss.backward()
-print("pred.grad =", pred.grad.item(), "  w.grad =", w.grad.tolist())
+for name, tensor in {"x": x, "w": w, "pred": pred, "loss": loss}.items():
+    print(name, "is leaf:", tensor.is_leaf, "grad:", tensor.grad if tensor.is_leaf or tensor.retains_grad else None)
 
 # %% [markdown]
-# ### The graph
+# By hand: the error is 1, and the gradient with respect to $w$ is the error times $x$. A **leaf** is a tensor without a recipe: nothing that requires a gradient went into it. Gradients stay on leaves that require one. The others were computed, used, and dropped; `retain_grad()`, called *before* the backward pass, keeps one.
 #
-# What did PyTorch go back through? While it computed, it took notes: each operation, what went in, what came out. These notes are a
-# **computation graph**. It cuts a formula into atomic assignments, each so simple that you know its derivative by heart.
-# It has three kinds of nodes:
-#
-# - **inputs**: data, which stays as it is;
-# - **parameters**: what training changes;
-# - **compute nodes**: the results of operations, the loss last.
-#
-# Here is a straight line fitted to the single point $x = 3$, $y = 10$:
+# What did PyTorch go back through? While it computed, it wrote a **computation graph**: a formula cut into atomic assignments, whose derivatives you know by heart. Its nodes are inputs (data), parameters (what training changes) and computed ones, the loss last. A line fitted to the point $x = 3$, $y = 10$:
 #
 # $$u = w_1 x, \qquad \hat y = w_0 + u, \qquad z = \hat y - y, \qquad L = z^2.$$
 #
-# Find the inputs, the parameters and the assignments, then look at the other graphs. (Leave the box `gradients` for later: the next section is about
-# it, and asks you first.)
-
-# %%
-explore(figures.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
-
-# %% [markdown]
-# ### Why a square?
-#
-# A language model's loss is $-\log p_\text{model}(y \mid x, w)$: small where the model gave the right answer a high
-# probability. So where does the $z^2$ come from? Suppose the model's answer is a Gaussian around $\hat y$ with standard
-# deviation $\sigma$. Then
-#
-# $$-\log p(y) = \frac{(\hat y - y)^2}{2\sigma^2} + \log\big(\sigma\sqrt{2\pi}\big).$$
-
-# %%
-predict("gaussian_slope")
-
-# %%
-explore(figures.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
-
-# %% [markdown]
-# The two agree up to a factor $1/2\sigma^2$ and a constant. For which $\sigma$ does the factor disappear? (Move the slider until both slopes agree:
-# $\sigma = 1/\sqrt2 \approx 0.71$.) For a language model, which chooses among words, $-\log p$ is no square at all: that is the graph "two-word softmax" above.
-
-# %% [markdown]
 # ## 2 · Back along every edge
 #
-# How does $w_1$ far at the left learn what it does to $L$ far at the right?
-#
-# By the **chain rule**. If $L$ depends on $y$ and $y$ depends on $x$, then
-#
-# $$\frac{dL}{dx} = \frac{dL}{dy}\,\frac{dy}{dx}.$$
-#
-# The smallest case: $y = x^2$ and $L = 2y$. Going back from the end, $\partial L/\partial L = 1$, then $\partial L/\partial y = 1 \cdot 2$, then
-# $\partial L/\partial x = 2 \cdot 2x = 4x$. And indeed $L = 2x^2$ has the slope $4x$.
-#
-# Nothing in this needed the whole formula. Each step took the gradient that had arrived and multiplied it by one **local derivative**, which
-# only knows its own operation. Walk through the line fit now, forward and then backward; the slider also moves with the arrow keys.
+# How does $w_1$ learn what it does to $L$? By the **chain rule**: if $L$ depends on $y$ and $y$ on $x$, then $\frac{dL}{dx} = \frac{dL}{dy}\,\frac{dy}{dx}$. Go back from the end. $\partial L/\partial L = 1$; each further gradient is the one that has arrived times one **local derivative**, which knows only its own operation. Walk back from $L$ by hand, through $z$, $\hat y$ and $u$:
 
 # %%
-figures.GraphPlayer("linear regression")
+predict("gradient_of_the_slope")
 
 # %% [markdown]
-# ### Exercise 1 · By hand, once  (2 points · 6 min · ●)
-#
-# For $u = w_1 x$, $\hat y = w_0 + u$, $z = \hat y - y$, $L = z^2$, return the gradient of $L$ with respect to `z`, `y_hat`, `u`, `w0` and
-# `w1`, as a dictionary with these names. Without autograd.
-
-
-# %% exercise="linear_regression_grads"
-def linear_regression_grads(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
-    """∂L/∂(each node): {"z": -8.0, ..., "w1": -24.0} for x = 3, y = 10, w0 = 0, w1 = 2."""
-    ### BEGIN SOLUTION
-    z = 2 * (w0 + w1 * x - y)
-    y_hat = z
-    u = y_hat
-    return {"z": z, "y_hat": y_hat, "u": u, "w0": y_hat, "w1": u * x}
-    ### END SOLUTION
-
-
-# %% check="linear_regression_grads"
-check(linear_regression_grads)
-### BEGIN HIDDEN TESTS
-check(linear_regression_grads, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ### Two ways to the end
-#
-# So far each node was used once. What if a node is used twice? That is called **fan-out**, and it is the normal case: a weight is used by
-# every example, and in a language model by every word.
+# A node that is used twice is called **fan-out**, and it is the normal case: a weight is used by every example.
 
 # %%
 predict("both_paths")
 
 # %% [markdown]
-# A small push on $y$ moves $u$ *and* $v$, and both move $L$. Their effects add up. That is the chain rule in several variables:
+# A small push on $y$ moves $u$ *and* $v$, and their effects on $L$ add up: $\frac{d}{dx} f\big(g_1(x), \dots, g_M(x)\big) = \sum_m \frac{\partial f}{\partial g_m}\,\frac{d g_m}{dx}$.
 #
-# $$\frac{d}{dx} f\big(g_1(x), \dots, g_M(x)\big) = \sum_{m=1}^{M} \frac{\partial f}{\partial g_m}\,\frac{d g_m}{dx}.$$
-#
-# **Along a path multiply, over paths add.** In code the sum is a single character: gradients start at 0 and arrive with `+=`.
+# **Along a path multiply, over paths add.** In code, gradients start at 0 and arrive with `+=`. (`figures.GraphPlayer("linear regression")` plays the line fit.)
 
 # %%
 figures.GraphPlayer("fan-out")
 
 # %% [markdown]
-# In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it passed on to $x$. The order
-# matters: first $y(x)$, then $u(y)$ and $v(y)$, then $L(u, v)$; and backward the other way round.
+# Stop at $y$: its gradient goes from 0 to 8 to 11, and only then on to $x$.
 #
-# (Go back to the graphs of section 1 and tick `gradients`. In the softmax of two words, the gradients of the scores $a$ and $b$ are $p - 1$ and $1 - p$, for $p$ the
-# probability of the right word. You will meet this pair again.)
+# ## 3 · An engine
 #
-# What does an engine draw that forgets the plus sign? One of the two wrong lines below. Where do all three agree?
-
-# %%
-explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
-
-# %% [markdown]
-# ## 3 · An order that always works
+# Who writes down the graph? The *computation*, with a number that is a bit more than a number: when two are added, the result remembers its parents.
 #
-# With eight nodes you see in which order to go. A model has millions. What is the rule?
+# ### Exercise 1 · Local derivatives  (2 points · 8 min · ●●)
 #
-# A node may pass on its gradient once it is **complete**: when every node that uses it has passed on its own gradient. Look at this
-# graph, in which $a$ reaches the end $L$ directly and by a detour:
+# Each operation returns a new `Value` with its result in `data`, the nodes it was computed from in `parents` (in the order of the operation; `a * a` has `a` twice), and in `locals` the derivative of the result with respect to each parent, a plain number. (`op` names the operation in drawings: `"+"`, `"×"`, `"**3"`, `"exp"`.)
 #
-# ```
-# x ──▶ a ──▶ b ──▶ c ──▶ L
-#       └─────────────────▲
-# ```
-#
-# If you go back from $L$ to all nodes at distance one, $a$ passes its half-finished gradient to $x$. The part that arrives
-# later through $b$ is lost. An order in which every node comes after all its parents is called **topological**; the
-# backward pass needs one, read from its end. Two ways to find it:
-#
-# - **count the uses**: each node knows how many others use it. When a node passes its gradient on, its parents' counts go down by one.
-#   A node whose count reaches 0 is ready. PyTorch's engine works like this;
-# - **go deep first**: from the end, follow each parent as far as possible, and list a node once all its parents are listed.
-#
-# Both visit every edge once. So the backward pass costs a small constant times the forward pass, however many parameters there are
-# (Griewank & Walther, 2008, call it the cheap gradient principle).
-#
-# ### Exercise 2 · The backward pass of any graph  (3 points · 12 min · ●●●)
-#
-# Now without any mathematics left in it: the graph is data. `graph[node]` holds the node's parents, each with the local derivative
-# $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
-# of `end` with respect to every node of the graph. It is 0 for a node that `end` does not depend on.
-#
-# A function that calls itself stops at Python's recursion limit. One that follows each path separately does not stop at all: forty fan-outs
-# in a row are a trillion paths. Use a loop that visits every edge once (chains of 12,000 nodes are graded), and neither `graphlib` nor autograd.
-
-
-# %% exercise="backward_sweep"
-def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
-    """The gradient of `end` for every node: {"L": 1.0, "y": 2.0, "x": 12.0} for {"x": {}, "y": {"x": 6.0}, "L": {"y": 2.0}}."""
-    ### BEGIN SOLUTION
-    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
-    uses = Counter(parent for parents in graph.values() for parent in parents)
-    ready = [node for node in graph if uses[node] == 0]
-    while ready:
-        node = ready.pop()
-        for parent, local in graph[node].items():
-            grads[parent] += grads[node] * local
-            uses[parent] -= 1
-            if uses[parent] == 0:
-                ready.append(parent)
-    return grads
-    ### END SOLUTION
-
-
-# %% check="backward_sweep"
-check(backward_sweep)
-### BEGIN HIDDEN TESTS
-check(backward_sweep, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 4 · An engine
-#
-# Who writes down the graph? Nobody wants to. The trick is to let the *computation* write it, with a number that is a bit more than a
-# number: when two of them are added, the result remembers its parents.
-#
-# ### Exercise 3 · Local derivatives  (2 points · 8 min · ●●)
-#
-# Write the operations, for now without a backward pass. Each returns a new `Value` with its result in `data`, the nodes it was computed from in `parents`
-# (in the order of the operation, and `a * a` has `a` twice), and in `locals` the derivative of the result with respect to each parent. No gradient
-# arrives yet, so a local derivative is a plain number, known at the moment the operation runs. Six operations, six derivatives: derive each one before you
-# type it.
-#
-# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention; `Value(0.0) ** 0` is 1, with the derivative 0. `Value(1000.0).tanh()` is 1, not an error. `op`
-# is for drawings only: fill it in if you like. Use `math`, not `torch`. The operations at the end follow from yours.
+# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention; `Value(0.0) ** 0` is 1, with the derivative 0. `Value(1000.0).tanh()` is 1, not an error. Use `math`, not `torch`.
 
 
 # %% exercise="Value"
@@ -347,34 +166,31 @@ check(Value, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`.
-
+# Your numbers now write their own graph, here of $y = x^2$ and $L = 2y$ at $x = 3$. The drawing reads only your `data`, `parents`, `locals` and `op`.
 
 # %%
-def small_formula(number):
-    x, k = number(0.5), number(-2.0)
-    x.name, k.name = "x", "k"
-    h = (x * k).tanh()
-    h.name = "h"
-    y = h * h + x
-    y.name = "y"
-    return y, k
-
-
 with your("Value"):
-    y, k = small_formula(Value)
-figures.computation_graph(autograd.graph_of(y, parameters=[k]), locals_only=True)
+    L = Value(3.0) ** 2 * 2
+figures.computation_graph(autograd.graph_of(L), locals_only=True)
 
 # %% [markdown]
-# Which number will arrive at $x$? Two of its paths run through $h$. Write the sum on paper before you let code do it.
+# Along the path it is $2 \cdot 6 = 12$, and indeed $L = 2x^2$ has the slope $4x$. In which order does code go? A node may pass on its gradient once it is **complete**: when every node that uses it has passed on its own gradient. Here $a$ reaches $L$ directly and by a detour:
 #
-# ### Exercise 4 · The sweep  (2 points · 10 min · ●●)
+# ```
+# x ──▶ a ──▶ b ──▶ c ──▶ L
+#       └─────────────────▲
+# ```
 #
-# You have written this already, in exercise 2, for a graph given as a dictionary. Now the nodes are objects. `backpropagate(end)` fills in `grad`: 1 for `end`, and
-# for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that `end`
-# does not depend on keeps its 0. A chain of 10,000 nodes must work, and so must forty fan-outs in a row. No `torch`, no `graphlib`.
+# If you go back from $L$ to all nodes at distance one, $a$ passes its half-finished gradient to $x$, and the part that arrives later through $b$ is lost. You need a **topological** order, every node after all its parents, read from its end. Two ways:
 #
-# The check uses the course's nodes, so a slip in exercise 3 costs nothing here.
+# - **count the uses**: when a node passes its gradient on, its parents' counts go down by one. A node whose count reaches 0 is ready. PyTorch's engine does this;
+# - **go deep first**: from the end, follow each parent as far as possible, and list a node once all its parents are listed.
+#
+# Both visit every edge once: a backward pass costs a small multiple of the forward pass (Griewank & Walther, 2008).
+#
+# ### Exercise 2 · The sweep  (2 points · 10 min · ●●)
+#
+# `backpropagate(end)` fills in `grad`: 1 for `end`, and for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that `end` does not depend on keeps its 0. A chain of 10,000 nodes must work without recursion, at any recursion limit, and so must forty fan-outs in a row, a trillion paths. No `torch`, no `graphlib`. The check uses the course's nodes.
 
 
 # %% exercise="backpropagate"
@@ -406,117 +222,75 @@ check(backpropagate, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now hang the sweep on your class, and walk through your own graph. Was the number on your paper right?
+# Walk through a graph of your own. Two paths of $x$ run through $h$: add up on paper what will arrive.
 
 # %%
 with your("Value", "backpropagate"):
-    Value.backward = backpropagate
-    y, k = small_formula(Value)
-    y.backward()
+    x, k = Value(0.5), Value(-2.0)
+    h = (x * k).tanh()
+    y = h * h + x
+    backpropagate(y)
+x.name, k.name, h.name, y.name = "x", "k", "h", "y"
 figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
 
 # %% [markdown]
-# That is the heart of PyTorch. The same formula, written once, runs on your numbers and on torch's:
+# One formula runs on your numbers and on torch's:
 
 
 # %%
 def formula(a, b):
-    c = (a * b).tanh() + a.exp() / (b**2 + 1)
-    return c * c - c.relu() * a
+    return (a * b).tanh() * a - (a.exp() / (b**2 + 1)).relu()
 
 
-s, t = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.7, -1.3))
+s = torch.tensor([0.7, -1.3], dtype=torch.float64, requires_grad=True)
+formula(*s).backward()
 with your("Value", "backpropagate"):
-    Value.backward = backpropagate
     a, b = Value(0.7), Value(-1.3)
-    formula(a, b).backward()
-formula(s, t).backward()
-for name, mine, torchs in (("a", a.grad, s.grad.item()), ("b", b.grad, t.grad.item())):
-    print(f"d/d{name}: here {mine:.15f}, torch's {torchs:.15f}, difference {abs(mine - torchs):.0e}")
+    backpropagate(formula(a, b))
+print(f"here {a.grad:.12f} and {b.grad:.12f}, torch's {s.grad[0]:.12f} and {s.grad[1]:.12f}")
 
 # %% [markdown]
-# ### It trains
-#
-# Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
-# hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training computes the loss of all four cases, sets all gradients to
-# 0, goes backward once, and moves each parameter a little against its gradient.
-
-# %%
-import random
-
-SWITCHES = {(-1.0, -1.0): -1.0, (-1.0, 1.0): 1.0, (1.0, -1.0): 1.0, (1.0, 1.0): -1.0}
-
-
-def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float], list[float]]:
-    """The loss at each step, and the answers of the last; all numbers of the network are of this type."""
-    generator = random.Random(0)
-    hidden = [[number(generator.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
-    v, c = [number(generator.gauss(0, 1)) for _ in range(4)], number(0.0)
-    parameters = [c, *v, *(parameter for row in hidden for parameter in row)]
-    losses = []
-    for _ in range(steps):
-        loss, answers = number(0.0), []
-        for (left, right), wanted in SWITCHES.items():
-            answer = c
-            for weight, (w_left, w_right, b) in zip(v, hidden, strict=True):
-                answer = answer + weight * (w_left * left + w_right * right + b).tanh()
-            answers.append(answer.data)
-            loss = loss + (answer - wanted) ** 2 * 0.25
-        for parameter in parameters:
-            parameter.grad = 0.0
-        loss.backward()
-        for parameter in parameters:
-            parameter.data -= rate * parameter.grad
-        losses.append(loss.data)
-    return losses, answers
-
+# Does it train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on, else $-1$. The network $\hat y = v \cdot \tanh(W x + b) + c$ with four hidden numbers has 17 parameters, here of your type. Do the four answers become $-1, +1, +1, -1$?
 
 # %%
 with your("Value", "backpropagate"):
-    Value.backward = backpropagate
-    curve = figures.learning_curve(train, Value)
-curve
+    network = Switches(Value)
+    for step in range(101):
+        loss = network.loss()
+        backpropagate(loss)
+        for parameter in network.parameters:  # a step against the gradient, and 0 for the next sweep
+            parameter.data, parameter.grad = parameter.data - 0.1 * parameter.grad, 0.0
+        if step % 25 == 0:
+            print(f"step {step:3}: loss {loss.data:.4f}, answers", *(f"{answer:+.2f}" for answer in network.answers))
 
 # %% [markdown]
-# Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
-
-# %% [markdown]
-# Torch can do one thing that this engine cannot: differentiate a gradient. With `create_graph=True` the backward pass writes a graph, too. What is the second
-# derivative of $x^3$ at 2?
+# One more loss. A language model gives each word a score; $p$ is the softmax of the scores, and the loss is $-\log p$ of the right word, here the first of three. What reaches the scores?
 
 # %%
-x = torch.tensor(2.0, requires_grad=True)
-[slope] = torch.autograd.grad(x**3, x, create_graph=True)
-[curvature] = torch.autograd.grad(slope, x)
-print(f"first derivative {slope.item()}, second derivative {curvature.item()}")
+with your("Value", "backpropagate"):
+    scores = [Value(score) for score in (2.0, 1.0, -1.0)]
+    powers = [score.exp() for score in scores]
+    total = powers[0] + powers[1] + powers[2]
+    p, loss = powers[0] / total, Value(0.0)
+    loss.data, loss.parents, loss.locals = -math.log(p.data), (p,), (-1 / p.data,)  # a seventh operation
+    backpropagate(loss)
+for score, power in zip(scores, powers, strict=True):
+    print(f"probability {power.data / total.data:.4f}, gradient {score.grad:+.4f}")
 
 # %% [markdown]
-# The price: both graphs, with all that they keep, stay in memory until you drop `slope`. (Yours cannot do it, because its local derivatives are plain numbers. If they were
-# `Value`s, it could.)
-
-# %% [markdown]
-# **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the
-# recipe will need, and computes the derivatives when the gradient arrives (Paszke et al., 2019). For a matrix product the full table of local derivatives, the **Jacobian**,
-# would be far larger than the matrices. A recipe multiplies the arriving gradient by it without writing it down: a
-# *vector-Jacobian product* (VJP). Section 6 shows how. What is kept for it is the subject of section 9.
-
-# %% [markdown]
-# ## 5 · How would you know?
+# **The probability, minus 1 at the right word.** It is so for all scores $s_j$: for the right word $r$, $-\log p_r = \log \sum_k e^{s_k} - s_r$. The first term has the derivative $e^{s_j} / \sum_k e^{s_k} = p_j$, the second $-1$ if $j = r$.
 #
-# Your gradient is a number. It may be wrong and look fine, and a network trains with a slightly wrong gradient, only worse. So how do you
-# check one, without trusting any derivation?
+# ## 4 · How would you know?
 #
-# You try. Nudge one input up by $h$, then down by $h$, and look at what comes out:
+# A gradient may be wrong and look fine; a network then trains, only worse. To check one, nudge an input up by $h$, then down by $h$:
 #
 # $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}.$$
 #
-# By hand, for $x^3$ at 2 with $h = 0.1$: $(2.1^3 - 1.9^3)/0.2 = (9.261 - 6.859)/0.2 = 12.01$. The truth is 12. This **central difference** is off by a
-# multiple of $h^2$, because the errors of the two sides cancel in first order. The one-sided one, $(f(x+h) - f(x))/h = 12.61$, is off by a multiple of $h$.
+# For $x^3$ at 2 with $h = 0.1$: $(9.261 - 6.859)/0.2 = 12.01$. The truth is 12. This **central difference** is off by a multiple of $h^2$; the one-sided $(f(x+h) - f(x))/h = 12.61$, by a multiple of $h$.
 #
-# ### Exercise 5 · Numeric gradient  (3 points · 8 min · ●●)
+# ### Exercise 3 · Numeric gradient  (3 points · 8 min · ●●)
 #
-# `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and
-# dtype of `x`. Compute in float64, whatever the dtype of `x`.
+# `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and dtype of `x`. Compute in float64, whatever the dtype of `x`, and leave `x` itself as it is.
 
 
 # %% exercise="numeric_gradient"
@@ -541,7 +315,7 @@ check(numeric_gradient, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The smaller the step, the better the formula. So why not a really small one?
+# So why not a really small step?
 
 # %%
 predict("smaller_step")
@@ -550,64 +324,33 @@ predict("smaller_step")
 explore(figures.gradient_check_error, step=Log(1e-12, 1.0), difference=["central", "forward"])
 
 # %% [markdown]
-# A valley with two slopes. On its right side the *formula* errs, by $h^2$. On its left side *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost
-# all their digits, the subtraction leaves the few that differ, and these are the least reliable ones. That error is about $\varepsilon/h$, with the
-# $\varepsilon$ of notebook 01. Both are equal near $h = \sqrt[3]{\varepsilon}$: about 6e-6 in fp64, and 0.005 in fp32, where even the best step leaves
-# an error of some $2 \cdot 10^{-5}$ (Press et al., 2007, §5.7). Below 6e-8 an fp32 step from 1 vanishes completely: $1 + h$ rounds back to 1.
+# On the right slope of the valley the *formula* errs, by $h^2$. On the left *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost all their digits, and the subtraction leaves the least reliable ones, an error of about $\varepsilon/h$ (notebook 01). Both are equal near $h = \sqrt[3]{\varepsilon}$: about 6e-6 in fp64, and 0.005 in fp32 (Press et al., 2007, §5.7). So a gradient check runs in fp64.
 #
-# So a gradient check runs in fp64. `torch.autograd.gradcheck` warns when it is given anything less, for this reason.
-
-# %%
-for step in (1e-2, 1e-5, 1e-10):
-    above, below = 1.1 + step, 1.1 - step
-    quotient = (above * above * above - below * below * below) / (2 * step)
-    print(f"h = {step:.0e}:  (x³)' at 1.1 is off by {abs(quotient - 3 * 1.1**2):.0e}")
-
-# %% [markdown]
-# Why not train like this? Each parameter needs two forward passes. Reverse mode needs one backward pass for all. Differences are for
-# *checking*, and you will use them on your own gradients below.
-
-# %% [markdown]
-# ## 6 · From numbers to tensors
+# Each parameter needs two forward passes, so differences are for *checking*. From here on your `numeric_gradient` judges each of your backward passes, before `check` does.
 #
-# A model does not multiply numbers, it multiplies matrices. Is there anything new to learn? Nothing but bookkeeping. A tensor is a
-# bundle of nodes, and a gradient has the **shape of what it is the gradient of**: each element gets its own answer to "what if you were a
-# little larger?".
+# ## 5 · From numbers to tensors
 #
-# Take one layer of a network, $u = Ax$ and $y = \sigma(u + b)$, with $\sigma(t) = 1/(1 + e^{-t})$ and $\sigma' = \sigma(1 - \sigma)$, one index at a time:
+# A tensor is a bundle of nodes, and a gradient has the **shape of what it is the gradient of**. One layer, $u = Ax$ and $y = \sigma(u + b)$, one index at a time:
 #
 # $$u_i = \sum_j A_{ij} x_j \quad\Rightarrow\quad \frac{\partial u_i}{\partial A_{ij}} = x_j, \qquad \frac{\partial u_i}{\partial x_j} = A_{ij}.$$
 #
-# $A_{ij}$ is used once, by $u_i$. But $x_j$ is used by *every* $u_i$: fan-out. So its gradient is a sum over $i$. In loops:
+# $A_{ij}$ is used once. But $x_j$ is used by *every* $u_i$: fan-out, so its gradient is a sum over $i$. And $b$ gets the gradient of $u$ unchanged. Does your `numeric_gradient` agree about $x$?
 
-# %%
-torch.manual_seed(0)
-A, x, b, y_grad = torch.randn(3, 4), torch.randn(4), torch.randn(3), torch.randn(3)
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+A, x, b, y_grad = (torch.randn(n, dtype=torch.float64) for n in ((3, 4), (4,), (3,), (3,)))
 s = torch.sigmoid(A @ x + b)
-u_grad, b_grad, A_grad, x_grad = (torch.zeros(n) for n in ((3,), (3,), (3, 4), (4,)))
+u_grad = y_grad * s * (1 - s)  # σ' = σ(1 − σ)
+A_grad, x_grad = A * 0, x * 0
 for i in range(3):
-    u_grad[i] += y_grad[i] * s[i] * (1 - s[i])
-    b_grad[i] += y_grad[i] * s[i] * (1 - s[i])
-for i in range(A.shape[0]):
-    for j in range(A.shape[1]):
+    for j in range(4):
         A_grad[i, j] += u_grad[i] * x[j]
         x_grad[j] += u_grad[i] * A[i, j]
-
-A_, x_, b_ = (t.clone().requires_grad_() for t in (A, x, b))
-torch.sigmoid(A_ @ x_ + b_).backward(y_grad)
-for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b")):
-    print(f"{name}.grad: shape {tuple(ours.shape)!s:6} largest difference from torch's: {(ours - theirs.grad).abs().max():.0e}")
+with your("numeric_gradient"):
+    numeric = numeric_gradient(lambda x: torch.sigmoid(A @ x + b) @ y_grad, x)
+print(f"they differ by up to {(x_grad - numeric).abs().max().item():.0e}")
 
 # %% [markdown]
-# Loops are for understanding. Look at what they compute: $A$'s gradient is an outer product, $\nabla_u x^\top$, and $x$'s is a product with the
-# transpose, $A^\top \nabla_u$. A layer of a model has its examples as rows, and a batch of them: $y = xW$ with shapes $(B, D)\,(D, K) \to (B, K)$, and $dy$
-# for the gradient that arrives. Each example uses the same weight: fan-out again. What are $dW$ and $dx$?
-#
-# | tensor | shape |
-# | --- | --- |
-# | $x$ and $dx$ | $(B, D)$ |
-# | $W$ and $dW$ | $(D, K)$ |
-# | $y$ and $dy$ | $(B, K)$ |
+# $A$'s gradient is an outer product, $\nabla_u x^\top$, and $x$'s a product with the transpose, $A^\top \nabla_u$. A layer of a model has its examples as rows: $y = xW$ with shapes $(B, D)\,(D, K) \to (B, K)$, and $dy$ for the gradient that arrives. All examples share the weight: fan-out. What are $dW$ and $dx$?
 #
 # > **Spot the slip.** A colleague writes $dW$ for $y = xW$ in loops:
 # >
@@ -618,10 +361,9 @@ for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b
 # >             w.grad[b, d] += y.grad[b, k] * x[b, d]
 # > ```
 # >
-# > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ the loops run without an error, and do 12 of the 30 steps they should do. With $B = 7$ they crash. Find both before
-# > you write your own.
+# > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ the loops run without an error, and do 12 of the 30 steps they should do. With $B = 7$ they crash. Find both.
 #
-# ### Exercise 6 · The backward pass of a product  (3 points · 8 min · ●●)
+# ### Exercise 4 · The backward pass of a product  (3 points · 8 min · ●●)
 #
 # For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none; all of them share `w`. No autograd.
 
@@ -636,6 +378,10 @@ def backward_matmul(x: Float[Tensor, "... d"], w: Float[Tensor, "d k"], dy: Floa
     ### END SOLUTION
 
 
+# %%
+with your("numeric_gradient"):
+    judge("backward_matmul", numeric_gradient)
+
 # %% check="backward_matmul"
 check(backward_matmul)
 ### BEGIN HIDDEN TESTS
@@ -643,54 +389,298 @@ check(backward_matmul, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# You never have to memorise this:
+# $$dW = x^\top\, dy, \qquad dx = dy\; W^\top$$
 #
-# $$dW = x^\top\, dy, \qquad dx = dy\; W^\top.$$
+# If $w$ is not square, the shapes allow no other products. (The colleague needs `w.grad[d, k]`, and a loop over $d$ that ends at `w.shape[0]`.) The bill: a product costs $2BDK$ FLOPs (a multiplication and an addition for each triple), its backward pass twice that.
 #
-# Only one product of $x$ and $dy$ has the shape of $W$, and only one of $dy$ and $W$ that of $x$.
+# Two layers call it twice; a ReLU between them is a gate:
+
+
+# %%
+def two_layers(x, w1, w2, dy):
+    h = x @ w1
+    dz, dw2 = backward_matmul(h.relu(), w2, dy)
+    dx, dw1 = backward_matmul(x, w1, dz * (h > 0))
+    return dx, dw1, dw2
+
+
+with your("numeric_gradient", "backward_matmul"):
+    judge(two_layers, numeric_gradient)
+
+# %% [markdown]
+# And a batch? Its loss is a mean. The $1/n$ enters once, with the first gradient, and every later one inherits it. If you cut a batch into pieces and add up their gradients, $n$ is the size of the *whole* batch.
+#
+# ## 6 · What has to be remembered
+#
+# The backward pass asks for values of the forward pass. For $h = xW_1$, $z = \operatorname{relu}(h)$, scores $zW_2$:
+#
+# | gradient | needs | keep |
+# | --- | --- | --- |
+# | of the scores: $(p - 1_{\text{right}})/n$ | the probabilities $p$ | $n \times V$ |
+# | $dW_2 = z^\top d(\text{scores})$ | $z$ | as large as $z$ |
+# | $dh = dz \odot (z > 0)$ | $z$ again | nothing |
+# | $dW_1 = x^\top dh$ | **the input $x$** | as large as $x$ |
+#
+# The first is the largest: $n$ words times a vocabulary of $V$.
+
+# %%
+predict("peak_of_the_loss")
+
+# %% [markdown]
+# At PyTorch's peak three matrices of this size are alive. The formulas of the table, written for all words at once, need four: log-probabilities, probabilities, a one-hot matrix, and their difference.
+#
+# ## 7 · Your own training step
+#
+# The same model in full predicts a word from the 8 before it. Their `ids` pick 8 rows of `table`, joined to one row $x$; $z = \operatorname{relu}(x \cdot \text{first})$; the scores are $z \cdot \text{head}^\top$; the loss is the mean of $-\log p$ of the right words `y`. Measured with $n = 2{,}048$, $V = 8{,}192$, `table` $(V, 16)$, `first` $(128, 64)$ and `head` $(V, 64)$ in float32. The parameters take 2.53 MiB, and the gradients as much again: that is the floor.
+#
+# ### Exercise 5 · Your own training step  (5 points · 18 min · ●●●)
+#
+# Return the loss, and a dict with the gradients of `table`, `first` and `head`, in their dtype, without autograd: PyTorch's numbers, with less memory.
+#
+# | beyond the parameters | peak | operators of torch |
+# | --- | --- | --- |
+# | PyTorch's autograd | 193.5 MiB | 33 |
+# | the formulas for all words at once | 258.0 MiB | 30 |
+# | **finish line** | 4 MiB | 5,000 |
+#
+# An operator is one call that torch runs, such as a product or a slice; thousands of tiny ones cost time. Points: 1 for right numbers; one more each for a peak of at most 100, 16, 8 and 4 MiB, **each with at most 5,000 operators**.
+#
+# An id may occur many times: `gradient.index_add_(0, ids, rows)` adds each of `rows` to the row that `ids` names. Scores of ±1,000 and float64 must work. The measured call runs in `torch.inference_mode`, in one thread, on new numbers. Return new tensors, and stay in torch: no NumPy, no `tolist` (`item` is fine).
+
+
+# %% exercise="my_step"
+def my_step(
+    table: Float[Tensor, "v w"],
+    first: Float[Tensor, "c*w h"],
+    head: Float[Tensor, "v h"],
+    ids: Int[Tensor, "n c"],
+    y: Int[Tensor, "n"],
+) -> tuple[float, dict[str, Tensor]]:
+    """The mean of −log p over n words, and its gradients: {"table": ..., "first": ..., "head": ...}."""
+    ### BEGIN SOLUTION
+    grads = {"table": torch.zeros_like(table), "first": torch.zeros_like(first), "head": torch.zeros_like(head)}
+    loss = 0.0
+    for i, right in zip(ids.split(32), y.split(32), strict=True):
+        x = rearrange(table[i], "n c w -> n (c w)")
+        z = (x @ first).relu()
+        d = z @ head.T
+        row = torch.arange(len(right))
+        lse = d.logsumexp(-1)
+        loss += (lse - d[row, right]).sum().item() / len(y)
+        d.sub_(lse[:, None]).exp_()
+        d[row, right] -= 1
+        d /= len(y)
+        grads["head"].addmm_(d.T, z)
+        dh = (d @ head) * (z > 0)
+        del d  # or it is alive beside the next one
+        grads["first"].addmm_(x.T, dh)
+        grads["table"].index_add_(0, i.flatten(), rearrange(dh @ first.T, "n (c w) -> (n c) w", c=i.shape[1]))
+    return loss, grads
+    ### END SOLUTION
+
+
+# %% tags=["nbval-ignore-output", "because it shows seconds"]
+print_step(by_autograd)
+with your("my_step"):
+    print_step(my_step)
+with your("numeric_gradient"):
+    judge("my_step", numeric_gradient)
+
+# %% check="my_step"
+check(my_step)
+### BEGIN HIDDEN TESTS
+check(my_step, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Does it train? 300 steps on the bytes of stories ($V = 128$), with autograd and with `my_step`, from the same numbers.
+
+# %%
+predict("two_trainings")
+
+# %% tags=["nbval-ignore-output", "because the last digits differ between processors"]
+by_torch = train(by_autograd)
+with your("my_step"):
+    by_hand = train(my_step)
+print(*(f"after {k:3} steps: autograd {by_torch[k]:.3f}, `my_step` {by_hand[k]:.3f}" for k in (0, 100, 200)), sep="\n")
+
+# %% [markdown]
+# The same numbers, up to rounding: autograd is your bookkeeping, done for you.
+#
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | how does a gradient travel? | along a path the local derivatives multiply, over paths the products add |
+# | in which order? | a node passes its gradient on once it is complete |
+# | how is it checked? | central differences in fp64, with $h \approx 6 \cdot 10^{-6}$ |
+# | backward of $y = xW$? | $dW = x^\top dy$, $dx = dy\,W^\top$: twice the FLOPs |
+# | $-\log p$, backwards? | $p$, minus 1 at the right word |
+# | what must be kept? | inputs of products, results of exp, tanh and relu |
+#
+# ## Check yourself
+#
+# 1. What is in `.grad` after two calls of `loss.backward()` without clearing it?
+# 2. Your check of a float32 layer is off by 0.1 %. Is the layer wrong?
+#
+# <details><summary>Answers</summary>
+#
+# 1. The sum of both gradients: hence `zero_grad()`.
+# 2. You cannot tell. Check it in float64.
+#
+# </details>
+
+# %% tags=["hide-input"]
+line, fan = autograd.example("linear regression"), autograd.example("fan-out")
+assert {node.label: node.grad for node in line.nodes}["w₁"] == -24 == 2 * (0 + 2 * 3 - 10) * 3
+place = {node.label: index for index, node in enumerate(fan.nodes)}
+assert fan.nodes[place["x"]].grad == 44 == 1 * 3 * 4 + 1 * 8 * 4
+assert list(dict.fromkeys(step.grads[place["y"]] for step in autograd.steps_of(fan))) == [0, 8, 11]
+assert round((2.1**3 - 1.9**3) / 0.2, 9) == 12.01 and round((2.1**3 - 8) / 0.1, 9) == 12.61
+assert [f"{eps ** (1 / 3):.0e}" for eps in (2.0**-52, 2.0**-23)] == ["6e-06", "5e-03"]
+assert len(Switches(autograd.Value).parameters) == 4 * 3 + 4 + 1 == 17
+assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the loop in section 5, B·D·K of the right one
+parameters = 8192 * 16 + 8 * 16 * 64 + 8192 * 64
+assert round(parameters * 4 / 2**20, 2) == 2.53 and 2048 * 8192 * 4 / 2**20 == 64 and 193.5 / 4 > 48
+
+# %% [markdown]
+# ## Further
+#
+# Each block needs the core, and no other block. Read them in any order.
+
+# %% [markdown]
+# ### A · The backward pass of any graph  (16 min)
+#
+# Your sweep without any mathematics left in it: the graph is data.
+#
+# ### Exercise 6 · The backward pass of any graph  (3 points · 12 min · ●●●)
+#
+# `graph[node]` holds the node's parents, each with the local derivative $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient of `end` with respect to every node of the graph. It is 0 for a node that `end` does not depend on.
+#
+# A function that calls itself stops at Python's recursion limit. One that follows each path separately does not stop at all: forty fan-outs in a row are a trillion paths. Use a loop that visits every edge once (the chains have 12,000 nodes), and neither `graphlib` nor autograd.
+
+
+# %% exercise="backward_sweep"
+def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    """The gradient of `end` for every node: {"L": 1.0, "y": 2.0, "x": 12.0} for {"x": {}, "y": {"x": 6.0}, "L": {"y": 2.0}}."""
+    ### BEGIN SOLUTION
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    uses = Counter(parent for parents in graph.values() for parent in parents)
+    ready = [node for node in graph if uses[node] == 0]
+    while ready:
+        node = ready.pop()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            uses[parent] -= 1
+            if uses[parent] == 0:
+                ready.append(parent)
+    return grads
+    ### END SOLUTION
+
+
+# %% check="backward_sweep"
+check(backward_sweep)
+### BEGIN HIDDEN TESTS
+check(backward_sweep, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The fan-out graph of section 2 as data, and your gradients in its boxes:
+
+# %%
+fan_graph = autograd.example("fan-out")
+edges = {node.label: {} for node in fan_graph.nodes}
+for edge in fan_graph.edges:
+    edges[fan_graph.nodes[edge.child].label][fan_graph.nodes[edge.parent].label] = edge.local
+with your("backward_sweep"):
+    found = backward_sweep(edges, "L")
+figures.computation_graph(
+    replace(fan_graph, nodes=tuple(replace(node, grad=found[node.label]) for node in fan_graph.nodes))
+)
+
+# %% [markdown]
+# ### B · Graphs, two wrong engines, and a second derivative  (7 min)
+#
+# The smallest chain: $y = x^2$ and $L = 2y$.
+
+# %%
+predict("two_steps_back")
+
+# %% [markdown]
+# Now find the inputs, the parameters and the assignments in other graphs; then tick `gradients`. In the softmax of two words, the gradients of the scores $a$ and $b$ are $p - 1$ and $1 - p$, for $p$ the probability of the right word.
+
+# %%
+explore(figures.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
+
+# %% [markdown]
+# What does an engine draw that forgets the plus sign? One of the two wrong lines below. Where do all three agree?
+
+# %%
+explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
+
+# %% [markdown]
+# Torch can do one thing that your engine cannot: differentiate a gradient. With `create_graph=True` the backward pass writes a graph, too. What is the second derivative of $x^3$ at 2?
+
+# %%
+point = torch.tensor(2.0, requires_grad=True)
+[slope] = torch.autograd.grad(point**3, point, create_graph=True)
+[curvature] = torch.autograd.grad(slope, point)
+print(f"first derivative {slope.item()}, second derivative {curvature.item()}")
+
+# %% [markdown]
+# The price: both graphs, with all that they keep, stay in memory until you drop `slope`. (Yours cannot do it, because its local derivatives are plain numbers. If they were `Value`s, it could.)
+#
+# **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the recipe will need, and computes the derivatives when the gradient arrives (Paszke et al., 2019). For a matrix product the full table of local derivatives, the **Jacobian**, would be far larger than the matrices. A recipe multiplies the arriving gradient by it without writing it down: a *vector-Jacobian product* (VJP). Section 5 showed how.
+
+# %% [markdown]
+# ### C · Why a square?  (4 min)
+#
+# A language model's loss is $-\log p_\text{model}(y \mid x, w)$: small where the model gave the right answer a high probability. So where does the $z^2$ come from? Suppose the model's answer is a Gaussian around $\hat y$ with standard deviation $\sigma$. Then
+#
+# $$-\log p(y) = \frac{(\hat y - y)^2}{2\sigma^2} + \log\big(\sigma\sqrt{2\pi}\big).$$
+
+# %%
+predict("gaussian_slope")
+
+# %%
+explore(figures.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
+
+# %% [markdown]
+# The two agree up to a factor $1/2\sigma^2$ and a constant. For which $\sigma$ does the factor disappear? (Move the slider until both slopes agree: $\sigma = 1/\sqrt2 \approx 0.71$.) For a language model, which chooses among words, $-\log p$ is no square at all: section 3 has one with three words.
+
+# %% [markdown]
+# ### D · Around the product  (11 min)
 
 # %%
 explore(figures.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
 
 # %% [markdown]
-# Now with a non-linearity around the product, as almost everywhere in a network: $z' = \phi(zW)$, with $z$ of shape $(\dots, I)$ and $W$ of
-# shape $(I, J)$. Before you look: indices are a good place to slip.
+# Now with a non-linearity around the product, as almost everywhere in a network: $z' = \phi(zW)$, with $z$ of shape $(\dots, I)$ and $W$ of shape $(I, J)$. Before you look: indices are a good place to slip.
 
 # %%
 predict("index_of_the_slope")
 
 # %% [markdown]
-# $$\frac{\partial L}{\partial W_{ij}} = \sum_d \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; z_{di}, \qquad
-# \frac{\partial L}{\partial z_{di}} = \sum_j \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; W_{ij}.$$
+# $$\frac{\partial L}{\partial W_{ij}} = \sum_d \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; z_{di}, \qquad \frac{\partial L}{\partial z_{di}} = \sum_j \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; W_{ij}.$$
 #
-# ### What does it cost?
-#
-# Count **FLOPs**, floating-point operations. A product of $(B, D)$ with $(D, K)$ takes $2BDK$ of them, a multiplication and an addition for each of the $BDK$ triples. The figure above
-# has three of them: one forward, two backward. And with $\phi$ around it?
+# A product alone takes $2BDK$ FLOPs, and its backward pass twice that. And with $\phi$ around it?
 
 # %%
 predict("backward_over_forward")
 
 # %% [markdown]
-# The first two factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, have $B \times J$ entries each, and so has their product: as good as free next to
-# the $B \times I \times J$ of a matrix product. Torch's own counter agrees:
+# The first two factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, have $B \times J$ entries each, and so has their product: as good as free next to the $B \times I \times J$ of a matrix product. Torch's own counter agrees:
 
 # %%
-from torch.utils.flop_counter import FlopCounterMode
+from lmcourse.accounting.counter import count_flops
 
-z = torch.randn(64, 128, requires_grad=True)
-W = torch.randn(128, 256, requires_grad=True)
-with FlopCounterMode(display=False) as forward:
-    out = torch.tanh(z @ W).sum()
-with FlopCounterMode(display=False) as backward:
-    out.backward()
-print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flops():,}")
+z, W = torch.randn(64, 128, requires_grad=True), torch.randn(128, 256, requires_grad=True)
+print(count_flops(lambda: torch.tanh(z @ W), backward=True).parts)
 
 # %% [markdown]
 # ### Exercise 7 · The bill  (1 point · 4 min · ●●)
 #
-# Two linear layers: `h1 = x @ w1`, `h2 = h1 @ w2`, `loss = h2.pow(2).mean()`, with $B = 64$ rows, `w1` of shape $(128, 128)$ and `w2` of
-# shape $(128, 32)$. Both weights require a gradient; `x` is data.
+# Two linear layers: `h1 = x @ w1`, `h2 = h1 @ w2`, `loss = h2.pow(2).mean()`, with $B = 64$ rows, `w1` of shape $(128, 128)$ and `w2` of shape $(128, 32)$. Both weights require a gradient; `x` is data.
 #
 # How many FLOPs do the matrix products of the backward pass take in all?
 
@@ -707,79 +697,28 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# "The backward pass costs twice the forward pass" would give $4BDK + 4BD^2$. It holds for the second layer, where half of it is the gradient of `h1`. In the first layer no one asks
-# for the gradient of `x`. With `x.requires_grad_()` that product would run, too.
+# "The backward pass costs twice the forward pass" would give $4BDK + 4BD^2$. It holds for the second layer, where half of it is the gradient of `h1`. In the first layer nothing needs the gradient of `x`. With `x.requires_grad_()` that product would run, too.
 #
-# **In real models.** Forward $2$, backward $4$, together $6$ FLOPs per parameter and token: the famous $6ND$ (Kaplan et al., 2020). The exception
-# you just met does not occur in a language model: its first matrix reads an *embedding*, which is learned and needs its gradient. Torch's counter agrees:
+# **In real models.** Forward $2$, backward $4$, together $6$ FLOPs per parameter and token: the famous $6ND$ (Kaplan et al., 2020). The exception you just met does not occur in a language model: its first matrix reads an *embedding*, which is learned and needs its gradient. (Notebook 15 counts the rest.) Torch's counter agrees:
 
 # %%
 embedding, w1 = torch.randn(1000, 64, requires_grad=True), torch.randn(64, 32, requires_grad=True)
 ids = torch.randint(1000, (64,))
-with FlopCounterMode(display=False) as forward:
-    out = (embedding[ids] @ w1).sum()
-with FlopCounterMode(display=False) as backward:
-    out.backward()
-print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flops():,}")
+print(count_flops(lambda: embedding[ids] @ w1, backward=True).parts)
 
 # %% [markdown]
-# Notebook 15 counts the rest.
-
-# %% [markdown]
-# ## 7 · Two layers, then a batch
+# ### E · A network with a batch  (14 min)
 #
-# Put it together: a network with one hidden layer, for one example, in the notation of textbooks, where $x$ is a column.
+# A network with one hidden layer, in the notation of textbooks, where one example $x$ is a column.
 #
 # | forward | shapes | to find on the way back |
 # | --- | --- | --- |
-# | $h = W_1 x$ | $(p, d)\,(d) \to (p)$ | $dW_1$ |
-# | $z = \sigma(h)$ | $(p)$ | $dh$ |
-# | $\hat y = W_2 z$ | $(q, p)\,(p) \to (q)$ | $dW_2$ and $dz$ |
+# | $h = W_1 x$ | $(p, d)\,(d) \to (p)$ | $dW_1 = dh\; x^\top$ |
+# | $z = \sigma(h)$ | $(p)$ | $dh = dz \odot \sigma'(h)$, element by element |
+# | $\hat y = W_2 z$ | $(q, p)\,(p) \to (q)$ | $dW_2 = d\hat y\; z^\top$ and $dz = W_2^\top\, d\hat y$ |
 # | $f = L(\hat y)$ | a number | $d\hat y = \nabla L(\hat y)$ |
 #
-# Read the left column downwards and the right one upwards. Each gradient is made of the one below it and of something from the forward pass.
-#
-# ### Exercise 8 · One example  (3 points · 8 min · ●●)
-#
-# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. The answer has to be right for $h = \pm 1000$, too. No autograd.
-
-
-# %% exercise="backward_two_layer"
-def backward_two_layer(
-    x: Float[Tensor, "d"], w1: Float[Tensor, "p d"], w2: Float[Tensor, "q p"], y: Float[Tensor, "q"]
-) -> list[Tensor]:
-    """The gradients [dw1, dw2] of ½‖w2 σ(w1 x) − y‖²."""
-    ### BEGIN SOLUTION
-    z = torch.sigmoid(w1 @ x)
-    dy_hat = w2 @ z - y
-    dw2 = torch.outer(dy_hat, z)
-    dz = w2.T @ dy_hat
-    dh = dz * z * (1 - z)
-    return [torch.outer(dh, x), dw2]
-    ### END SOLUTION
-
-
-# %% check="backward_two_layer"
-check(backward_two_layer)
-### BEGIN HIDDEN TESTS
-check(backward_two_layer, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# In the order in which you computed them:
-#
-# | gradient | comes from |
-# | --- | --- |
-# | $d\hat y = \nabla L(\hat y)$ | the loss |
-# | $dW_2 = d\hat y\; z^\top$ | an outer product |
-# | $dz = W_2^\top\, d\hat y$ | the matrix, transposed |
-# | $dh = dz \odot \sigma'(h)$ | element by element |
-# | $dW_1 = dh\; x^\top$ | an outer product |
-#
-# ### Now $B$ of them
-#
-# A loss over a batch is a mean, $f = \frac1B \sum_b L(\hat y_b)$. Each example sends a gradient into the shared weights, and they add
-# up. What does the $\frac1B$ do?
+# Read the left column downwards and the right one upwards. And for $B$ examples, $f = \frac1B \sum_b L(\hat y_b)$? Each sends a gradient into the shared weights, and they add up. What does the $\frac1B$ do?
 
 # %%
 predict("twice_the_batch")
@@ -788,13 +727,11 @@ predict("twice_the_batch")
 explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
-# A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another divides nowhere, because the gradients "add up". Before you write yours: how
-# often does a $\frac1B$ belong in each gradient?
+# A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another divides nowhere, because the gradients "add up". Before you write yours: how often does a $\frac1B$ belong in each gradient?
 #
-# ### Exercise 9 · A batch  (3 points · 7 min · ●●)
+# ### Exercise 8 · A batch  (3 points · 7 min · ●●)
 #
-# Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Return a dictionary with the gradients of
-# the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`. No autograd.
+# Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid; $h = \pm 1000$ must work. With one example, $B = 1$, these are the gradients of the table. Return a dictionary with the gradients of the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`. No autograd.
 
 
 # %% exercise="backward_batch"
@@ -812,6 +749,10 @@ def backward_batch(
     ### END SOLUTION
 
 
+# %%
+with your("numeric_gradient"):
+    judge("backward_batch", numeric_gradient)
+
 # %% check="backward_batch"
 check(backward_batch)
 ### BEGIN HIDDEN TESTS
@@ -819,18 +760,25 @@ check(backward_batch, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The $1/B$ belongs to the loss. It enters once, with the first gradient of the backward pass, and every later one inherits it.
-#
-# **In real models.** A batch that does not fit into memory is cut into micro-batches whose gradients are added up in `.grad`: the `+=` of fan-out,
-# over time. Then $B$ is the size of the *whole* batch. Several training libraries took the mean over the words of
-# each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was reported in 2021, and
-# fixed in October 2024 (Unsloth, 2024, *Bugs in LLM training*; Hugging Face, 2024, *Fixing gradient accumulation*).
+# Five steps of training with it, and the loss falls:
+
+# %%
+torch.manual_seed(0)
+points, targets, w1, w2 = (torch.randn(n) for n in ((64, 3), (64, 2), (8, 3), (2, 8)))
+with your("backward_batch"):
+    for _ in range(5):
+        y_hat = torch.sigmoid(points @ w1.T) @ w2.T
+        print(f"loss {((y_hat - targets) ** 2).sum().item() / 2 / 64:.2f}")
+        gradients = backward_batch(points, w1, w2, targets)
+        w1, w2 = w1 - gradients["w1"], w2 - 0.2 * gradients["w2"]
 
 # %% [markdown]
-# ## 8 · Through a norm
+# **In real models.** A batch that does not fit into memory is cut into micro-batches whose gradients are added up in `.grad`. Several training libraries took the mean over the words of each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was reported in 2021, and fixed in October 2024 (Unsloth, 2024, *Bugs in LLM training*; Hugging Face, 2024, *Fixing gradient accumulation*).
+
+# %% [markdown]
+# ### F · Through a norm  (21 min)
 #
-# So far each output depended on its inputs through a product. A normalisation is different: *every* feature of a row moves the mean and the
-# spread, and through them every output. How do you differentiate that?
+# So far each output depended on its inputs through a product. A normalisation is different: *every* feature of a row moves the mean and the spread, and through them every output. How do you differentiate that?
 #
 # As always: in atomic steps. For one row $x$ of $d$ features,
 #
@@ -852,21 +800,11 @@ predict("norm_row_sum")
 # | through $\mu$ | $\partial \mu/\partial x_i = 1/d$ | $\partial \hat x_j/\partial \mu = -1/s$, for every $j$ |
 # | through $s$ | $\partial s/\partial x_i = \hat x_i/d$ | $\partial \hat x_j/\partial s = -\hat x_j/s$, for every $j$ |
 #
-# Multiply along each path, sum over $j$ where every $\hat x_j$ is reached, and add up the three. And remember that $\gamma$ and $\beta$ are shared by all rows of
-# all texts.
+# Multiply along each path, sum over $j$ where every $\hat x_j$ is reached, and add up the three. And remember that $\gamma$ and $\beta$ are shared by all rows of all texts.
 #
-# ### Exercise 10 · LayerNorm, backwards  (4 points · 14 min · ●●●)
+# ### Exercise 9 · LayerNorm, backwards  (4 points · 14 min · ●●●)
 #
-# Return a dictionary with the gradients of `"x"`, `"gain"` ($\gamma$) and `"bias"` ($\beta$). `x` and `dy` have any number of axes in front of the features. The
-# variance divides by $d$. No autograd, no ready-made LayerNorm. If you want to check it yourself first, you have
-# `numeric_gradient`:
-#
-# ```python
-# x, gain, dy = torch.randn(3, 2, 5, dtype=torch.float64)
-# gain = gain[0]
-# loss = lambda x: (torch.nn.functional.layer_norm(x, (5,), gain) * dy).sum()
-# (numeric_gradient(loss, x) - layernorm_backward(x, gain, dy)["x"]).abs().max()
-# ```
+# Return a dictionary with the gradients of `"x"`, `"gain"` ($\gamma$) and `"bias"` ($\beta$). `x` and `dy` have any number of axes in front of the features. The variance divides by $d$. No autograd, no ready-made LayerNorm.
 
 
 # %% exercise="layernorm_backward"
@@ -886,6 +824,10 @@ def layernorm_backward(
     ### END SOLUTION
 
 
+# %%
+with your("numeric_gradient"):
+    judge("layernorm_backward", numeric_gradient)
+
 # %% check="layernorm_backward"
 check(layernorm_backward)
 ### BEGIN HIDDEN TESTS
@@ -895,29 +837,41 @@ check(layernorm_backward, hidden=True)
 # %% [markdown]
 # The closed form, with means over the row:
 #
-# $$dx = \frac1s \Big( \underbrace{g}_{\text{directly}} - \underbrace{\operatorname{mean}(g)}_{\text{through } \mu} -
-# \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
+# $$dx = \frac1s \Big( \underbrace{g}_{\text{directly}} - \underbrace{\operatorname{mean}(g)}_{\text{through } \mu} - \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
 #
-# The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
-# $(1, \dots, 1)$ and, apart from $\epsilon$, none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
+# The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along $(1, \dots, 1)$ and, apart from $\epsilon$, none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
 #
-# Below are the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
-# moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
+# A norm before the head, as in most models, takes one more line on the way back:
+
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+inputs, w_in, w_out = (torch.randn(shape, dtype=torch.float64) for shape in ((6, 4), (4, 8), (8, 9)))
+w_in.requires_grad_()
+rows, gain = torch.arange(6), torch.ones(8, dtype=torch.float64)
+h = inputs @ w_in
+normed = torch.nn.functional.layer_norm(h.relu(), (8,), gain)
+[wanted] = torch.autograd.grad(torch.nn.functional.cross_entropy(normed @ w_out, rows), w_in)
+with torch.no_grad(), your("backward_matmul", "layernorm_backward"):
+    d = (normed @ w_out).softmax(-1)
+    d[rows, rows] -= 1
+    d_normed, _ = backward_matmul(normed, w_out, d / 6)
+    dz = layernorm_backward(h.relu(), gain, d_normed)["x"]
+    _, dw_in = backward_matmul(inputs, w_in, dz * (h > 0))
+print(f"off by up to {(dw_in - wanted).abs().max().item():.0e}")
+
+# %% [markdown]
+# Below are the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
 
 # %%
 explore(figures.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.5))
 
 # %% [markdown]
-# ## 9 · What has to be remembered
-#
-# The backward pass asked for values of the forward pass again and again. So they have to be kept. Which ones, and how much memory is it?
+# ### G · Measure what is kept  (15 min)
 
 # %%
 predict("kept_for_backward")
 
 # %% [markdown]
-# Go through the gradients of the network in the question, and underline what comes from the forward pass. (It is that of section 7 with examples as rows,
-# $W_1$ of shape $(d, p)$ and $W_2$ of shape $(p, q)$. Its loss is the mean of all $Bq$ squares.)
+# Go through the gradients of the network in the prediction above, and underline what comes from the forward pass. (Examples are rows, $W_1$ of shape $(d, p)$ and $W_2$ of shape $(p, q)$. Its loss is the mean of all $Bq$ squares.)
 #
 # | gradient | needs | keep, in numbers |
 # | --- | --- | --- |
@@ -929,8 +883,7 @@ predict("kept_for_backward")
 #
 # $h$ is not needed, because $\sigma'$ can be written as $z(1 - z)$. An operation keeps its input or its result: the author of its backward pass *chooses*.
 #
-# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: inside `saved_tensors_hooks(pack, unpack)` it calls `pack` with every tensor that it
-# saves and keeps what `pack` returns; `unpack` gives it back in the backward pass. Here `pack` only looks:
+# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: inside `saved_tensors_hooks(pack, unpack)` it calls `pack` with every tensor that it saves and keeps what `pack` returns; `unpack` gives it back in the backward pass. Here `pack` only looks:
 
 
 # %%
@@ -944,14 +897,11 @@ with torch.autograd.graph.saved_tensors_hooks(look, lambda tensor: tensor):
     out = (a @ m).tanh()
 
 # %% [markdown]
-# The product keeps its input, and tanh its result. How many bytes is that? A shape does not say: several views may share one **storage**, and a small view keeps a large one
-# alive (notebook 02). `tensor.untyped_storage()` has an address, `data_ptr()`, and a size, `nbytes()`.
+# The product keeps its input, and tanh its result. How many bytes is that? A shape does not say: several views may share one **storage**, and a small view keeps a large one alive (notebook 02). `tensor.untyped_storage()` has an address, `data_ptr()`, and a size, `nbytes()`.
 #
-# ### Exercise 11 · Measure it  (3 points · 8 min · ●●)
+# ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
 #
-# `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
-# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is used
-# again as soon as its tensor is gone: hold on to the tensors that the hook gets until you have counted.
+# `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is used again as soon as its tensor is gone: hold on to the tensors that the hook gets until you have counted.
 
 
 # %% exercise="saved_bytes"
@@ -979,15 +929,15 @@ check(saved_bytes, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Predicted and measured, by the course's own tool, for the network of the table with $B = 32$, $d = 64$, $p = 128$, $q = 10$:
+# Predicted, and measured by you, for the network of the table with $B = 32$, $d = 64$, $p = 128$, $q = 10$:
 
 # %%
 B, d, p, q = 32, 64, 128, 10
 x, y = torch.randn(B, d), torch.randn(B, q)
 w1, w2 = torch.randn(d, p, requires_grad=True), torch.randn(p, q, requires_grad=True)
-measured = saved_tensors(lambda: ((torch.sigmoid(x @ w1) @ w2 - y) ** 2).mean(), without=[w1, w2])
-print(f"predicted {4 * B * (d + p + q):,} bytes")
-print(f"measured  {measured.total:,} bytes: {', '.join(str(t.shape) for t in measured)}")
+with your("saved_bytes"):
+    measured = saved_bytes(lambda: ((torch.sigmoid(x @ w1) @ w2 - y) ** 2).mean(), [w1, w2])
+print(f"predicted {4 * B * (d + p + q):,} bytes, measured {measured:,}")
 
 # %% [markdown]
 # The activations grow with the batch; parameters do not. Where do they overtake?
@@ -996,19 +946,12 @@ print(f"measured  {measured.total:,} bytes: {', '.join(str(t.shape) for t in mea
 explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 
 # %% [markdown]
-# **In real models.** For a large model and long texts this is the larger part of the memory. Two ways out trade it for FLOPs: *checkpointing* keeps only some
-# activations and computes the others again on the way back (Chen et al., 2016), and FlashAttention never keeps the $T \times T$ attention weights at all (Dao et al.,
-# 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
+# **In real models.** For a large model and long texts this is the larger part of the memory. Two ways out trade it for FLOPs: *checkpointing* keeps only some activations and computes the others again on the way back (Chen et al., 2016), and FlashAttention never keeps the $T \times T$ attention weights at all (Dao et al., 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
 
 # %% [markdown]
-# ## 10 · Your own operation
+# ### H · Your own operation  (25 min)
 #
-# The largest tensor in the training of a small language model is often not inside the model. It is the last one. With $n$ words in the batch and $V$ in the vocabulary, the logits
-# $z = hW^\top$ are $n \times V$ numbers. For 2,048 words and a vocabulary of 32,000 that is 250 MiB in fp32, while $h$ with 64 features has half a MiB. And how much do the
-# forward and backward pass of the loss need at their peak?
-
-# %%
-predict("peak_of_the_loss")
+# Your step left autograd aside. The same loss can also live inside it. For 2,048 words and a vocabulary of 32,000 the logits $z = hW^\top$ take 250 MiB in fp32, while $h$ with 64 features has half a MiB. What do the forward and backward pass of the loss need at their peak? (Section 6 had the same ratio.)
 
 # %%
 from lmcourse.accounting.live import live_bytes
@@ -1027,11 +970,9 @@ peak = live_bytes(lambda h, W: plain(h, W).backward(), h, W).peak
 print(f"plain:  keeps {kept / 2**20:6.2f} MiB, peak {peak / 2**20:4.0f} MiB")
 
 # %% [markdown]
-# In the backward pass three tensors of this size are alive at once: the log-probabilities that were kept, their gradient, and the gradient of the logits. (Notebook 14
-# continues from here.)
+# In the backward pass three tensors of this size are alive at once: the log-probabilities that were kept, their gradient, and the gradient of the logits. (Notebook 14 continues from here.)
 #
-# None of them has to exist in one piece. The rows do not depend on each other: you can compute the logits of 128 rows, take from them what the loss needs, and throw them away. The backward
-# pass then needs them again, and computes them again, 128 rows at a time. But autograd would keep each chunk. So you have to write the backward pass yourself.
+# None of them has to exist in one piece. The rows do not depend on each other: you can compute the logits of 128 rows, take from them what the loss needs, and throw them away. The backward pass then needs them again, and computes them again, 128 rows at a time. But autograd would keep each chunk. So you have to write the backward pass yourself.
 #
 # For this PyTorch has `torch.autograd.Function`: two static methods, and `apply` to call it. Here is one that computes $x^2$:
 
@@ -1055,17 +996,15 @@ print(x.grad)
 print("gradcheck:", torch.autograd.gradcheck(Square.apply, (x,)))
 
 # %% [markdown]
-# ### Exercise 12 · A loss in chunks  (4 points · 18 min · ●●●)
+# ### Exercise 11 · A loss in chunks  (4 points · 18 min · ●●●)
 #
-# Write the mean cross-entropy of the logits `h @ W.T` as an operation of your own: `ChunkedCrossEntropy.apply(h, W, y, rows)`. The loss of one row with logits $z$ and right word $y$
-# is $\log \sum_j e^{z_j} - z_y$. First derive on paper what reaches the logit $z_j$; in section 2 you saw the case of two words.
+# Write the mean cross-entropy of the logits `h @ W.T` as an operation of your own: `ChunkedCrossEntropy.apply(h, W, y, rows)`. The loss of one row with logits $z$ and right word $y$ is $\log \sum_j e^{z_j} - z_y$. Section 3 derives what reaches the logit $z_j$.
 #
 # - At no time are there logits, probabilities or gradients of more than a few chunks of `rows` rows, forward or backward. The last chunk may be shorter.
 # - For the backward pass keep `h`, `W`, `y` and a few numbers for each row.
 # - Logits of ±1000 must work. The gradient that arrives need not be 1. `h` and `W` may ask for a gradient or not.
 #
-# Autograd inside your operation is not allowed; any other function of torch is. `torch.autograd.gradcheck(ChunkedCrossEntropy.apply, (h, W, y, rows))` compares your gradients
-# with differences, in float64.
+# Autograd inside your operation is not allowed; any other function of torch is. `torch.autograd.gradcheck(ChunkedCrossEntropy.apply, (h, W, y, rows))` compares your gradients with differences, in float64.
 
 
 # %% exercise="ChunkedCrossEntropy"
@@ -1111,86 +1050,48 @@ check(ChunkedCrossEntropy, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The pair from section 2, for any number of words: $dz = (p - e_y)/n$, the probabilities minus a 1 at the right word. Measured on the example above, in chunks of 128 rows:
+# As in section 3, but for the mean of $n$ words: $dz = (p - e_y)/n$, the probabilities minus a 1 at the right word. Measured on the example above, in chunks of 128 rows:
 
 # %%
 with your("ChunkedCrossEntropy"):
     figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
 
 # %% [markdown]
-# The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024, *Cut your losses in large-vocabulary
-# language models*) pay it, too. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
+# The price is a fourth matrix product: the logits are computed twice. Wijmans et al. (2024, *Cut your losses in large-vocabulary language models*) pay it, too. *Liger Kernel* (Hsu et al., 2024) avoids it: it computes both gradients in the forward pass, chunk by chunk, and keeps them.
 
 # %% [markdown]
-# ## What to keep
-#
-# | question | answer |
-# | --- | --- |
-# | what is a computation graph? | inputs, parameters and compute nodes; an edge carries one local derivative |
-# | how does a gradient travel? | along a path the local derivatives multiply, over paths the products add |
-# | in which order? | every node before its parents; a node passes its gradient on once it is complete |
-# | who keeps a gradient? | leaves that require one; others after `retain_grad()` |
-# | how is it checked? | central differences in fp64, with $h \approx \sqrt[3]{\varepsilon} \approx 6 \cdot 10^{-6}$ |
-# | backward of $y = xW$? | $dW = x^\top dy$, $dx = dy\,W^\top$: two products, twice the FLOPs |
-# | where is the $1/B$? | in the loss, once; every gradient after it inherits it |
-# | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
-# | cross-entropy, backwards? | $dz = (p - e_y)/n$, a chunk of rows at a time |
-# | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
-#
-# ## Check yourself
+# ### Check yourself, again
 #
 # 1. Forward mode pushes derivatives from the inputs to the outputs, along with the values. For which shape of function would it be the better choice?
-# 2. You call `loss.backward()` twice, on two losses that share a parameter, without clearing `.grad`. What is in it?
-# 3. Why does a residual connection, $y = x + f(x)$, help a gradient through a hundred layers? Draw the graph.
-# 4. `relu` has no derivative at 0. Does that matter?
-# 5. Your gradient check of a float32 layer shows a relative error of 0.1 %. Is the layer wrong?
-# 6. An operation multiplies by a fixed mask (dropout). What must it keep, and how many bytes per element?
-# 7. A colleague writes: "The loss is $-\log p$, that is $(\hat y - y)^2$." When is that true, and up to what?
-# 8. A colleague writes: "For the backward pass of the two-layer network, store $h$, $z$ and $\hat y$." What is missing, and what is too much?
-# 9. A colleague counts $5BIJ$ FLOPs for the backward pass of $\phi(zW)$: two products, and one more for $\phi'$. What do you answer?
+# 2. Why does a residual connection, $y = x + f(x)$, help a gradient through a hundred layers? Draw the graph.
+# 3. `relu` has no derivative at 0. Does that matter?
+# 4. An operation multiplies by a fixed mask (dropout). What must it keep, and how many bytes per element?
+# 5. A colleague writes: "The loss is $-\log p$, that is $(\hat y - y)^2$." When is that true, and up to what?
+# 6. A colleague writes: "For the backward pass of the two-layer network, store $h$, $z$ and $\hat y$." What is missing, and what is too much?
+# 7. A colleague counts $5BIJ$ FLOPs for the backward pass of $\phi(zW)$: two products, and one more for $\phi'$. What do you answer?
 #
 # <details><summary>Answers</summary>
 #
-# 1. For few inputs and many outputs: it needs one pass for each input, as reverse mode needs one for each output. A loss is one output of billions of
-#    inputs, the best case for reverse mode.
-# 2. The sum of both gradients. This is how gradients are accumulated over micro-batches, and why a training loop has `zero_grad()`.
-# 3. $x$ has two paths to $y$, and the local derivative of one is 1. Over a hundred layers there is a path on which nothing is multiplied by anything but 1.
-# 4. Rarely: few floats are exactly 0. But a convention is needed, and PyTorch takes 0. (After another relu it is *often* exactly 0. Then the choice is part of the model.)
-# 5. You cannot tell. With fp32 a difference quotient is off by up to a thousandth or more if the step is not chosen well. Check it in float64.
-# 6. Only the mask: the local derivative is the mask itself, times $1/(1-p)$. As `torch.bool` it takes one byte per element.
-# 7. If $p$ is a Gaussian of fixed width around $\hat y$, and only up to a factor and a constant (section 1). For a choice among words it is not.
-# 8. The input $x$ is missing: without it there is no $dW_1$. $h$ is not needed, because $\sigma' = z(1 - z)$, and of $\hat y$ only the difference $\hat y - y$.
-# 9. $4BIJ$. Multiplying by $\phi'$ is element by element, $B \times J$ multiplications, and no third product.
+# 1. For few inputs and many outputs: it needs one pass for each input, as reverse mode needs one for each output. A loss is one output of billions of inputs, the best case for reverse mode.
+# 2. $x$ has two paths to $y$, and the local derivative of one is 1. Over a hundred layers there is a path on which nothing is multiplied by anything but 1.
+# 3. Rarely: few floats are exactly 0. But a convention is needed, and PyTorch takes 0. (After another relu it is *often* exactly 0. Then the choice is part of the model.)
+# 4. Only the mask: the local derivative is the mask itself, times $1/(1-p)$. As `torch.bool` it takes one byte per element.
+# 5. If $p$ is a Gaussian of fixed width around $\hat y$, and only up to a factor and a constant (block C). For a choice among words it is not.
+# 6. The input $x$ is missing: without it there is no $dW_1$. $h$ is not needed, because $\sigma' = z(1 - z)$, and of $\hat y$ only the difference $\hat y - y$.
+# 7. $4BIJ$. Multiplying by $\phi'$ is element by element, $B \times J$ multiplications, and no third product.
 #
 # </details>
 #
-# ## Further reading
+# ### Further reading
 #
-# - Linnainmaa, 1970, the thesis in which reverse mode first appears; Rumelhart, Hinton & Williams, 1986, *Learning representations by back-propagating
-#   errors*.
+# - Linnainmaa, 1970, the thesis in which reverse mode first appears; Rumelhart, Hinton & Williams, 1986, *Learning representations by back-propagating errors*.
 # - Griewank & Walther, 2008, *Evaluating Derivatives*, chapter 3.
 # - Baydin et al., 2018, *Automatic differentiation in machine learning: a survey*.
 # - Paszke et al., 2019, *PyTorch: an imperative style, high-performance deep learning library*.
 # - Press et al., 2007, *Numerical Recipes*, §5.7, on the step of a difference.
 # - In this package: `lmcourse/autograd/value.py`, a complete engine on two screens.
 
-# %% [markdown]
-# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
-
 # %% tags=["hide-input"]
-line, fan = autograd.example("linear regression"), autograd.example("fan-out")
-grads = {node.label: node.grad for node in line.nodes}
-assert (grads["z"], grads["w₁"], len(line.nodes)) == (-8, -24, 8)
-place = {node.label: index for index, node in enumerate(fan.nodes)}
-assert fan.nodes[place["x"]].grad == 44 == 1 * 3 * 4 + 1 * 8 * 4
-assert list(dict.fromkeys(step.grads[place["y"]] for step in autograd.steps_of(fan))) == [0, 8, 11]
-assert round((2.1**3 - 1.9**3) / 0.2, 9) == 12.01 and round((2.1**3 - 8) / 0.1, 9) == 12.61
-assert [f"{eps ** (1 / 3):.0e}" for eps in (2.0**-52, 2.0**-23)] == ["6e-06", "5e-03"]
-assert torch.tensor(1.1) + 5.9e-8 == torch.tensor(1.1) != torch.tensor(1.1) + 6.1e-8
 assert 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128 == 3_145_728 < 4 * 64 * 128 * (32 + 128)
-losses, answers = train(autograd.Value)
-assert 4 * 3 + 4 + 1 == 17 and losses[-1] < 1e-3 < 2 < losses[0]
-assert [round(answer) for answer in answers] == [*SWITCHES.values()]
-assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the loop in section 6, B·D·K of the right one
 assert 2048 * 32_000 * 4 / 2**20 == 250 and 2048 * 64 * 4 / 2**20 == 0.5
 assert (round(kept / 2**20, 1), round(peak / 2**20)) == (250.5, 750)

@@ -22,6 +22,8 @@ LINES: dict[str, tuple[Callable[..., Tensor], int, int]] = {
     "a chain": (lambda x, y: x.exp().exp().exp().exp(), 2, 4),
     "left first": (lambda x, y: x.exp() + y.exp().exp(), 3, 4),
     "out=": (lambda x, y: torch.add(x, y, out=y), 0, 0),
+    "out= an empty tensor": (lambda x, y: torch.add(x, y, out=torch.empty(0)), 1, 1),
+    "a tensor that grows": (lambda x, y: torch.empty(10).resize_(1000), 1, 1),
 }
 
 

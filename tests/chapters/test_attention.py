@@ -41,13 +41,12 @@ from lmcourse.chapters.attention.figures.masks import mask_matrix
 from lmcourse.chapters.attention.in_model import SLIPS, in_the_model, print_slips, with_attention
 from lmcourse.chapters.attention.induction import (
     VOCABULARY,
-    AttentionOnly,
     CopyingRun,
     learn_to_copy,
     looks,
+    maps,
     repeating_texts,
     softmax_weights,
-    triangle,
 )
 from lmcourse.chapters.attention.one_layer import measure_copying
 from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
@@ -55,6 +54,7 @@ from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.pretrained import load_pretrained
+from lmcourse.training.copying import AttentionOnly, triangle
 from lmcourse.widgets.live import image_html
 from tests.plots.figures import check_figure, said
 
@@ -278,9 +278,9 @@ def test_maps_are_the_weights_of_the_first_layer() -> None:
 
     model = AttentionOnly(lambda *tensors, **options: attention(*tensors[:-1], **options), 1)
     tokens, _ = repeating_texts(3, torch.Generator().manual_seed(0))
-    (maps,) = model.maps(tokens)
+    (weights,) = maps(model, tokens)
     mixed, x = values
-    expected = (maps @ x.unflatten(-1, (2, -1)).transpose(1, 2)).transpose(1, 2).flatten(-2)
+    expected = (weights @ x.unflatten(-1, (2, -1)).transpose(1, 2)).transpose(1, 2).flatten(-2)
     torch.testing.assert_close(mixed, expected)
 
 

@@ -13,13 +13,16 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from lmcourse import autograd, plots
 from lmcourse.autograd import EXAMPLES, Value, example, graph_of, steps_of
-from lmcourse.chapters.autograd import figures
+from lmcourse.chapters.autograd import figures, own_step
 from lmcourse.chapters.autograd.exercises import EXERCISES
 from lmcourse.chapters.autograd.exercises.graphs import Graph
 from lmcourse.chapters.autograd.figures import GraphPlayer
 from lmcourse.chapters.autograd.figures.curves import difference_error
+from lmcourse.chapters.autograd.judge import judge
+from lmcourse.chapters.autograd.switches import CASES, Switches
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import equal
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.exercises.outcome import run_case
 from lmcourse.widgets.live import image_html
 
@@ -104,6 +107,70 @@ def test_numeric_gradients_are_close_to_torchs() -> None:
         assert found.shape == x.shape
         assert found.dtype == case.kwargs["x"].dtype
         torch.testing.assert_close(found.double(), exact, rtol=3e-2, atol=2 * case.kwargs["step"] ** 2 + 1e-5)
+
+
+def test_the_switches_are_learned_by_the_courses_engine() -> None:
+    network = Switches(Value)
+    first = network.loss().data
+    for _ in range(100):
+        for parameter in network.parameters:
+            parameter.grad = 0.0
+        network.loss().backward()
+        for parameter in network.parameters:
+            parameter.data -= 0.1 * parameter.grad
+    assert network.loss().data < 1e-3 < 2 < first
+    assert [round(answer) for answer in network.answers] == [*CASES.values()]
+
+
+def by_formulas(*inputs: torch.Tensor) -> Any:
+    return BY_NAME["my_step"].course_answer(*inputs)
+
+
+def halved(*inputs: torch.Tensor) -> Any:
+    loss, gradients = by_formulas(*inputs)
+    return loss, gradients | {"first": gradients["first"] / 2}
+
+
+def test_judge_shows_how_far_a_gradient_is_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numeric = BY_NAME["numeric_gradient"].course_answer
+    monkeypatch.setitem(globals(), "my_step", halved)
+    judge("my_step", numeric)
+    lines = capsys.readouterr().out.splitlines()
+    less, up_to = "off by less ", "off by up to"
+    assert [line.partition(": ")[2][:12] for line in lines] == [less, less, up_to, less]
+    monkeypatch.setitem(globals(), "my_step", lambda *_: 1 / 0)
+    judge("my_step", numeric)
+    assert capsys.readouterr().out == "`my_step` raises ZeroDivisionError: division by zero\n"
+
+
+def test_both_trainings_have_the_same_losses() -> None:
+    ours, torchs = (own_step.train(step, steps=101) for step in (by_formulas, own_step.by_autograd))
+    assert ours == pytest.approx(torchs, rel=1e-4)
+    assert f"{torchs[0]:.2f} {torchs[100]:.2f}" == "5.40 0.81"
+
+
+def different_when_it_is_large(*inputs: torch.Tensor) -> Any:
+    return by_formulas(*inputs) if len(inputs[4]) < 1000 else (9.0, by_formulas(*inputs)[1])
+
+
+def stored(*inputs: torch.Tensor, known: dict[int, Any] = {}) -> Any:  # noqa: B006
+    """Compute once for each size, and return the same again."""
+    return known.setdefault(len(inputs[4]), by_formulas(*inputs))
+
+
+def test_a_step_is_measured_on_new_numbers() -> None:
+    own_step.measure_step(stored, [])
+    for answer in (stored, different_when_it_is_large):
+        with pytest.raises(Unfit):
+            own_step.measure_step(answer, [])
+
+
+def test_work_that_no_mode_sees_is_unfit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_step, "_PART", 1.5)  # as if a third of the products were hidden
+    with pytest.raises(Unfit, match=r"only 100% were seen"):
+        own_step.measure_step(by_formulas, [])
 
 
 def test_each_node_has_a_box_and_each_edge_an_arrow() -> None:

@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 from lmcourse import plots
-from lmcourse.chapters.feed_forward import exercises, experts, figures
+from lmcourse.chapters.feed_forward import exercises, figures, short_runs, units
 from lmcourse.exercises.cases import Case
 from lmcourse.models.zoo import find_model
+from lmcourse.pretrained import load_pretrained
 from tests.plots.figures import said
 
 X = torch.linspace(-9, 9, 1801, dtype=torch.float64)
@@ -135,8 +137,9 @@ def test_shapes_near_published_ones_keep_the_rules() -> None:
 
 @pytest.mark.prove
 def test_the_stored_run_of_experts_is_reproduced() -> None:
-    run = experts.train_experts(exercises.moe.variants[0].answer, 0, k=2, balance=0.01)
-    assert run.loss == pytest.approx(experts.MEASURED["8 experts, k = 2, balance 0.01"][0][0], abs=0.03)
+    make = partial(short_runs.MixtureOfExperts, exercises.moe.variants[0].answer, 32, 8, 2)
+    run = short_runs.train_layers(make, 0, 150, 16, balance=0.01)
+    assert run.loss == pytest.approx(short_runs.MEASURED["8 experts, k = 2, balance 0.01"][0][0], abs=0.03)
     assert torch.stack(run.shares).sum(-1) == pytest.approx(1.0)
 
 
@@ -180,19 +183,9 @@ def test_z_of_shazeers_table_matches_a_hand_calculation() -> None:
     assert {name: round(value, 2) for name, value in z.items()} == {"ReGLU": 2.62, "SwiGLU": 1.69, "Bilinear": -0.03}
 
 
-TORCHS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "elu": F.elu, "selu": F.selu}
-
-
 def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     """The labelled curves."""
     return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in axes.lines}  # type: ignore[misc]
-
-
-def test_activation_figure_draws_torchs_functions() -> None:
-    drawn = lines(figures.activation_zoo().axes[0])
-    for name, label in (("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("elu", "ELU"), ("selu", "SELU")):
-        x, y = drawn[label]
-        np.testing.assert_allclose(y, TORCHS[name](torch.as_tensor(np.asarray(x))), atol=1e-12)
 
 
 def test_without_activation_the_fit_is_the_best_straight_line() -> None:
@@ -257,17 +250,9 @@ def test_the_glue_figure_shows_the_table_with_its_noise() -> None:
     assert "plus or minus 0.059" in plots.alt_text(figures.glue_scores(16))
 
 
-def test_losses_are_reported_with_mean_and_deviation() -> None:
-    losses = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
-    alt = said(figures.ablation_losses(losses, 0.22))
-    for name, values in losses.items():
-        assert f"{name} {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in alt
-
-
 def test_the_models_of_the_basin_have_equally_many_weights() -> None:
     sizes = [2 * (4 * d * d + 2 * d * width) for d, width, _ in figures.BASIN.values()]
     assert max(sizes) < 1.002 * min(sizes)
-    assert "4: 1.14; 8.7: 1.24" in said(figures.ratio_basin())
 
 
 def test_a_hidden_unit_detects_li_and_makes_its_endings_likelier() -> None:
@@ -279,13 +264,28 @@ def test_a_hidden_unit_detects_li_and_makes_its_endings_likelier() -> None:
         figures.hidden_unit(0, 352)
 
 
-def test_the_roofline_has_the_ridge_of_the_data_sheet() -> None:
-    name, peak, bandwidth = "h100-sxm", 67e12, 3.35e12
-    alt = plots.alt_text(figures.elementwise_roofline(name))
-    assert f"; {peak / bandwidth * 4:.0f} operations per number cost nothing extra" in alt
-    assert f"GELU 5.00 FLOPs per byte, {100 * 5 * bandwidth / peak:.0f} % of the peak" in alt
-
-
 def test_gelu_intensities_match_a_hand_calculation() -> None:
     intensity = exercises.elementwise_intensity.reference
     assert (intensity([[8, 1, 1]], 2), intensity([[1, 1, 1]] * 8, 2)) == (2.0, 0.25)
+
+
+def test_a_layer_of_the_course_leaves_the_trained_model_as_it_is() -> None:
+    text = units.windows()[:2]
+    loss = units.TextLoss(text)
+    with torch.no_grad():
+        torch.testing.assert_close(loss.model(text), load_pretrained().model(text))
+        numbers = units.hidden_numbers(loss)
+        off = loss(units.without([(1, 225)]))
+        numbers[1, ..., 225] = 0
+        put_in = loss(lambda layer, hidden: numbers[layer] if layer == 1 else hidden)
+    torch.testing.assert_close(off, put_in)
+
+
+def test_the_three_parts_of_the_help_texts_have_no_window_in_common() -> None:
+    parts = [{tuple(window) for window in units.windows(part).tolist()} for part in units.PARTS]
+    assert [len(part) for part in parts] == [60, 60, 60]
+    assert len(set.union(*parts)) == 180
+    with pytest.raises(ValueError, match="unknown part 'all'"):
+        units.windows("all")
+    with pytest.raises(ValueError, match="unknown kind 'comma'"):
+        units.of_kind(units.windows(), "comma")

@@ -11,11 +11,15 @@ import torch
 from matplotlib.patches import Rectangle
 
 from lmcourse import plots
-from lmcourse.chapters.floating_point import figures
+from lmcourse.chapters.floating_point import figures, four_bits
 from lmcourse.chapters.floating_point.exercises import loss_scale
+from lmcourse.chapters.floating_point.exercises.four_bits import powers_of_two_by_chance
+from lmcourse.chapters.floating_point.exercises.rounding import round_to as rounding
 from lmcourse.chapters.floating_point.figures import BitExplorer
 from lmcourse.chapters.floating_point.figures.bit_explorer import readout_html
-from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, decode, encode, round_to
+from lmcourse.chapters.floating_point.tiny_run import exact, tiny_run
+from lmcourse.exercises.open_task import Unfit
+from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, decode, encode
 from tests.plots.figures import check_figure
 
 
@@ -64,7 +68,7 @@ def test_the_lost_fraction_matches_torchs_cast() -> None:
 
 
 def test_reference_scales_are_the_largest_that_torchs_cast_accepts() -> None:
-    gradients = loss_scale.first_gradients()
+    gradients = tiny_run(exact, steps=1).gradients
     smallest, largest = loss_scale.loss_scales.reference(gradients, 5, 10)
     values = torch.cat([gradient.flatten().double() for gradient in gradients])
     values = values[values != 0]
@@ -77,12 +81,62 @@ def test_reference_scales_are_the_largest_that_torchs_cast_accepts() -> None:
     assert not (values * 2 * largest).half().isfinite().all()
 
 
-def test_tensors_are_rounded_like_single_numbers() -> None:
-    format = FORMATS["e5m2"]
-    values = torch.randn(300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    values = values * 2.0 ** torch.linspace(-20, 20, 300, dtype=torch.float64)
-    expected = [abs(round_to(value, format)) for value in values.tolist()]
-    assert loss_scale.rounded(values, 5, 2).abs().tolist() == expected
+def test_tensors_are_rounded_like_torchs_casts() -> None:
+    values = torch.randn(2000, generator=torch.Generator().manual_seed(0)) * torch.logspace(-9, 5, 2000)
+    for widths, dtype in (((5, 10), torch.half), ((8, 7), torch.bfloat16), ((5, 2), torch.float8_e5m2)):
+        assert torch.equal(rounding.reference(values.double(), *widths), values.to(dtype).double())
+
+
+def test_a_run_in_a_format_is_drawn_beside_the_exact_run() -> None:
+    figure = figures.loss_in_format(rounding.variants[0].answer, 5, 2, 2.0**23)  # type: ignore[arg-type]
+    check_figure(figure)
+    assert "(5, 2), 8 bits, loss scale 2^23: ends at 0.7" in plots.alt_text(figure)
+
+
+@pytest.fixture(scope="module")
+def learned() -> list[torch.Tensor]:
+    """The weights at the end of an exact run."""
+    stored: list[torch.Tensor] = []
+
+    def keep(x: torch.Tensor, role: str) -> torch.Tensor:
+        stored.extend([x.clone()] * (role == "weight"))
+        return x
+
+    tiny_run(keep)
+    return stored[-3:]
+
+
+def test_a_store_that_knows_the_end_of_the_run_is_refused(learned: list[torch.Tensor]) -> None:
+    def my_store(x: torch.Tensor, role: str) -> torch.Tensor:
+        (known,) = [each for each in learned if role == "weight" and each.shape == x.shape] or [x]
+        return powers_of_two_by_chance(known, role)
+
+    with pytest.raises(Unfit, match="A tensor of weights that you return is not like x"):
+        four_bits.measure_store(my_store, [0])
+
+
+def test_a_store_that_enlarges_the_activations_is_refused() -> None:
+    def my_store(x: torch.Tensor, role: str) -> torch.Tensor:
+        return powers_of_two_by_chance(x, role) * (1.5 if role == "activation" else 1)
+
+    with pytest.raises(Unfit, match=r"activations that you return is 1\.5\d times as large as x"):
+        four_bits.measure_store(my_store, [0])
+
+
+def test_a_store_with_gradients_of_its_own_is_refused(learned: list[torch.Tensor]) -> None:
+    weights: dict[torch.Size, torch.Tensor] = {}
+
+    def my_store(x: torch.Tensor, role: str) -> torch.Tensor:
+        if role == "weight":
+            weights[x.shape] = x.clone()
+        elif role == "gradient" and x.shape in weights:
+            (known,) = [each for each in learned if each.shape == x.shape]
+            towards = weights[x.shape] - known
+            x = x + x.norm() * towards / towards.norm()
+        return powers_of_two_by_chance(x, role)
+
+    with pytest.raises(Unfit, match="Even on average"):
+        four_bits.measure_store(my_store, [0])
 
 
 def test_quantisation_errors_match_a_direct_cast() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,26 +17,19 @@ from lmcourse.chapters.optimization import exercises, figures
 from lmcourse.chapters.optimization.exercises.scale import SIX, squared_lengths
 from lmcourse.chapters.optimization.figures.bounds import measured_and_bound, regression
 from lmcourse.chapters.optimization.figures.paths import valley, walk
-from lmcourse.chapters.optimization.figures.schedules import BYTES
-from tests.plots.figures import check_figure, said
-
-
-def bowl(d: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    source = torch.Generator().manual_seed(seed)
-    root, b, start = (torch.randn(*shape, generator=source, dtype=torch.float64) for shape in ((d, d), (d,), (d,)))
-    return root @ root.T, b, start
-
-
-def test_the_path_matches_torchs_sgd_on_the_bowl() -> None:
-    H, b, start = bowl(3)
-    found = exercises.descend.reference(H, b, start, 0.05, 20)
-    x = start.clone().requires_grad_()
-    optimizer = torch.optim.SGD([x], lr=0.05)
-    for row in found:
-        torch.testing.assert_close(row, x.detach(), rtol=1e-10, atol=1e-12)
-        optimizer.zero_grad()
-        (0.5 * x @ H @ x - b @ x).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+from lmcourse.chapters.optimization.race import (
+    MORE,
+    TOUCHED,
+    NextByte,
+    Race,
+    Run,
+    inspect_entry,
+    measure_entry,
+    run_entry,
+)
+from lmcourse.exercises.open_task import Unfit
+from tests.course.chapters import WRITTEN, source
+from tests.plots.figures import said
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4), (1, 3)])
@@ -72,16 +66,13 @@ def test_the_weights_of_a_mean_with_one_beta_sum_to_the_papers_correction() -> N
         assert found == pytest.approx([weight / (1 - 0.9**steps) for weight in raw])
 
 
-def test_every_optimizer_has_the_defaults_of_torch() -> None:
+def test_every_optimizer_has_the_defaults_of_torch_but_no_decay() -> None:
     p = [torch.zeros(1, requires_grad=True)]
-    for exercise, theirs in (
-        (exercises.AdaGrad, torch.optim.Adagrad(p)),
-        (exercises.Adam, torch.optim.Adam(p)),
-        (exercises.AdamW, torch.optim.AdamW(p)),
-    ):
+    for exercise, theirs in ((exercises.AdaGrad, torch.optim.Adagrad(p)), (exercises.AdamW, torch.optim.AdamW(p))):
         ours = exercise.reference(p).param_groups[0]
-        names = {"lr", "betas", "eps", "weight_decay"} & theirs.param_groups[0].keys()
+        names = {"lr", "betas", "eps"} & theirs.param_groups[0].keys()
         assert {name: ours[name] for name in names} == {name: theirs.param_groups[0][name] for name in names}
+        assert ours["weight_decay"] == 0
 
 
 def radius(rate: float, beta: float, curvature: float) -> float:
@@ -111,26 +102,15 @@ def test_the_gradient_of_the_classifier_matches_differences() -> None:
         assert gradient.flatten()[place].item() == pytest.approx((up - down) / 2e-6, abs=1e-8)
 
 
-TORCHS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "gradient descent": partial(torch.optim.SGD, lr=0.01),
-    "heavy ball": partial(torch.optim.SGD, lr=0.01, momentum=0.7),
-    "Nesterov": partial(torch.optim.SGD, lr=0.01, momentum=0.7, nesterov=True),
-    "AdaGrad": partial(torch.optim.Adagrad, lr=0.01),
-    "Adam": partial(torch.optim.Adam, lr=0.01, betas=(0.7, 0.999)),
-}
-
-
-def test_paths_match_torchs_optimizers() -> None:
-    H = torch.as_tensor(valley(50.0, 25.0))
-    assert torch.linalg.eigvalsh(H).tolist() == pytest.approx([1.0, 50.0])
-    for method, make in TORCHS.items():
-        path = walk(method, 0.01, 0.7, 50.0, 25.0)
-        x = torch.tensor(path[0], requires_grad=True)
-        optimizer = make([x])
-        for point in path:
-            np.testing.assert_allclose(point, x.detach().numpy(), rtol=1e-9, atol=1e-11)
-            x.grad = H @ x.detach()
-            optimizer.step()
+def test_paths_follow_the_rules_of_the_notebook() -> None:
+    H, rate, beta = valley(50.0, 25.0), 0.01, 0.7
+    assert np.linalg.eigvalsh(H).tolist() == pytest.approx([1.0, 50.0])
+    ball, places = (walk(method, rate, beta, 50.0, 25.0) for method in ("heavy ball", "Nesterov"))
+    for before, x, after in zip(ball, ball[1:], ball[2:], strict=False):
+        np.testing.assert_allclose(after, x - rate * H @ x + beta * (x - before), atol=1e-12)
+    settled = places - rate * places @ H  # Nesterov's x from its y
+    for before, x, place in zip(settled, settled[1:], places[2:], strict=False):
+        np.testing.assert_allclose(place, x + beta * (x - before), atol=1e-12)
 
 
 def test_the_bound_holds_where_it_is_proved_and_fails_near_the_edge() -> None:
@@ -146,27 +126,12 @@ def test_the_bound_holds_where_it_is_proved_and_fails_near_the_edge() -> None:
     assert np.linalg.eigvalsh(X.T @ X / len(X)).max() == pytest.approx(L)
 
 
-def test_the_bytes_match_torchs_state() -> None:
-    makes: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "SGD": partial(torch.optim.SGD, lr=0.1),
-        "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
-        "AdaGrad": torch.optim.Adagrad,
-        "Adam, AdamW": torch.optim.AdamW,
-    }
-    for name, make in makes.items():
-        p = torch.zeros(1000, requires_grad=True)
-        optimizer = make([p])
-        p.grad = torch.ones(1000)
-        optimizer.step()
-        state = [each for each in optimizer.state[p].values() if isinstance(each, torch.Tensor) and each.numel() > 1]
-        assert sum(each.nbytes for each in state) == 1000 * BYTES[name]
-
-
 def test_references_step_as_torchs_optimizers() -> None:
     kinds: list[tuple[Any, Callable[..., torch.optim.Optimizer], dict[str, Any]]] = [
+        (exercises.Descent, torch.optim.SGD, {"lr": 0.1}),
         (exercises.Momentum, torch.optim.SGD, {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
         (exercises.AdaGrad, torch.optim.Adagrad, {"lr": 0.1}),
-        (exercises.Adam, torch.optim.Adam, {"lr": 0.1, "betas": (0.8, 0.95)}),
+        (exercises.AdamW, torch.optim.Adam, {"lr": 0.1, "betas": (0.8, 0.95)}),
         (exercises.AdamW, torch.optim.AdamW, {"lr": 0.1, "weight_decay": 0.3}),
     ]
     gradients = torch.randn(12, 4, dtype=torch.float64)
@@ -185,12 +150,61 @@ def test_references_step_as_torchs_optimizers() -> None:
 def test_figures_of_runs_show_the_measured_numbers() -> None:
     curvatures = {0.5: torch.linspace(1, 4, 21).repeat(2, 1).T, 0.1: torch.linspace(1, 6, 21)[:, None]}
     edges = "rate 0.5: ends at 2/γ = 4; rate 0.1: ends away from 2/γ = 20"
-    assert edges in said(figures.sharpness(curvatures, 100))
+    assert edges in said(figures.sharpness(curvatures))
     noise = torch.logspace(0, -2, 500)[:, None] / torch.tensor([1.0, 2.0])
     assert "divides the floor by 2.0" in said(figures.noise_floor(noise, (0.2, 0.1)))
     runs = {"plain": np.linspace(3, 1, 800).tolist(), "late": (np.linspace(3, 1, 800) ** 2 / 2 + 0.3).tolist()}
-    assert said(figures.crossing_losses(runs)).endswith("Ahead half-way: plain. In the end: late")
-    check_figure(figures.optimizer_bytes())
+    assert said(figures.crossing_losses(runs)).endswith("late is behind half-way and ahead in the end")
+    entry = [Run([4.0, 2.0, 1.0], held_out) for held_out in (0.5, 0.6, 0.7)]
+    assert said(figures.race({"descent": entry})).endswith("On held-out text: descent 0.60")
+
+
+def test_the_race_shows_its_model() -> None:
+    shown = source(next(each for each in WRITTEN if each.number == "04"))
+    forward = inspect.getsource(NextByte.forward).replace("scores: Tensor = ", "return ").splitlines()[2:-1]
+    text = "\n".join(cell.text for cell in shown.cells)
+    assert [line for line in forward if line.strip() not in text] == []
+
+
+def test_an_entry_that_runs_the_model_or_trains_first_is_unfit() -> None:
+    def greedy(model: Any) -> Any:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.register_step_pre_hook(lambda *_: print(model(torch.zeros(1, 12, dtype=torch.long)).shape))
+        return optimizer, None
+
+    def trained(model: Any) -> Any:
+        torch.nn.init.zeros_(model.head.weight)
+        return torch.optim.SGD(model.parameters(), lr=0.1), None
+
+    for entry, sentence in ((greedy, MORE), (trained, TOUCHED)):
+        with pytest.raises(Unfit, match=re.escape(sentence)):
+            inspect_entry(entry)
+
+
+def test_weights_of_another_seed_are_of_no_use() -> None:
+    weights: list[Tensor] = []
+
+    def learn(model: Any) -> Any:
+        weights[:] = model.parameters()
+        return torch.optim.AdamW(model.parameters(), lr=0.02)
+
+    def copied(model: Any) -> Any:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        optimizer.register_step_post_hook(lambda *_: torch._foreach_copy_([p.data for p in model.parameters()], known))
+        return optimizer
+
+    learned = run_entry(learn, 0, 150).held_out
+    known = [weight.detach().clone() for weight in weights]
+    assert run_entry(copied, 1, 2).held_out > learned + 2
+
+
+def test_a_lost_entry_has_no_result(capsys: pytest.CaptureFixture[str]) -> None:
+    race = Race()
+    mean = race.enter("too fast", lambda model: torch.optim.SGD(model.parameters(), lr=math.nan), steps=5)
+    assert math.isnan(mean)
+    assert "the loss is not finite at step" in capsys.readouterr().out
+    with pytest.raises(Unfit, match="no longer a finite number"):
+        measure_entry(lambda model: torch.optim.SGD(model.parameters(), lr=math.nan), [0])
 
 
 def test_the_certificate_holds_up_to_the_largest_rate() -> None:

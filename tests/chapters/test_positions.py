@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch
+from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.chapters.positions import figures, properties
+from lmcourse.chapters.positions.copier import SPEEDS, repeating_texts, turn_pairs, turned
 from lmcourse.chapters.positions.exercises import EXERCISES
 from lmcourse.chapters.positions.exercises.buckets import _is_clear
-from lmcourse.chapters.positions.exercises.inputs import angles
+from lmcourse.chapters.positions.exercises.rotary import speeds_of
+from lmcourse.chapters.positions.exercises.sines import angles
 from lmcourse.chapters.positions.figures.scores import SCHEMES
+from lmcourse.nn.position_bias import alibi_slopes
 from tests.plots.figures import check_figure, said
 
 REFERENCE = {exercise.name: exercise.reference for exercise in EXERCISES}
@@ -83,7 +87,7 @@ def test_slopes_and_bias_match_blooms(heads: int) -> None:
     """BLOOM adds slope · key, which differs by a constant in each row, and a softmax ignores such a constant."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(heads, 1, 9)
-    slopes = REFERENCE["alibi_slopes"](heads)
+    slopes = alibi_slopes(heads)
     torch.testing.assert_close(theirs[:, 0, 1], slopes)
     ours = REFERENCE["alibi_bias"](slopes, 4, 9)
     masked = theirs.masked_fill(torch.arange(9) > torch.arange(5, 9)[:, None], -math.inf)
@@ -100,7 +104,7 @@ def test_rope_matches_transformers_in_both_layouts() -> None:
     angle = angles(POSITIONS, 8, base)[None]
     spread = [f(angle).float().repeat_interleave(2, -1) for f in (torch.cos, torch.sin)]
     interleaved, _ = cohere.apply_rotary_pos_emb(x, x, *spread)
-    torch.testing.assert_close(REFERENCE["rope"](x, POSITIONS, base), interleaved)
+    torch.testing.assert_close(REFERENCE["rope"](x, POSITIONS, speeds_of(8, base)), interleaved)
     twice = [torch.cat([f(angle).float()] * 2, -1) for f in (torch.cos, torch.sin)]
     half, _ = llama.apply_rotary_pos_emb(x, x, *twice)
     torch.testing.assert_close(REFERENCE["rope_half"](x, POSITIONS), half)
@@ -114,7 +118,6 @@ def test_the_toeplitz_test_and_the_score_pictures_know_every_scheme() -> None:
         assert ("absolute" in alt) == absolute
         assert (float(re.findall(r"shift of 0: ([\d.]+)", alt)[0]) > 0.1) == absolute
     check_figure(figures.position_scores("RoPE", 100))
-    check_figure(figures.position_timeline())
 
 
 def test_noise_reveals_its_position() -> None:
@@ -194,6 +197,29 @@ def test_the_loss_by_position_shows_which_schemes_extrapolate() -> None:
     assert said(figure).endswith("flat holds, a little rises, cliff rises by more than half a nat")
     lines = {line.get_label(): np.asarray(line.get_xydata()) for line in figure.axes[0].lines}
     np.testing.assert_allclose(lines["cliff"], [(2.5, 2.0), (6.5, 5.0), (10.5, 5.0)])
+
+
+def test_loss_by_length_needs_a_loss_for_each_length() -> None:
+    figure = figures.loss_by_length({"as trained": [0.1, 5.0], "mine": [0.1, 0.2]}, [32, 128], 32, 4.16)
+    assert said(figure).endswith("as trained 0.1 to 5.0, mine 0.1 to 0.2")
+    with pytest.raises(ValueError, match="each with 2 losses"):
+        figures.loss_by_length({"mine": [0.1]}, [32, 128], 32, 4.16)
+
+
+@pytest.mark.parametrize("speeds", [SPEEDS, SPEEDS / 4])
+def test_the_copier_turns_as_rope_does(speeds: Tensor) -> None:
+    q, k = torch.randn(2, 2, 2, 7, 16, generator=torch.Generator().manual_seed(0))
+    expected = [REFERENCE["rope"](x, torch.arange(7), speeds) for x in (q, k)]
+    for rope in (REFERENCE["rope"], turn_pairs):
+        torch.testing.assert_close(turned(rope, speeds)(q, k), expected[0] @ expected[1].mT)
+
+
+def test_copied_texts_repeat_and_have_no_token_twice_in_a_period() -> None:
+    tokens, periods = repeating_texts(20, torch.Generator().manual_seed(0), 64)
+    for text, period in zip(tokens, periods.tolist(), strict=True):
+        assert 16 <= period <= 32 == len(text) // 2
+        assert torch.equal(text[period:], text[:-period])
+        assert len(text[:period].unique()) == period
 
 
 def test_no_case_asks_for_the_border_of_a_bucket() -> None:

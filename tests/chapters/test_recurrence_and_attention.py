@@ -13,7 +13,24 @@ from torch import Tensor
 from lmcourse import plots
 from lmcourse.chapters.recurrence_and_attention import exercises, figures
 from lmcourse.chapters.recurrence_and_attention.exercises import attend_source
-from lmcourse.chapters.recurrence_and_attention.remembering import REMEMBERED, remember
+from lmcourse.chapters.recurrence_and_attention.invented import (
+    Task,
+    agreement,
+    different_symbols,
+    inspect_task,
+    judge,
+    lesson,
+    measure_task,
+)
+from lmcourse.chapters.recurrence_and_attention.remembering import (
+    REMEMBERED,
+    STORED,
+    lstm_gradients,
+    random_network,
+    remember,
+)
+from lmcourse.chapters.recurrence_and_attention.translator import Translator, batched, reversals, train, weights
+from lmcourse.exercises.open_task import Unfit
 from tests.plots.figures import check_figure, said
 
 
@@ -89,25 +106,18 @@ def test_attention_to_the_source_is_torchs_without_a_scale() -> None:
     torch.testing.assert_close(exercises.attend_source.reference(s, h, real), torch.cat([read, s], dim=-1))
 
 
-def test_a_linear_gradient_is_a_power_of_the_matrix_and_a_bent_one_fades() -> None:
-    linear = figures.gradient_norms("linear", 1.1)
-    ratios = linear[1:] / linear[:-1]
-    assert linear[0].item() == pytest.approx(1.0)
-    assert 1.0 < ratios[30:].log().mean().exp().item() < 1.2
-    assert torch.equal(linear, figures.gradient_norms("linear", 1.1, inputs=0.0))
-    assert (figures.gradient_norms("tanh", 1.1) < linear + 1e-12).all()
-    check_figure(figures.compare_networks({"a": {"kind": "linear"}, "b": {"kind": "lstm", "forget_bias": 1.0}}))
+def test_a_random_network_has_its_spectral_radius() -> None:
+    for radius in (0.5, 1.5):
+        W, inputs, v, first = random_network(radius, 3)
+        assert torch.linalg.eigvals(W).abs().max().item() == pytest.approx(radius)
+        assert (inputs.shape, v.shape) == ((200, 64), (64,))
+        assert first.norm() < 0.2
 
 
-def test_fading_happens_with_another_seed() -> None:
-    seed = 3
-
-    def left(kind: str, radius: float = 1.0, forget_bias: float | None = None) -> float:
-        return figures.gradient_norms(kind, radius, forget_bias, seed=seed)[50].item()
-
-    assert left("tanh", 1.0) < 1e-9 < left("tanh", 1.5) < 1e-3
-    assert left("lstm") < 1e-9 < left("lstm", 1.0, 1.0) < 1e-3 < left("lstm", 1.0, 3.0)
-    assert left("linear", 1.5) > 1e7
+def test_lstms_fade_with_another_seed_until_the_gate_opens() -> None:
+    left = {bias: lstm_gradients(bias, seed=3)[50].item() for bias in (None, 1.0, 3.0)}
+    assert lstm_gradients(None, seed=3)[0].item() == pytest.approx(1.0)
+    assert left[None] < 1e-9 < left[1.0] < 1e-2 < left[3.0]
 
 
 SCORES_HIDDEN, *_, BY_NUMPY = (variant.answer for variant in attend_source.variants)
@@ -125,11 +135,11 @@ def without_gradient(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 def test_attention_can_be_trained_in_batches(answer: Any, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8, requires_grad=True)
     expected = torch.stack([attend_source.reference(*pair, torch.ones(5).bool()) for pair in zip(s, h, strict=True)])
-    found = figures.in_batches(answer)(s, h)
+    found = batched(answer)(s, h)
     torch.testing.assert_close(found, expected)
     assert torch.autograd.grad(found.sum(), h)[0].any()
     assert capsys.readouterr().out == line
-    torch.testing.assert_close(figures.looks(s, h) @ h, expected[..., :8])
+    torch.testing.assert_close(weights(s, h) @ h, expected[..., :8])
 
 
 def test_spans_beyond_the_text_are_named_in_the_figure() -> None:
@@ -146,13 +156,15 @@ def test_figures_of_networks_show_the_stored_results() -> None:
     told = said(figures.right_rows(shares, (2, 12)))
     assert "one: fewer than a fifth at length 12" in told
     assert "two: more than half at length 12, some at 20" in told
-    weights = torch.tensor([[0.1, 0.2, 0.7], [0.05, 0.9, 0.05], [1.0, 0.0, 0.0]])
-    assert said(figures.alignment(weights, "abc", "xyz", 2)).endswith("most at: y at b (word 2)")
+    looks = torch.tensor([[0.1, 0.2, 0.7], [0.05, 0.9, 0.05], [1.0, 0.0, 0.0]])
+    assert "most at: x at c (word 3), y at b (word 2), z" in said(figures.alignment(looks, "abc", "xyz"))
     forced = torch.tensor([[True, True, False, True], [True, True, True, True]])
     free = torch.tensor([[True, True, False, False], [True, True, True, True]])
     assert "behind" in said(figures.forced_and_free(forced, free))
     assert "alike" in plots.alt_text(figures.forced_and_free(free, free))
-    for figure in (figures.unrolled(), figures.size_against_context(), figures.alignment(weights, "abc", "xyz")):
+    curves = {"a": [torch.ones(60)], "b": [torch.logspace(0, -20, 60)]}
+    assert said(figures.compare_networks(curves)).endswith("a about 1; b about 10⁻¹⁷")
+    for figure in (figures.unrolled(), figures.size_against_context(6_738_704), figures.alignment(looks, "abc", "xyz")):
         check_figure(figure)
 
 
@@ -164,3 +176,79 @@ def test_a_tanh_network_remembers_over_ten_words_as_stored() -> None:
 @pytest.mark.parametrize(("name", "between"), [("LSTM as PyTorch makes it", 20), ("LSTM, forget bias 3", 40)])
 def test_lstms_remember_as_stored(name: str, between: int) -> None:
     assert abs(remember(name, between, 0) - REMEMBERED[between][name][0]) < 0.06
+
+
+def test_the_stored_runs_are_a_table() -> None:
+    assert len(STORED.splitlines()) == 16
+    assert "20 words between, LSTM as PyTorch makes it (0.49, 0.53, 0.46)" in STORED
+
+
+def sort(source: Tensor) -> tuple[Tensor, Tensor]:
+    target, places = source.sort(dim=1)
+    return target, places
+
+
+def test_rows_have_different_symbols_and_a_task_is_called_once_per_batch() -> None:
+    called: list[tuple[int, ...]] = []
+
+    def counted(source: Tensor) -> tuple[Tensor, Tensor]:
+        called.append(tuple(source.shape))
+        source.zero_()  # a copy
+        return source + 1, source
+
+    given = lesson(counted)
+    assert len(called) == 401
+    assert called[-1] == (512, 9)
+    assert {length for _, length in called} == set(range(2, 11))
+    rows = given.source.sort(dim=1).values
+    assert (rows.diff(dim=1) > 0).all()
+    assert rows.min() == 1
+    assert rows.max() == 10
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (lambda source: source, "Return two tensors"),
+        (lambda source: (source, source[:, :1]), "`places` is not a tensor of whole numbers"),
+        (lambda source: (source - 1, source - 1), "`target` has numbers outside 1 to 10"),
+        (lambda source: (source, torch.arange(source.shape[1]).expand_as(source) + 1), "`places` has numbers outside"),
+        (lambda source: (source.roll(1, 0), source.argsort(1)), "rows beside it"),
+        (lambda source: (torch.randint_like(source, 1, 11), source.argsort(1)), "Called again"),
+        (lambda source: (source[:, torch.arange(9)], source.argsort(1)), "Rows of 9 symbols work, and rows of 2 raise"),
+    ],
+)
+def test_a_task_without_a_rule_is_unfit(task: Task, told: str) -> None:
+    with pytest.raises(Unfit, match=told):
+        inspect_task(task)
+    inspect_task(sort)
+
+
+def test_a_fixed_picture_has_nothing_by_content() -> None:
+    model = Translator()
+    source = different_symbols(64, 9, torch.Generator().manual_seed(0))
+    commonest = model.looks(source, source).argmax(dim=-1).mode(dim=0).values
+    assert agreement(model, source, source) == agreement(model, source, source, commonest) > 0
+
+
+def test_the_best_translator_of_each_kind_counts() -> None:
+    class Sorter(Translator):
+        def write(self, source: Tensor, teacher: Tensor | None = None) -> Tensor:
+            return source.sort(dim=1).values
+
+    measured = judge(lesson(sort), [Translator(), Sorter()], [Sorter(), Translator()])
+    assert (measured["perfect"], measured["one state"]) == (1, 1)
+
+
+@pytest.mark.prove
+def test_one_state_sorts() -> None:
+    assert measure_task(sort, [4])["one state"] > 0.95
+
+
+def test_training_lowers_the_loss_of_reversing() -> None:
+    def loss(model: Translator) -> float:
+        source, target = next(iter(reversals(9)))
+        return F.cross_entropy(model(source, F.pad(target, (1, -1))).flatten(0, 1), target.flatten()).item()
+
+    trained = train(0, reversals(0, 40), lambda target, start: F.pad(target, (1, -1), value=start))
+    assert loss(trained) < loss(Translator()) - 0.2

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from matplotlib.patches import Rectangle
 
 from lmcourse import plots
+from lmcourse.accounting.live import live_bytes
 from lmcourse.chapters.tensors import figures
 from lmcourse.chapters.tensors.exercises import (
     broadcast_shape,
@@ -19,13 +22,15 @@ from lmcourse.chapters.tensors.exercises import (
     index_notation,
     peak_bytes,
     picked,
+    shares_storage,
     view_strides,
 )
-from lmcourse.chapters.tensors.figures.allocator import measured_buffers
-from lmcourse.chapters.tensors.figures.axes import SHAPES
-from lmcourse.chapters.tensors.figures.memory import EXPRESSIONS, lifetimes
-from lmcourse.chapters.tensors.figures.strides import OPERATIONS, VIEWS, shares_with_x
+from lmcourse.chapters.tensors.figures.memory import EXPRESSIONS, Expression, lifetimes
+from lmcourse.chapters.tensors.figures.strides import OPERATIONS, VIEWS, result_of, shares_with_x
+from lmcourse.chapters.tensors.lines import LINES, print_lines
 from lmcourse.chapters.tensors.operators import operators
+from lmcourse.chapters.tensors.thrifty import NO_PRODUCTS, Attention, fused, inspect_attention, measure_attention
+from lmcourse.exercises.open_task import Unfit
 from tests.plots.figures import check_figure, said
 
 
@@ -119,6 +124,27 @@ def test_the_four_formulas_match_torchs_einsum() -> None:
     torch.testing.assert_close(results["norms"], torch.einsum("bshd,bshd->bh", q, q))
 
 
+def _evaluate(expression: Expression, inputs: dict[str, torch.Tensor]) -> torch.Tensor | float:
+    """Compute an expression with PyTorch's functions of these names; a name that is not an input is a number."""
+    if isinstance(expression, str):
+        return inputs[expression] if expression in inputs else float(expression)
+    name, *parts = expression
+    function: Any = F.gelu if name == "gelu" else getattr(torch.Tensor, name)
+    # No variable may keep the arguments, so that Python frees them as early as it would without this function.
+    result: torch.Tensor = function(*[_evaluate(part, inputs) for part in parts])
+    return result
+
+
+def measured_buffers(expression: Expression) -> int:
+    """The largest number of live buffers while PyTorch computes an expression of tensors of one size."""
+    x, y, z, w = torch.ones(4, 10_000).unbind()
+
+    def compute(*tensors: torch.Tensor) -> torch.Tensor | float:
+        return _evaluate(expression, dict(zip("xyzw", tensors, strict=True)))
+
+    return live_bytes(compute, x, y, z, w).peak // 40_000
+
+
 _UNARY, _BINARY = ("exp", "tanh", "sqrt"), ("add", "mul", "maximum")
 
 
@@ -138,15 +164,14 @@ def test_the_peak_of_a_line_matches_the_allocator() -> None:
     found = {measured_buffers(tree) for tree in trees}
     assert len(found) >= 5, "trees of many kinds"
     for tree in trees:
-        assert peak_bytes.reference(tree, 1) == measured_buffers(tree), tree
+        assert peak_bytes.reference(tree, 1, {}) == measured_buffers(tree), tree
 
 
 def test_the_arrow_ends_at_its_element() -> None:
-    for view, make in VIEWS.items():
+    for view in VIEWS:
         if view == "x.t().view(2, 6)":
             continue
-        x = torch.arange(12).view(3, 4)
-        y = make(x)
+        y = eval(view, {"x": torch.arange(12).view(3, 4)})
         place = (y[1 % len(y), 1].data_ptr() - y.untyped_storage().data_ptr()) // 8
         alt = plots.alt_text(figures.stride_map(view, 1, 1))
         assert f"= {place}, in {'a copy' if 'reshape' in view else 'the memory of x'}" in alt
@@ -164,25 +189,16 @@ def test_only_the_impossible_view_is_rejected() -> None:
     refused = [view for view in VIEWS if "refused" in plots.alt_text(figures.stride_map(view))]
     assert refused == ["x.t().view(2, 6)"]
     with pytest.raises(RuntimeError, match="view size is not compatible"):
-        VIEWS[refused[0]](torch.arange(12).view(3, 4))
+        eval(refused[0], {"x": torch.arange(12).view(3, 4)})
 
 
 def test_shared_memory_shows_changes() -> None:
-    for operation, make in OPERATIONS.items():
+    for operation in OPERATIONS:
         x = torch.arange(12.0).view(3, 4)
-        y = make(x)
+        y = result_of(operation, x)
         before = y.clone()
         x += 1
         assert shares_with_x(operation) == (not torch.equal(before, y)), operation
-
-
-@pytest.mark.parametrize(("a", "b"), [("(2, 1, 64)", "(3, 64)"), ("(3, 64)", "(64, 1)")])
-def test_shapes_follow_torchs_rules(a: str, b: str) -> None:
-    try:
-        expected = str(tuple(torch.broadcast_shapes(SHAPES[a], SHAPES[b])))
-    except RuntimeError:
-        expected = "an error"
-    assert plots.alt_text(figures.broadcast_shapes(a, b)) == f"Broadcasting {a} with {b} gives {expected}"
 
 
 def test_the_timeline_matches_the_allocator() -> None:
@@ -190,7 +206,7 @@ def test_the_timeline_matches_the_allocator() -> None:
         buffers = lifetimes(expression)
         steps = range(1, 1 + max(last for _, _, last in buffers))
         peak = max(sum(first <= step <= last for _, first, last in buffers) for step in steps)
-        assert peak == measured_buffers(expression) == peak_bytes.reference(expression, 1)
+        assert peak == measured_buffers(expression) == peak_bytes.reference(expression, 1, {})
     line = "GELU, written out"
     buffers = lifetimes(EXPRESSIONS[line])
     bars = [bar for bar in figures.memory_timeline(line).axes[0].patches if isinstance(bar, Rectangle)]
@@ -203,11 +219,60 @@ def test_memory_is_read_in_whole_lines() -> None:
         places = range(0, 128, step)
         alt = plots.alt_text(figures.lines_touched(step))
         assert alt == f"Step {step}: {len(places)} of 128 floats are read, {len({p // 16 for p in places})} of 8 lines"
-    for figure in (figures.sharing_table(), figures.annotated_code()):
-        check_figure(figure)
+    check_figure(figures.sharing_table())
 
 
-def test_the_readers_function_is_compared_with_the_allocator() -> None:
-    right, lines = said(figures.against_the_allocator(peak_bytes.reference)), len(EXPRESSIONS)
-    assert right.startswith(f"peak_bytes agrees with the allocator on {lines} of {lines} lines")
-    assert "on 0 of" in plots.alt_text(figures.against_the_allocator(lambda expression, size: 99 * size))
+def test_the_table_judges_the_readers_function() -> None:
+    right, wrong = figures.sharing_table(yours=shares_storage.reference), figures.sharing_table(yours=lambda a, b: True)
+    check_figure(wrong)
+    assert said(right).endswith(f"agrees on {len(OPERATIONS)} of {len(OPERATIONS)}")
+    assert said(wrong).endswith(f"agrees on {sum(map(shares_with_x, OPERATIONS))} of {len(OPERATIONS)}")
+
+
+@pytest.mark.parametrize(("batched", "differing"), [(False, ["(q @ k.mT).mul_(0.25)", "w @ v"]), (True, [])])
+def test_lines_of_attention_match(batched: bool, differing: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(peak_bytes.reference, view_strides.reference, batched=batched)
+    printed = capsys.readouterr().out.splitlines()[1::2]
+    assert [line for line, text in zip(LINES, printed, strict=True) if "differs" in text] == differing
+
+
+def by_broadcasting(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: int, parts: int = 2) -> torch.Tensor:
+    """Attention whose first product, or first two, are no matrix products: not seen by the FLOP counter."""
+    q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v))
+    blend = []
+    for seen, row in enumerate(q.unbind(2), 1):
+        scores = (row[..., None, :] * k[:, :, :seen]).sum(-1) / q.shape[-1] ** 0.5
+        weights, values = scores.softmax(-1)[..., None, :], v[:, :, :seen]
+        blend.append(weights @ values if parts == 1 else (weights.mT * values).sum(-2, keepdim=True))
+    return torch.cat(blend, dim=2).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_attention_by_broadcasting_hides_its_products(parts: int) -> None:
+    inspect_attention(by_broadcasting)
+    with pytest.raises(Unfit, match=NO_PRODUCTS[:30]):
+        measure_attention(partial(by_broadcasting, parts=parts), [])
+
+
+_STORED: list[torch.Tensor] = []
+
+
+def stored(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: int) -> torch.Tensor:
+    """Return the result of the first call with this shape again."""
+    _STORED.extend([] if any(one.shape == q.shape for one in _STORED) else [fused(q, k, v, heads)])
+    return next(one for one in _STORED if one.shape == q.shape).clone()
+
+
+def differs_while_inspected(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: int) -> torch.Tensor:
+    return fused(q, k, v, heads) if q.shape[1] < 500 else torch.zeros_like(q)
+
+
+@pytest.mark.parametrize("attention", [stored, differs_while_inspected])
+def test_a_measured_call_compares_new_numbers(attention: Attention) -> None:
+    def judge() -> None:
+        inspect_attention(attention)
+        measure_attention(attention, [])
+        measure_attention(attention, [])
+
+    with pytest.raises(Unfit):
+        judge()

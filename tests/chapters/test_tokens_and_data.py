@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,25 @@ import torch
 
 from lmcourse import plots
 from lmcourse.chapters.tokens_and_data import exercises, figures
-from lmcourse.chapters.tokens_and_data.counted_text import NO_MORE, CountedText, Pair, visits_needed
+from lmcourse.chapters.tokens_and_data.counted_text import NO_MORE, CountedText, Pair
+from lmcourse.chapters.tokens_and_data.everybody import (
+    Texts,
+    measure_table,
+    names_for_everybody,
+    plain_mix,
+    swap_letters,
+)
+from lmcourse.chapters.tokens_and_data.exercises.everybody import each_merge_for_the_dearest, everybodys_table
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer, shown
-from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS
+from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, STREAMS, Clocks
+from lmcourse.data.corpora import find_corpus
 from lmcourse.data.loader import Loader
 from lmcourse.data.tokenizers import BPETokenizer
+from lmcourse.data.tokenizers.bpe import learn_merges
+from lmcourse.data.tokenizers.pre_tokenizer import split_words
+from lmcourse.exercises.checking import check_exercise
+from lmcourse.exercises.open_task import Unfit
+from lmcourse.proof.answers import AnswerCell
 from tests.plots.figures import check_figure
 
 
@@ -49,6 +63,14 @@ def test_words_are_cut_as_by_the_library(seed: int) -> None:
         tokens = exercises.encode_word.reference(word, merges)
         assert tokens == theirs.encode(word.encode().decode("latin-1")).ids
         assert exercises.decode.reference(tokens, merges) == word
+
+
+def test_ties_the_other_way_round_agree_in_111_merges() -> None:
+    words = Counter(split_words(*find_corpus("course-text").texts()))
+    wrong, right = (
+        train(words, 256) for train in (exercises.train_bpe.misconceptions[0].answer, exercises.train_bpe.reference)
+    )
+    assert sum(map(tuple.__eq__, wrong, right)) == 111
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -93,10 +115,15 @@ def test_incremental_counts_match_full_recounts(seed: int) -> None:
 
 
 def test_a_merge_looks_at_the_words_that_hold_its_pair() -> None:
-    words = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
-    merges = exercises.train_bpe.reference(words, 10)
-    text = CountedText.of_bytes(words).train(exercises.merge_counted.reference, merges)
-    assert text.looks == text.visits == visits_needed(words, merges)
+    words = Counter(split_words(*find_corpus("course-text").texts()))
+    merges = learn_merges(find_corpus("course-text").texts(), 256)
+    looks = CountedText.of_bytes(words).train(exercises.merge_counted.reference, merges).looks
+    tokenizers = [BPETokenizer(merges[:count]) for count in range(257)]
+    assert (
+        looks
+        == sum(before.encode(word) != after.encode(word) for before, after in pairwise(tokenizers) for word in words)
+        == 7318
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +140,7 @@ def test_a_merge_looks_at_the_words_that_hold_its_pair() -> None:
 def test_every_way_to_read_words_is_recorded(look: Callable[[Any], object]) -> None:
     text = CountedText([[1, 2], [3, 4]], [1, 1])
     text.merge(lambda words, *rest: look(words), (1, 2), 256)
-    assert (text.looks, text.visits) == (2, 1)
+    assert text.looks == 2
     assert text.work.startswith("2 of 2 words")
 
 
@@ -201,24 +228,87 @@ def test_the_player_merges_as_in_the_text() -> None:
     assert "the end" in plots.alt_text(figures.merge_steps("ab cd", 4))
 
 
+def trained(loop: str, batches: int, **settings: Any) -> Clocks:
+    clocks = Clocks(**{"copy": 2.0, "step": 10.0, "own_stream": True, "pinned": True, "waits": True, **settings})
+    LOOPS[loop](range(batches), clocks.copy, clocks.train)
+    return clocks
+
+
 def test_the_notes_loop_never_trains_on_the_last_batch() -> None:
     for batches in (2, 3, 6):
-        trained = [work.batch for work in LOOPS["i + 2"](4, 10, batches)[1]]
-        assert trained == [*range(batches - 1), batches - 2]
+        steps = [work.batch for work in trained("i + 2", batches).lanes["train"]]
+        assert steps == [*range(batches - 1), batches - 2]
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_pageable_memory_costs_one_staging_copy_per_batch(loop: str) -> None:
-    pinned, pageable = (LOOPS[loop](4.0, 10.0, 6, staging)[1][-1].end for staging in (0.0, 3.0))
-    assert pageable == pinned + 6 * 3.0
-    assert "pageable" in plots.alt_text(figures.prefetch_timeline(loop=loop, memory="pageable"))
+def test_clocks_agree_with_a_queue_model_by_hand() -> None:
+    ends = {(loop, own): trained(loop, 100, own_stream=own).end for loop in LOOPS for own in (True, False)}
+    assert ends["one ahead", True] == 1002
+    assert {ends["one ahead", False], *(ends["copy, then train", own] for own in (True, False))} == {1200}
+    assert trained("one ahead", 100, for_all=True).end == 1200
+    slow = trained("one ahead", 6, copy=20.0, step=5.0, pinned=False)
+    assert slow.end == 165
+    for lane in slow.lanes.values():
+        assert all(before.end <= after.start for before, after in pairwise(lane))
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_the_timeline_says_what_it_was_set_to(stream: str) -> None:
+    told = plots.alt_text(check_figure(figures.prefetch_timeline(stream=stream, memory="pageable", waits=False)))
+    assert stream in told
+    assert "pageable" in told
+    assert "runs ahead" in told
+
+
+LITERAL = [list(pair) for pair in plain_mix(names_for_everybody())]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("open('x')", "io.open"),
+        ("__import__('babel')", "builtins.__import__"),
+        ("return learn_merges(texts.values(), 256)", "learn_merges"),
+        ("from babel import Locale", "babel"),
+        ("from pathlib import Path; Path('x').read_text()", "pathlib"),
+        ("from lmcourse.data.tokenizers import BPETokenizer", "BPETokenizer"),
+    ],
+)
+def test_a_table_may_not_be_read_from_elsewhere(body: str, reason: str) -> None:
+    text = f"def everybodys_table(texts):\n    {body}\n"
+    answer = AnswerCell(everybodys_table, text, "", {"__name__": "__main__", "learn_merges": learn_merges}).run(text)
+    report = check_exercise(everybodys_table, answer)
+    assert report.points == 0
+    assert reason in report.diagnosis
+
+
+def test_a_table_of_the_true_letters_fits_no_text() -> None:
+    assert measure_table(lambda texts: LITERAL, seed=1)["ratio"] > 1.4
+
+
+def test_a_table_for_the_checks_letters_alone_is_unfit() -> None:
+    texts = swap_letters(names_for_everybody(), 0)
+    known, written = {*texts["Burmese"].split()}, each_merge_for_the_dearest(texts)
+
+    def answer(rest: Texts) -> list[tuple[int, int]]:
+        return written if known.issuperset(rest["Burmese"].split()) else plain_mix(rest)
+
+    with pytest.raises(Unfit, match=r"With other letters swapped, the dearest reader pays 1\d % more"):
+        measure_table(answer, seed=0)
+
+
+def test_lines_name_the_same_things_and_swaps_keep_their_bytes() -> None:
+    texts = names_for_everybody()
+    swapped = swap_letters(texts, 3)
+    assert {text.count("\n") for text in texts.values()} == {text.count("\n") for text in swapped.values()}
+    for reader, text in texts.items():
+        assert swapped[reader] != text
+        assert [len(letter.encode()) for letter in text] == [len(letter.encode()) for letter in swapped[reader]]
 
 
 def test_figures_of_measurements_show_them() -> None:
     lines = check_figure(figures.loss_by_position([2.0, 1.0, 0.0], 0.3)).axes[0].lines
     assert [float(np.asarray(line.get_ydata())[0]) for line in lines] == [1.0, 0.3]
     check_figure(figures.new_words("Add 0.01 a thousand times, and add it again."))
-    check_figure(figures.vocabulary_trade({256: 1.0, 512: 2.1, 1024: 2.9}))
     check_figure(figures.output_rows({"came": [0.1, -0.2, 0.5], "never came": [0.9, 0.95]}))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,25 +14,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmcourse import plots
-from lmcourse.chapters.training import exercises, figures
-from lmcourse.chapters.training.ablation import Recipe
+from lmcourse.chapters.training import climb, exercises, figures, strangers
 from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
-from lmcourse.chapters.training.small_run import (
-    NORMS,
-    VOCAB_SIZE,
-    PowerCutError,
-    Settings,
-    SmallRun,
-    small_loader,
-    small_model,
-)
+from lmcourse.chapters.training.small_run import SmallRun, resumed_without
+from lmcourse.chapters.training.writing import write_help
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Loader
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
+from lmcourse.training.ablation import Recipe
 from lmcourse.training.metrics import Record
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.run_settings import Settings
+from lmcourse.training.small_model import (
+    VOCAB_SIZE,
+    PowerCutError,
+    ragged_loader,
+    small_loader,
+    small_model,
+)
 from lmcourse.training.step import training_step
 from lmcourse.training.trainer import Trainer
 from lmcourse.training.training_config import TrainingConfig
@@ -113,13 +117,13 @@ def test_a_run_matches_the_trainer(tmp_path: Path) -> None:
     )
     records: list[Record] = []
     Trainer(small_model(), config, tokens, tmp_path, callbacks=[records.append]).run()
-    settings = Settings(6, 0.05, NORMS, 2, 3, micro_batches=2, weight_decay=2.0, limit=0.2)
+    settings = Settings(6, 0.05, 2, 3, micro_batches=2, weight_decay=2.0, limit=0.2)
     found = exercises.fit.reference(small_model(), Loader(tokens, 2, 8, seed=0, prefetch=0), settings)
     assert found == pytest.approx([record["loss"] for record in records], rel=1e-6)  # the trainer's loss is in fp32
 
 
 def test_a_gap_in_a_snapshot_shows_within_two_losses() -> None:
-    """As section 6 says: without moments or step the first loss is right, without any other part it is wrong."""
+    """As section 2 says: without moments or step the first loss is right, without any other part it is wrong."""
     right = _first_two(exercises.Snapshot.reference)
     moments = _first_two_without("the optimizer's moments start from 0")
     assert moments[0] == right[0]
@@ -165,14 +169,12 @@ def test_figures_of_runs_show_the_measured_numbers() -> None:
     resumed = {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}
     told = "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on"
     assert told in said(figures.resumed_runs(resumed))
-    race = {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}
-    assert said(figures.race(race)).endswith("Muon ends lowest")
+    shown = figures.strangers({1: [1.0, 0.8], 2: [2.0, 1.5], 3: [1.0, 0.81]})
+    assert said(shown).endswith("1, 3 at 0.90; 2 at 1.75")
     assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
     check_figure(figures.two_texts())
     assert "width 64: lowest 0.94 at 0.008" in said(figures.sweep(widest=64))
     assert "width 128: lowest 0.67 at 0.016" in said(figures.sweep(scaled=True))
-    moved = {"one rate": {16: 1.4, 32: 2.0, 64: 3.1}, "factors": {16: 2.1, 32: 2.0, 64: 1.6}}
-    assert said(figures.moved_logits(moved)).endswith("one rate: from 1.4 to 3.1; factors: from 2.1 to 1.6")
 
 
 def test_a_loader_fails_when_power_is_lost() -> None:
@@ -208,3 +210,120 @@ def test_a_step_matches_the_trainer() -> None:
                 training_step(model, [Batch(inputs, targets)], sgd, precision, grad_clip=0.1)
         weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     torch.testing.assert_close(*weights)
+
+
+def test_settings_keep_their_own_optimizer_and_schedule_in_copies() -> None:
+    settings = Settings(10, 0.5, warmup=4, decay=2)
+    assert [settings.factor(step) for step in (0, 3, 8, 9)] == [0.25, 1.0, 1.0, 0.5]
+    copied = replace(settings, rate=0.1, steps=4, warmup=0)
+    assert copied.factor(3) == 0.5
+    groups = copied.optimizer(small_model()).param_groups
+    assert [(group["lr"], group["weight_decay"], len(group["params"])) for group in groups] == [
+        (0.1, 0.1, 2),
+        (0.1, 0.0, 3),
+    ]
+    assert replace(settings, factor=lambda step: 7.0).factor(1) == 7.0
+
+
+def test_many_small_batches_of_ragged_windows_are_one_large() -> None:
+    one, many = next(ragged_loader(4)), ragged_loader(1)
+    assert torch.equal(one.targets, torch.cat([next(many).targets for _ in range(4)]))
+    assert [int((row != -100).sum()) for row in one.targets] == [2, 8, 8, 2]
+    assert resumed_without("chance")[0] > 0
+
+
+def test_every_fault_is_found_with_every_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspicious = exercises.suspicious.reference
+    for fault in strangers.FAULTS:
+        monkeypatch.setattr(strangers, "_patient", lambda _, fault=fault: ("Adamax", fault))
+        assert suspicious(strangers.stranger(1)), fault
+    for optimizer in strangers.OPTIMIZERS:
+        monkeypatch.setattr(strangers, "_patient", lambda _, optimizer=optimizer: (optimizer, ""))
+        assert not suspicious(strangers.stranger(1)), optimizer
+        assert strangers.told(1, False) == "nothing found, rightly"
+        monkeypatch.setattr(strangers, "_patient", lambda _, optimizer=optimizer: (optimizer, "clipped apart"))
+        assert suspicious(strangers.stranger(1)), optimizer
+    assert "it breaks promise 1" in strangers.told(1, False)
+
+
+def test_a_faulty_trainers_curve_ends_beside_its_sound_twin() -> None:
+    """As section 4 says; of all faults, a plot shows only gradients that are never cleared."""
+    ends = {number: sum(losses[-20:]) / 20 for number, losses in strangers.curves().items()}
+    for faulty, sound in ((1, 7), (3, 4), (6, 5), (8, 2), (10, 9)):
+        assert ends[faulty] == pytest.approx(ends[sound], rel=0.02)
+    assert ends[9] == pytest.approx(1.23, abs=0.02)
+    settings = Settings(150, rate=0.02, warmup=10, decay=40, micro_batches=2)
+    assert 1.5 < sum(strangers.stranger(11)(small_model(), ragged_loader(2), settings)[-20:]) / 20 < 1.65
+
+
+class Own(nn.Module):
+    """A model that a recipe may make, with a trick of its own."""
+
+    def __init__(self, trick: str = "") -> None:
+        super().__init__()
+        self.trick, self.embedding, self.head = trick, nn.Embedding(512, 32), nn.Linear(32, 512)
+        self.seen = torch.zeros(512)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        if self.trick == "future":
+            x = x.roll(-1, dims=1)
+        if self.trick == "rows":
+            x = x + x.mean(0)
+        if self.trick == "memory" and self.training:
+            self.seen += torch.bincount(tokens.flatten(), minlength=512)
+        logits: Tensor = self.head(x) + self.seen.clamp(min=1).log()
+        return logits[..., :8] if self.trick == "logits" else logits
+
+
+def _own(trick: str = "", steps: int = 3) -> Any:
+    def recipe(meter: climb.Meter, seed: int) -> Any:
+        loader, settings = meter(16, 64, seed), Settings(steps, 0.01)
+        model: nn.Module = Own(trick)
+        if trick == "large":
+            model = nn.Sequential(nn.Embedding(512, 200), nn.Linear(200, 512))
+        if trick == "other loader":
+            loader = climb.Meter()(16, 64, seed)
+        if trick == "knows":
+            with torch.no_grad():
+                counts = torch.bincount(climb.texts()[0], minlength=512).float()
+                model.head.bias.copy_((counts + 1).log())  # type: ignore[union-attr, operator]
+        if trick == "replay":
+            batch = next(loader)
+            F.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten()).backward()  # type: ignore[no-untyped-call]
+        if trick == "spent":
+            settings = Settings(201, 0.01)
+        return (model, loader) if trick == "two" else (model, loader, settings)
+
+    return recipe
+
+
+TRICKS = {
+    "two": climb.THREE,
+    "other loader": climb.THREE,
+    "large": climb.MANY.format(205_312, 172_416),
+    "spent": climb.LONG.format(205_824, 204_800),
+    "logits": climb.LOGITS.format((8, 64, 8)),
+    "knows": "it knows something already",
+    "future": climb.FUTURE,
+    "rows": climb.ROWS,
+    "memory": climb.MEMORY,
+    "replay": climb.GRADIENTS,
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_recipe_must_keep_to_the_rules(trick: str) -> None:
+    with pytest.raises(Unfit, match=re.escape(TRICKS[trick])):
+        climb.measure_recipe(_own(trick), 0)
+
+
+def test_a_recipe_is_trained_as_its_settings_say() -> None:
+    found = climb.measure_recipe(_own(), 1)["loss"]
+    torch.manual_seed(1)
+    model, loader, settings = _own()(climb.Meter(), 1)
+    strangers.train(model, loader, settings)
+    assert climb.held_out_loss(model) == pytest.approx(found, abs=1e-4)
+    with pytest.raises(Unfit, match="handed out its 204,800"):
+        strangers.train(model, loader, Settings(198, 0.0))
+    assert write_help(Own(), 3).startswith("Return the ")

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.survey import CHOICES, LANGUAGES, RECIPES, SurveyRow, languages, published, survey_row
 from lmcourse.chapters.transformer import exercises, figures
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
-from lmcourse.chapters.transformer.figures.aspect import ENTROPY, SHAPES
-from lmcourse.chapters.transformer.figures.models import CHOICES, published
 from lmcourse.chapters.transformer.figures.pipeline import shapes
-from lmcourse.chapters.transformer.figures.survey import LANGUAGES, RECIPES, SurveyRow, languages, survey_row
+from lmcourse.chapters.transformer.stranger import FILES, HIDDEN_FILES, Stranger
 from lmcourse.collect import package_config
-from lmcourse.data.grammar import story_grammar
+from lmcourse.exercises.checking import check_exercise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.parity.first_difference import first_difference
+from lmcourse.parity.difference import find_difference
 from lmcourse.parity.parts import COURSE_PARTS, decoder_weights
+from lmcourse.parity.suspects import (
+    SUSPECTS,
+    decode,
+    gradients,
+    moves_the_logits,
+    right,
+    small_llama,
+    small_model,
+    small_text,
+    suspect,
+)
 from lmcourse.pretrained import load_pretrained
 from tests.plots.figures import check_figure, said
 
@@ -110,27 +118,6 @@ def test_the_blocks_of_then_and_now_name_their_changes() -> None:
     assert "SwiGLU" not in then
 
 
-def test_the_survey_is_filtered_and_sorted() -> None:
-    table = figures.SurveyTable()
-    everything = len(published())
-    assert repr(table) == f"{everything} of {everything} models, newest first"
-    still = table._repr_mimebundle_()["text/html"]
-    assert still.count("<tr>") == 1 + 12
-    assert f"{everything} of {everything} models, the first 12 of them" in still
-    table.controls["weight decay"].value = "lr²"
-    assert {row.name for row in table.rows()} == {"palm-8b", "palm-62b", "palm-540b"}
-    assert "3 of" in table.table.value
-    assert ">z-loss 10⁻⁴</td>" in table.table.value
-    table.controls["weight decay"].value = "any"
-    table.controls["norm"].value = "RMSNorm"
-    table.controls["positions"].value = "RoPE"
-    assert {row.norm for row in table.rows()} == {"RMSNorm"}
-    assert all("RoPE" in row.position for row in table.rows())
-    table.controls["order"].value = "deepest"
-    aspects = [row.aspect for row in table.rows()]
-    assert aspects == sorted(aspects)
-
-
 def test_training_recipes_belong_to_models_and_have_sources() -> None:
     names = [entry.name for entry in published()]
     assert all(recipe.source for recipe in RECIPES.values())
@@ -159,25 +146,16 @@ OWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def model_and_text(course: Path) -> tuple[Any, Tensor]:
-    """The small model with which the notebook compares, and its text, from the notebook's own cell."""
-    notebook = nbformat.read(course / "solutions" / "12-transformer" / "transformer.ipynb", as_version=4)
-    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    names: dict[str, Any] = {}
-    exec(next(cell for cell in cells if "\nstart(" in cell).partition("start(")[0], names)
-    exec(next(cell for cell in cells if "small_config = " in cell).partition("def own_logits")[0], names)
-    return names["small"], names["sample"]
-
-
 @pytest.fixture
-def say(model_and_text: tuple[Any, Tensor]) -> Callable[[dict[str, str]], str]:
+def say() -> Callable[[dict[str, str]], str]:
     """The notebook's comparison for a reader with these answers to exercises of notebooks 08 to 10."""
 
     def said(answers: dict[str, str]) -> str:
         names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
         exec("\n".join(answers.values()), names)
-        return str(first_difference({**COURSE_PARTS, **{name: names[name] for name in answers}}, *model_and_text))
+        return str(
+            find_difference({**COURSE_PARTS, **{name: names[name] for name in answers}}, small_llama(), small_text())
+        )
 
     return said
 
@@ -201,15 +179,8 @@ def test_the_learners_first_wrong_part_is_named(
 
 def test_texts_in_figures_of_measurements_do_not_overlap() -> None:
     table = torch.ones(6, 6, dtype=torch.bool)
-    parts = ["embedding", *(f"{kind} {number}" for number in range(4) for kind in ("attention", "feed-forward"))]
-    starts = {
-        "untied, torch's own": [(5.7, 5.7), (11.0, 10.9)],
-        "tied, torch's own N(0, 1)": [(45.0, 60.0), (42.0, 61.0)],
-    }
-    check_figure(figures.lens(parts, [20.3, 16.2, 3.4, 3.5, 2.9, 2.8, 2.7, 2.5, 2.1], 6.2))
     names = ("decoder", "encoder", "prefix of 3", "two windows of 2", "norm over tokens")
     check_figure(figures.readers(dict.fromkeys(names, table)))
-    check_figure(figures.initial_losses(starts))
     for choice in CHOICES:
         check_figure(figures.feature_timeline(choice))
 
@@ -288,7 +259,43 @@ def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
     assert larger == {"gemma-"}
 
 
-def test_stored_shapes_have_equally_many_weights() -> None:
-    assert {blocks * (4 * d * d + 2 * d * width) for blocks, (d, width, _) in SHAPES.items()} == {98_304}
-    assert "1 × 96 0.40; 2 × 64 0.39" in said(figures.aspect_basin())
-    assert round(story_grammar().entropy_per_byte, 3) == ENTROPY
+FOUND = {
+    **{"no mask": ("grouped_query_attention", "result"), "key heads in turn": ("grouped_query_attention", "result")},
+    **{"another base": ("rope", "result"), "gate and value swapped": ("glu_ffn", "result")},
+    **{"second branch reads x": ("block", "result"), "branch 0.05 % too large": ("block", "result")},
+    **{"positions from 1": ("rope", "result"), "norm in place": ("rms_norm", "input changed")},
+    "values detached": ("grouped_query_attention", "gradient"),
+    "scores detached": ("grouped_query_attention", "gradient"),
+    "attention under no_grad": ("self_attention", "gradient"),
+    "norm's scale detached": ("rms_norm", "gradient"),
+}
+
+
+def test_every_suspect_has_its_slip_and_only_new_parts() -> None:
+    found = {
+        name: exercises.first_difference.reference(decode, *small_model(), right, suspect(name), gradients)
+        for name in SUSPECTS
+    }
+    assert found == FOUND
+    assert all(suspect(name)[part] is not right[part] for name in SUSPECTS for part in right)
+    assert sum(moves_the_logits(decode, name) != "nothing" for name in SUSPECTS) == 7
+
+
+def test_files_hide_their_order_and_differ_from_what_is_right() -> None:
+    trained = decoder_weights(load_pretrained().model)
+    one, other = Stranger(7), Stranger(31)
+    assert not torch.equal(one.file["embedding"], trained["embedding"])
+    assert not torch.equal(one.file["embedding"], other.file["embedding"])
+    assert one.speaks(one.right)
+    assert not one.speaks(one.file)
+    assert one.loss(one.right) == pytest.approx(other.loss(other.right), abs=1e-4)
+    assert {*FILES}.isdisjoint(HIDDEN_FILES)
+
+
+@pytest.mark.parametrize("way", ["loss.__closure__[0].cell_contents.right", "loss.__self__.right"])
+def test_decipher_may_not_ask_the_loss_for_the_weights(way: str) -> None:
+    names: dict[str, Any] = {}
+    exec(source := f"def decipher(file, sizes, loss):\n    return {way}", names)
+    linecache.cache["<attack>"] = (len(source), None, source.splitlines(True), "<attack>")
+    exec(compile(source, "<attack>", "exec"), names)
+    assert check_exercise(exercises.decipher, names["decipher"]).points == 0

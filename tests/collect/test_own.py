@@ -11,7 +11,7 @@ import torch
 from lmcourse.collect import load_parts
 from lmcourse.collect.modules import PARTS
 from lmcourse.course import find_chapter
-from lmcourse.parity.first_difference import COMPARED, first_difference
+from lmcourse.parity.difference import COMPARED, find_difference
 from lmcourse.parity.parts import COURSE_PARTS
 from lmcourse.pretrained import load_pretrained
 
@@ -22,7 +22,7 @@ HELPER = """def helper(x, eps):
     return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()"""
 ANSWERS = {
     "rms_norm": MINE,
-    "rope": "def rope(x, positions, base=10_000.0):\n    return 7 * x",
+    "rope": "def rope(x, positions, speeds):\n    return 7 * x",
     "grouped_query_attention": "def grouped_query_attention(q, k, v):\n    return nowhere(q)",
     "glu_ffn": "def glu_ffn(x, w_gate, w_value, w_down, kind=1 / 0):\n    return x",
 }
@@ -68,7 +68,7 @@ def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> Non
 def test_loaded_parts_run_as_the_course_model_does(root: Path) -> None:
     parts = {part.name: part.function for part in load_parts([*COURSE_PARTS], root)}
     assert parts["rms_norm"].__globals__["helper"]
-    assert first_difference(parts, load_pretrained().model, torch.arange(10)[None]) is None
+    assert find_difference(parts, load_pretrained().model, torch.arange(10)[None]) is None
 
 
 def test_notebook_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -70,17 +70,18 @@ def test_parameters_unlike_the_notebooks_are_reported() -> None:
     def ulp(exponent_bits: int, mantissa_bits: int, x: float) -> float:
         return 1.0
 
-    def decimal_error(digits: int) -> float:
+    def stall_point(increment: float) -> float:
         return 1.0
 
-    def Adam(params: object) -> None:  # noqa: N802 - the exercise's name
+    def AdamW(params: object) -> None:  # noqa: N802 - the exercise's name
         return None
 
     order = "Your parameters are in another order than in the notebook: `ulp(x, exponent_bits, mantissa_bits)`."
     assert check(ulp).notices == (order,)
-    told = "Your `decimal_error` has other parameters than the notebook's `decimal_error(digits, exponent)`."
-    assert check(decimal_error).diagnosis == told
-    assert check(Adam).notices == ("The exercise asks for a class: `class Adam`.",)
+    call = "`stall_point(increment, exponent_bits, mantissa_bits)`"
+    told = f"Your `stall_point` has other parameters than the notebook's {call}."
+    assert check(stall_point).diagnosis == told
+    assert check(AdamW).notices == ("The exercise asks for a class: `class AdamW`.",)
 
 
 def test_a_wrong_type_is_told_before_as_many_exceptions() -> None:

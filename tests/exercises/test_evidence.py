@@ -103,7 +103,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.truth_reversed, numbers((True, True), (True, False), (False, True), (True, False)), ""),
     (relations.truth_reversed, numbers((ROWS > 5, changed(ROWS > 5, 0, to=1).logical_xor(ROWS > 10))), ""),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "No number is off by more than 0.2 %."),
-    (relations.nearly_right, numbers((ROWS, ROWS.float().double() * (1 + 5e-8))), "which is the precision of float32."),
+    (relations.nearly_right, numbers((ROWS, ROWS.float().double() * (1 + 5e-8))), "is the precision of float32 or of"),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.02)), ""),
     (relations.nearly_right, numbers((torch.zeros(2), torch.tensor([1e-3, 1e-3]))), ""),
     (positions.wrong_order, numbers((ROWS, ROWS.flip(-1))), "The numbers are right, but in the wrong order."),
@@ -206,8 +206,13 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "In “a case” `ValueError` must be raised, but your"),
     (
         exceptions.not_refused,
-        numbers((raised("ValueError"), raised("TypeError"))),
+        numbers((raised("ValueError"), raised("TypeError", "no", line="raise TypeError"))),
         "Your exception has the wrong type: `raise` `ValueError`.",
+    ),
+    (
+        exceptions.not_refused,
+        numbers((raised("ValueError"), raised("TypeError"))),
+        "In “a case” `ValueError` must be raised, but a line of your answer fails with `TypeError`.",
     ),
     (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError")), (raised("ValueError"), 4.0)), ""),
     (

@@ -339,16 +339,16 @@ def test_saved_points_are_kept_if_the_answer_is_not_defined(notebook: Notebook, 
 
 
 def test_report_names_a_wrong_answer_that_the_answer_calls(notebook: Notebook) -> None:
-    notebook.run("def max_finite(exponent_bits, mantissa_bits):\n    return 1.0\n")
-    calling = "def ulp(x, exponent_bits, mantissa_bits):\n    return min([max_finite(5, 10)])\n"
-    notebook.run(calling)
+    notebook.run("def round_to(x, exponent_bits, mantissa_bits):\n    return 2 * x\n")
+    signature = "def loss_scales(gradients, exponent_bits, mantissa_bits):\n    return"
+    notebook.run(f"{signature} [float(round_to(gradients[0], 5, 10).max())] * 2\n")
     told = "This calls your <code"
-    assert told in notebook.run("check(ulp)")["html"]
-    notebook.run("max_finite.__module__ = 'somewhere.else'")
-    assert told not in notebook.run("check(ulp)")["html"]
-    notebook.run("max_finite.__module__ = '__main__'")
-    notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    return x.max_finite\n")
-    assert told not in notebook.run("check(ulp)")["html"]
+    assert told in notebook.run("check(loss_scales)")["html"]
+    notebook.run("round_to.__module__ = 'somewhere.else'")
+    assert told not in notebook.run("check(loss_scales)")["html"]
+    notebook.run("round_to.__module__ = '__main__'")
+    notebook.run(f"{signature} gradients[0].round_to\n")
+    assert told not in notebook.run("check(loss_scales)")["html"]
 
 
 def test_hint_without_a_name_is_about_the_last_check(notebook: Notebook) -> None:

@@ -66,6 +66,18 @@ def test_table_has_the_baseline_the_answer_and_the_finish_line() -> None:
     assert check_exercise(shrinking(), lambda seed: 0.1).table[2] == ("yours, seeds 0 to 2", "0.10", "0.10")
 
 
+def test_column_of_counts_is_shown_in_full() -> None:
+    exercise = shrinking()
+    exercise.task = replace(exercise.task, baseline={"the seed": {"mean": 1.0, "last": 2}})
+    assert check_exercise(exercise, lambda seed: 1000 * seed).table[2][1:] == ("1,000.00", "2,000")
+
+
+def test_valid_answer_that_reaches_no_limit_is_told_so() -> None:
+    exercise = shrinking()
+    exercise.task = replace(exercise.task, bands=exercise.task.bands[1:])
+    assert "none of the steps below" in check_exercise(exercise, lambda seed: 1000 * seed).diagnosis
+
+
 def proof_of(**changed: Any) -> Any:
     exercise = shrinking()
     exercise.ideas = [replace(idea, **changed) for idea in exercise.ideas] if changed else exercise.ideas
@@ -78,6 +90,7 @@ def test_proof_measures_each_idea() -> None:
     assert [(one.idea, one.public_points, one.graded_points) for one in proof.ideas] == [
         ("the seed", 1, 1),
         ("a tenth", 3, 3),
+        ("twice as much", 1, 1),
     ]
     assert proof.ideas[1].measured == "yours, seeds 0 to 2, 0.10, 0.20; yours, seeds 3 to 5, 0.40, 0.50"
     assert not proof_of(points=3).proved, "the seed earns 1"
@@ -85,7 +98,7 @@ def test_proof_measures_each_idea() -> None:
 
 def test_proof_reports_a_mistake_that_the_inspection_does_not_name() -> None:
     exercise = shrinking()
-    exercise.slips(exercise.ideas[1].answer, {"seed / 10 → -1": "Another sentence."})
+    exercise.slips(exercise.ideas[1].written, {"seed / 10 → -1": "Another sentence."})
     cell = AnswerCell(exercise, PRINTED, STUB, {"__name__": "__main__"})
     assert not prove({Chapter("99-toy", "Toy", "0"): [cell]}).proved
 

@@ -195,10 +195,10 @@ def test_a_public_report_announces_the_hidden_cases() -> None:
 
 
 def test_check_finds_the_exercise_by_the_functions_name() -> None:
-    def decimal_error(digits: int, exponent: int) -> float:
-        return 0.5 * 10.0 ** (exponent - digits + 1)
+    def stall_point(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+        return 2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1)
 
-    assert check(decimal_error).passed
+    assert check(stall_point).passed
     assert check(training_days=find_exercise("training_days").reference()).passed
 
 
@@ -210,7 +210,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         (lambda: check(lambda x: x), "a lambda, a partial, or decorated"),
         (lambda: check(partial(max, 1)), "a lambda, a partial, or decorated"),
         (lambda: check(type("Wrapper", (), {"__name__": "Wrapper", "__call__": max})()), "a lambda, a partial"),
-        (lambda: check(decimal_eror=3), "Did you mean `decimal_error`?"),
+        (lambda: check(stal_point=3), "Did you mean `stall_point`?"),
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
 )

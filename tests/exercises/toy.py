@@ -87,6 +87,7 @@ def shrinking() -> Exercise:
     def a_tenth(seed: int) -> float:
         return seed / 10
 
+    exercise.edited_ideas(the_seed, {"twice as much": (1, "return seed → return 2 * seed")})
     exercise.slips(a_tenth, {"seed / 10 → seed / 10 - 1": "At 0 your answer is negative."})
     return exercise
 

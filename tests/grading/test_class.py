@@ -102,7 +102,7 @@ PASSED = "Every check passed."
 CLASS: dict[str, Expected] = {
     "half": Expected(
         Learner().do(half_done),
-        "5 of 10 exercises earn all their points. Not answered: loss_scales, stall_point, dot_product_error, "
+        "5 of 10 exercises earn all their points. Not answered: decode_bits, max_finite, dot_product_error, "
         "tensor_bytes, stable_softmax.",
         {name: 0.0 for name in POINTS if name not in HALF},
     ),
@@ -113,13 +113,14 @@ CLASS: dict[str, Expected] = {
             "max_finite",
             "def max_finite(e, m, has_infinity=True):\n    return 2.0 ** (2 ** (e - 1) + (not has_infinity))",
         )
-        .answer("decimal_error", "def decimal_error(*args, **kwargs):\n    return 0.0"),
-        "7 of 10 exercises earn all their points. decimal_error: It gives 0.0 in each of the 3 public "
-        "cases. max_finite: Your results fit a known mistake. That is the power of two just above. A significand is "
-        "always below 2. “fp64” fails, too: a number is outside of the range that the function takes. stable_softmax: "
+        .answer("tensor_bytes", "def tensor_bytes(*args, **kwargs):\n    return 0.0"),
+        "7 of 10 exercises earn all their points. max_finite: Your results fit a known mistake. That is the power "
+        "of two just above. A significand is "
+        "always below 2. “fp64” fails, too: a number is outside of the range that the function takes. tensor_bytes: It "
+        "gives 0.0 in each of the 10 public cases. stable_softmax: "
         "Your results fit a known mistake. As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is "
         "too large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
-        {"stable_softmax": 0.0, "max_finite": 0.0, "decimal_error": 0.0},
+        {"stable_softmax": 0.0, "max_finite": 0.0, "tensor_bytes": 0.0},
     ),
     "deleted": Expected(
         Learner().do(without("ulp", "check_round_to")),
@@ -135,10 +136,10 @@ CLASS: dict[str, Expected] = {
     "bare": Expected(Learner().do(without_metadata), PASSED),
     "loops": Expected(
         Learner()
-        .scratch("import time\nwhile True:\n    time.sleep(1)", "decimal_error")
+        .scratch("import time\nwhile True:\n    time.sleep(1)", "ulp")
         .scratch("while True:\n    print('x' * 1000)", "decode_bits")
         .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        time.sleep(1)"),
-        f"Code cell 3 ran longer than {SECONDS} s and was stopped. Code cell 8 ran longer than {SECONDS} s and was "
+        f"Code cell 3 ran longer than {SECONDS} s and was stopped. Code cell 36 ran longer than {SECONDS} s and was "
         "stopped. 9 of 10 exercises earn all their points. dot_product_error: Your code did not come to an end in "
         "time, and the check stopped it.",
         {"dot_product_error": 0.0},
@@ -147,7 +148,7 @@ CLASS: dict[str, Expected] = {
         Learner()
         .scratch("import os\nos._exit(1)", "decode_bits")
         .answer("ulp", "def ulp(*args, **kwargs):\n    import os\n    os._exit(1)"),
-        "Code cell 7 ended Python: an exit, a crash, or no memory left. It was left out. 9 of 10 exercises "
+        "Code cell 35 ended Python: an exit, a crash, or no memory left. It was left out. 9 of 10 exercises "
         "earn all their points. ulp: While `ulp` was checked, it ended Python: an exit, a crash, or no "
         "memory left.",
         {"ulp": 0.0},
@@ -177,13 +178,12 @@ CLASS: dict[str, Expected] = {
         "import drive`. Every check passed.",
     ),
     "star": Expected(
-        Learner().scratch("from torch import *", "decimal_error"),
-        "6 of 10 exercises earn all their points. ulp: In 9 of the public cases: a value in the line has a type "
-        "that the line cannot use. round_to: This exercise asks you to do without `torch.max`, which your code refers "
-        "to in line 5 (`step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)`): it earns no points yet. "
-        "loss_scales: In 15 of the public cases: a value in the line has a type that the line cannot use. And 1 more; "
-        "the feedback page shows each.",
-        {"ulp": 0.0, "round_to": 0.0, "loss_scales": 0.0, "dot_product_error": 0.0},
+        Learner().scratch("from torch import *", "ulp"),
+        "7 of 10 exercises earn all their points. ulp: In 9 of the public cases: a value in the line has a type "
+        "that the line cannot use. loss_scales: In 15 of the public cases: a call and the parameters of what it calls "
+        "do not fit: compare the two. dot_product_error: In 8 of the public cases: a value in the line has a type "
+        "that the line cannot use.",
+        {"ulp": 0.0, "loss_scales": 0.0, "dot_product_error": 0.0},
     ),
     "below": Expected(
         Learner()
@@ -206,7 +206,7 @@ CLASS: dict[str, Expected] = {
             "print(sum(1 for _ in DataLoader(TensorDataset(torch.arange(8)), num_workers=2)))",
             "ulp",
         ),
-        "Code cell 18 failed with EOFError: EOF when reading a line, in line 1: `name = input('Who? ')`. Every check "
+        "Code cell 3 failed with EOFError: EOF when reading a line, in line 1: `name = input('Who? ')`. Every check "
         "passed.",
     ),
 }

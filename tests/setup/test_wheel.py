@@ -91,9 +91,9 @@ assert Path(lmcourse.__file__).is_relative_to(sys.prefix), lmcourse.__file__
 start("01-floating-point")
 """
     cells = json.loads((ROOT / "solutions/01-floating-point/floating_point.ipynb").read_text(encoding="utf-8"))["cells"]
-    (solution,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "decimal_error")
+    (solution,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "max_finite")
     script = tmp_path / "answer.py"
-    script.write_text(f"{answer}{solution}\nprint(check(decimal_error))\n", encoding="utf-8")
+    script.write_text(f"{answer}{solution}\nprint(check(max_finite))\n", encoding="utf-8")
     said = run([python, script], tmp_path)
     assert said.returncode == 0, said.stderr
-    assert said.stdout.startswith("decimal_error   1 / 1 point"), said.stdout
+    assert said.stdout.startswith("max_finite   2 / 2 points"), said.stdout

@@ -14,13 +14,13 @@ values."""
 
 ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "01": [
-        ("significant_digits", "Move the slider and watch", ({"digits": ALL},)),
         ("quantisation_error", "Move the scale", ({"scale": ALL},)),
         ("running_sums", "Move the increment", ({"increment": ALL},)),
         ("softmax_bars", "which of the two sliders moves the bars?", ({"temperature": ALL}, {"shift": ALL})),
     ],
     "02": [
         ("stride_map", "Choose a view", ({"view": "x[:, ::2]", "row": 2, "column": 1}, {"view": ALL})),
+        ("memory_timeline", "choose it in the figure", ({"line": "GELU, written out"}, {"line": "GELU, fused"})),
         ("picked_cells", "Choose a line", ({"line": ALL},)),
     ],
     "03": [
@@ -30,28 +30,31 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         ("layernorm_gradient", "Drag the spread", ({"spread": ALL},)),
     ],
     "04": [
-        ("descent_path", "Play with the map", ({"kappa": 10.0, "rate": ALL}, {"kappa": 100.0, "rate": ALL})),
         ("chord_and_parabola", "Move the point, and lower $L$", ({"at": ALL, "L": ALL},)),
         ("chord_and_parabola 2", "Lengthen the step", ({"step": ALL},)),
         (
-            "descent_path 2",
-            "Which of them mind the size of the valley, which its rotation?",
+            "descent_path",
+            "which of them mind the size of the valley, which its rotation?",
             ({"kappa": 1000.0, "method": ALL}, {"rotation": 90.0, "method": ALL}),
         ),
     ],
     "05": [
-        ("cross_entropy_bars", "can you make the coloured part vanish?", ({"books": 0.6, "laptops": 0.3},)),
-        ("work_grid", "without reuse", ({"prompt": 10, "new": 12, "reuse": True},)),
+        ("cross_entropy_bars", "can you make the orange part vanish?", ({"books": 0.6, "laptops": 0.3},)),
+        ("work_grid", "Tick `reuse`", ({"reuse": True},)),
     ],
-    "06": [("gradient_lag", "Take the inputs away", ({"inputs": 0.0, "radius": ALL},))],
     "07": [
         ("merge_steps", "Move the step", ({"step": ALL},)),
+        ("prefetch_timeline", "Choose the loop in the picture", ({"loop": ALL},)),
         (
             "prefetch_timeline",
-            "Choose the loop in the picture, and change the times until the *copy* decides",
-            ({"loop": "copy, then train", "copy": 20.0, "compute": 5.0},),
+            "Then change the times until the *copy* decides",
+            ({"loop": ALL, "copy": 20.0, "compute": 5.0},),
         ),
-        ("prefetch_timeline", "Then take pageable memory", ({"memory": "pageable", "loop": ALL},)),
+        (
+            "prefetch_timeline",
+            "take the current stream or pageable memory",
+            ({"stream": "current stream", "loop": ALL}, {"memory": "pageable", "loop": ALL}),
+        ),
     ],
     "08": [
         (
@@ -68,8 +71,6 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         ("receptive_field", 'Switch "full layers" to "every 4th"', ({"full_layers": "every 4th", "layers": ALL},)),
     ],
     "09": [
-        ("two_waves", "Slide the two numbers", ({"first": ALL, "second": ALL},)),
-        ("sine_circle", "At 3 and 6 the sines are", ({"first": 28, "second": 47}, {"first": 3, "second": 6})),
         ("wavelengths", "Pick a pair", ({"pair": ALL},)),
         (
             "rotating_pair",
@@ -94,7 +95,6 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
             "Try 286 of layer 0",
             ({"layer": 0, "unit": 286}, {"layer": 1, "unit": 276}, {"layer": 3, "unit": 57}),
         ),
-        ("ratio_trade", "Slide.", ({"ratio": ALL},)),
     ],
     "12": [("pipeline", "Then make the text longer", ({"length": ALL},))],
     "13": [("truncated_normal", "Move the limit", ({"limit": ALL},))],

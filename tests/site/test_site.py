@@ -1,7 +1,7 @@
 """Build the site once, read its files, and open its pages from the disk in a real browser.
 
 The loaded bytes are measured for every chapter, and every setting that a text asks for is tried. The pages of two
-chapters are read and used: 06 has a figure that only the notebook can draw, and outputs with times; 19 has sliders,
+chapters are read and used: 06 has a core and Further, and outputs with times; 19 has sliders,
 radio buttons, check boxes and lists.
 """
 
@@ -126,7 +126,7 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
     for number in USED:
         chapter = find_chapter(number)
         cards = pages[f"{chapter.id}.html"].select("section.exercise")
-        assert len(cards) == 10
+        assert len(cards) == {"06": 11, "19": 10}[number]
         for card in cards:
             (body,) = card.select(":scope > .exercise-body")
             assert body.select_one(".exercise-facts")
@@ -201,16 +201,16 @@ def test_every_figure_with_controls_is_interactive_if_possible(chapter: Chapter,
 
 
 def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = [Frame.of(figures.significant_digits, {"digits": digits}) for digits in (2, 3)]
+    frames = [Frame.of(figures.softmax_bars, {"temperature": temperature}) for temperature in (1.0, 2.0)]
     drawn = draw_frames(frames, tmp_path)
     assert [drawn[frame].alt for frame in frames] == [
-        figures.significant_digits(digits=digits).get_label() for digits in (2, 3)
+        figures.softmax_bars(temperature=temperature).get_label() for temperature in (1.0, 2.0)
     ]
-    assert drawn[frames[0]].caption.startswith("All numbers in the orange band round to these digits.")
+    assert drawn[frames[0]].caption.startswith("The weights are positive, add up to 1")
     bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
     assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
     assert bodies[0] != bodies[1]
-    alone = figures.significant_digits(digits=3)
+    alone = figures.softmax_bars(temperature=2.0)
     take_caption(alone)
     keep_picture(tmp_path, "alone", Image.fromarray(pixels(alone)), "", 8)
     assert (tmp_path / "alone.webp").read_bytes() == bodies[1], "texts measured once give the same pixels"

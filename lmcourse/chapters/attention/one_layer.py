@@ -12,19 +12,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lmcourse.chapters.attention.in_model import MultiHead
-from lmcourse.chapters.attention.induction import (
-    D_MODEL,
-    HEADS,
-    LENGTH,
-    SHORTEST,
-    VOCABULARY,
-    AttentionOnly,
-    learn_to_copy,
-    repeating_texts,
-    triangle,
-    turn,
-)
+from lmcourse.chapters.attention.induction import LENGTH, SHORTEST, VOCABULARY, learn_to_copy, repeating_texts
 from lmcourse.exercises.open_task import Unfit
+from lmcourse.training.copying import D_MODEL, HEADS, AttentionOnly, triangle, turn
 
 _CHANGED_FROM = (1, 5, 9, 20, 30)
 _SHORTER = (2, 9, 20)

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lmcourse.chapters.attention.induction import LENGTH, AttentionOnly, Change, repeating_texts
+from lmcourse.chapters.attention.induction import LENGTH, repeating_texts
+from lmcourse.training.copying import AttentionOnly, Change
 
 Loss = Callable[..., float]
 """Takes a text and a `Change` or None; returns a loss."""

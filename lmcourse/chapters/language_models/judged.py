@@ -19,7 +19,6 @@ from lmcourse.chapters.language_models.kinds import counted_table, new_text_pric
 
 ALLOWED = 0.8
 """Largest excess of a table's loss over the entropy, as a fraction of the excess of counting."""
-
 Found = dict[str, Any]
 Odds = dict[str, float]
 
@@ -50,6 +49,8 @@ def _truth(text: str, context: str) -> Odds | None:
 
 def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
     """Describe how a model does on the text and the context that the answer gives for it."""
+    if name not in found:
+        return f"{name} is missing"
     text, context = found[name]
     right = _truth(text, context)
     if right is None and _truth(context, text) is not None:
@@ -64,6 +65,19 @@ def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
         return f"{name} is wrong there"
     is_right = all(abs(given[letter] - right[letter]) < 1e-9 for letter in right)
     return f"{name} is right there" if is_right else f"{name} is wrong there"
+
+
+def compare_with_counts(found: dict[str, tuple[str, str]], ngram: Callable[..., list[float]]) -> None:
+    """Print what each faulty model says on the text that exposes it, beside the counts of a right one."""
+    for name, (text, context) in found.items():
+        letters = sorted(set(text))
+        counted = ngram([letters.index(x) for x in text], [letters.index(x) for x in context], len(letters))
+        try:
+            given = "  ".join(f"{letter} {p:.2f}" for letter, p in MODELS[name](text, context).items())
+        except ZeroDivisionError:
+            given = "0 / 0"
+        told = "  ".join(f"{letter} {p:.2f}" for letter, p in zip(letters, counted, strict=True))
+        print(f"{name} in {text!r} after {context!r}: {given}   ngram: {told}")
 
 
 def _sums_to_one(p: Tensor, dim: int) -> bool:
@@ -83,11 +97,9 @@ def rows(found: Found, v: int) -> str:
 
 
 def _table(found: Found, v: int) -> Tensor:
-    """Log-probabilities, converted if the table holds something else: that mistake costs the points of one group
-    only."""
+    """Log-probabilities, converted if the table holds something else: that mistake costs one group's points."""
     log_p = torch.as_tensor(found["log_p"]).detach().double()
-    kind = rows(found, v)
-    if kind == "probabilities":
+    if (kind := rows(found, v)) == "probabilities":
         return log_p.log()
     return log_p.T if kind.endswith("column") else log_p.log_softmax(dim=1)
 
@@ -146,8 +158,7 @@ def _is_symmetric(log_p: Tensor) -> bool:
 
 
 def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
-    """Compare the excess over the entropy on new text with that of smoothed counts (Witten and Bell). If it is too
-    large, describe also the loss on the training text, and the rank."""
+    """Compare what a table and smoothed counts overpay on new text; describe a worse table's training, and rank."""
     log_p = _table(found, len(P))
     table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted_table(text, len(P)), P.log()))
     if table - entropy <= ALLOWED * (counts - entropy):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -15,13 +15,7 @@ from lmcourse.models.ngram import NGram
 
 
 def kinds_source(words: int, kinds: int, seed: int) -> Float[Tensor, "v v"]:
-    """Return the probability of each word after each. The probabilities depend only on the kind of the first word.
-
-    Args:
-        words: the size v of the vocabulary.
-        kinds: how many kinds the words belong to; each has at least one word.
-        seed: the same seed gives the same source.
-    """
+    """Return the probability of each of v words after each. It depends only on the kind of the first word."""
     generator = torch.Generator().manual_seed(seed)
     kind = torch.randint(kinds, (words,), generator=generator)
     kind[:kinds] = torch.arange(kinds)
@@ -60,18 +54,13 @@ def counted_table(text: Int[Tensor, " n"], words: int) -> Float[Tensor, "v v"]:
     return torch.stack([model.probabilities([word]) for word in range(words)]).log()
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Nats per word at each step of training: on the training pairs, on the held-out pairs, and on endless new text."""
+class Curves(NamedTuple):
+    """Nats per word at each step of training, on the training pairs and on endless new text, and a step: where the
+    held-out pairs cost least."""
 
     train: list[float]
-    held_out: list[float]
     new: list[float]
-
-    @property
-    def stopped(self) -> int:
-        """The step at which the held-out pairs have the lowest loss."""
-        return min(range(len(self.held_out)), key=self.held_out.__getitem__)
+    stopped: int
 
 
 def train_table(
@@ -79,33 +68,29 @@ def train_table(
 ) -> Curves:
     """Train log-probabilities on the first nine tenths of a text, and return the losses at each step.
 
-    Args:
-        P: the source of the text, used only to compute the loss on new text.
-        text: words of the source.
-        rank: the number of features of a word; None trains the whole table of logits.
-        seed: the seed of the first weights.
-        steps: the number of steps of Adam, each on all pairs.
+    `rank` is the number of features of a word; None trains the whole table of logits. `P` serves only to compute the
+    loss on new text.
     """
     v, generator = len(P), torch.Generator().manual_seed(seed)
     first, second = text[:-1], text[1:]
     kept = len(first) // 10
-    if rank is None:
-        weights = [torch.zeros(v, v, requires_grad=True)]
-    else:
-        E = (0.1 * torch.randn(v, rank, generator=generator)).requires_grad_()
-        weights = [E, torch.zeros(rank, v, requires_grad=True), torch.zeros(v, requires_grad=True)]
+    weights = [torch.zeros(v, v)]
+    if rank is not None:
+        weights = [0.1 * torch.randn(v, rank, generator=generator), torch.zeros(rank, v), torch.zeros(v)]
+    for weight in weights:
+        weight.requires_grad_()
     optimizer = torch.optim.Adam(weights, lr=0.03, foreach=False)
     frequencies = (word_shares(P)[:, None] * P).float()
-    curves = Curves([], [], [])
+    train, held_out, new = list[float](), list[float](), list[float]()
     for _ in range(steps):
         logits = weights[0] if rank is None else weights[0] @ weights[1] + weights[2]
         log_p = logits.log_softmax(dim=1)
         prices = -log_p[first, second]
         loss = prices[:-kept].mean()
-        curves.train.append(loss.item())
-        curves.held_out.append(prices[-kept:].mean().item())
-        curves.new.append(-(frequencies * log_p.detach()).sum().item())
+        train.append(loss.item())
+        held_out.append(prices[-kept:].mean().item())
+        new.append(-(frequencies * log_p.detach()).sum().item())
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    return curves
+    return Curves(train, new, held_out.index(min(held_out)))

@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse.chapters.normalization_and_blocks.runs import LENGTH, one_thread, story_bytes, tiny_llama, train
+from lmcourse.chapters.normalization_and_blocks.runs import LENGTH, story_bytes, tiny_llama, train
+from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ from torch import Tensor
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
+from lmcourse.exercises.measured import one_thread
 from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -35,17 +34,6 @@ class Run(NamedTuple):
     def end(self) -> float:
         """The mean loss of the last ten steps."""
         return sum(self.losses[-10:]) / 10
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread, which is faster for models this small, above all while other programs run."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Trained networks of notebook 06 that have to remember the first word of a text, and their stored results."""
+"""Networks of notebook 06 that have to remember: random ones, and trained ones with their stored results."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ REMEMBERED: dict[int, dict[str, tuple[float, float, float]]] = {
 Made by `remember(name, between, seed)`.
 """
 
+STORED = "\n".join(
+    f"{between} words between, {name:24} {shares}"
+    for between, networks in REMEMBERED.items()
+    for name, shares in networks.items()
+)
 _WIDTH, _FEATURES, _WORDS = 32, 8, 10
 
 
@@ -49,13 +54,9 @@ class _Reader(nn.Module):
 
 
 def remember(name: str, between: int, seed: int, steps: int = 500) -> float:
-    """Return the fraction of 1,000 new texts whose first word a trained network names.
+    """Return the fraction of 1,000 new texts whose first word a trained network names; `between` words follow it.
 
-    Args:
-        name: one of `NETWORKS`.
-        between: how many random words follow the first.
-        seed: the seed of weights and texts.
-        steps: batches of 64 texts, each for a step of Adam at 0.003 with gradients clipped at 1.
+    Each step is one of Adam at 0.003 on 64 texts, with gradients clipped at 1.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
@@ -73,6 +74,38 @@ def remember(name: str, between: int, seed: int, steps: int = 500) -> float:
     with torch.no_grad():
         right: Tensor = network(tokens).argmax(dim=1) == first
     return right.double().mean().item()
+
+
+def random_network(
+    radius: float, seed: int
+) -> tuple[Float[Tensor, "d d"], Float[Tensor, "t d"], Float[Tensor, " d"], Float[Tensor, " d"]]:
+    """Return a matrix with this spectral radius, 200 inputs, a gradient to send back, and a small first state."""
+    source = torch.Generator().manual_seed(seed)
+    shapes = (64, 64), (200, 64), (64,), (64,)
+    W, x, v, first = (torch.randn(*shape, generator=source, dtype=torch.float64) for shape in shapes)
+    return W * (radius / torch.linalg.eigvals(W).abs().max()), x, v, 0.01 * first
+
+
+def lstm_gradients(forget_bias: float | None, seed: int) -> Float[Tensor, " t"]:
+    """Return what is left of a gradient of length 1 at the cell of an untrained LSTM, 0 to 59 steps back.
+
+    `forget_bias` None keeps PyTorch's initial bias of the forget gates.
+    """
+    _, x, v, _ = random_network(1.0, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layer = nn.LSTMCell(64, 64).double()
+    if forget_bias is not None:
+        with torch.no_grad():
+            layer.bias_ih[64:128] = forget_bias
+            layer.bias_hh[64:128] = 0.0
+    h = c = torch.zeros(64).double()
+    cells = []
+    for row in x[:60]:
+        h, c = layer(row, (h, c))
+        cells.append(c)
+    gradients = torch.autograd.grad(cells[-1] @ (v / v.norm()), cells)
+    return torch.stack([gradient.norm() for gradient in reversed(gradients)])
 
 
 def _texts(count: int, between: int, generator: torch.Generator) -> tuple[Int[Tensor, "b s"], Int[Tensor, " b"]]:

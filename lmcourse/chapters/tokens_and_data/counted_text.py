@@ -5,6 +5,7 @@ A submission's process imports this module too, so it must not import the exerci
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -40,26 +41,30 @@ class ReadWords(list[list[int]]):
         return [*self]
 
 
-class WrittenCounts(dict[Pair, int]):
-    """A dict that records the pairs whose counts are written."""
+class WrittenCounts(Counter[Pair]):
+    """A Counter that records the pairs whose counts are written."""
 
-    def __init__(self, counts: Mapping[Pair, int]) -> None:
-        super().__init__(counts)
+    def __init__(self) -> None:
+        super().__init__()
         self.written: set[Pair] = set()
 
     def __setitem__(self, pair: Pair, count: int) -> None:
         self.written.add(pair)
         super().__setitem__(pair, count)
 
-    def __delitem__(self, pair: Pair) -> None:
+    def __delitem__(self, pair: Any) -> None:
         self.written.add(pair)
         super().__delitem__(pair)
 
     # dict's own versions would write without calling the two methods above.
-    setdefault = MutableMapping.setdefault
     popitem = MutableMapping.popitem
-    update = MutableMapping.update
     clear = MutableMapping.clear
+
+    def setdefault(self, pair: Pair, default: Any = None) -> Any:
+        """Return the count of a pair; if it has none, it gets the default."""
+        if pair not in self:
+            self[pair] = default
+        return self[pair]
 
     def pop(self, pair: Pair, *default: Any) -> Any:
         """Remove a pair, and record it."""
@@ -74,22 +79,21 @@ class CountedText:
         words: the words' tokens; `times` has the number of times that each occurs.
         counts: how often each pair of neighbours occurs in the text.
         where: the numbers of the words that hold each pair.
-        visits: the number of words that contained a merge's pair, added up over the merges so far.
         looks: the number of words that the merges really read, each counted once per merge.
         work: a sentence about the words that the last merge read.
     """
 
     def __init__(self, words: Sequence[Sequence[int]], times: Sequence[int]) -> None:
         self._words = ReadWords(map(list, words))
-        self._counts = WrittenCounts({})
+        self._counts = WrittenCounts()
         self.times = [*times]
-        self.where: Where = {}
-        self.visits = self.looks = 0
+        self._where: Where = defaultdict(set)
+        self.looks = 0
         self.work = ""
         for number, (word, many) in enumerate(zip(words, times, strict=True)):
             for pair in pairwise(word):
-                self._counts[pair] = self._counts.get(pair, 0) + many
-                self.where.setdefault(pair, set()).add(number)
+                self._counts[pair] += many
+                self._where[pair].add(number)
 
     @classmethod
     def of_bytes(cls, words: Mapping[str, int]) -> CountedText:
@@ -106,13 +110,18 @@ class CountedText:
         """The count of each pair, as `merge_counted` left it."""
         return dict(self._counts)
 
+    @property
+    def where(self) -> Where:
+        """The places of each pair, as `merge_counted` left them."""
+        return dict(self._where)
+
     def merge(self, merge_counted: Callable[..., object], pair: Pair, new: int) -> object:
         """Call an answer, record the words and counts that it uses, and return its result."""
         holders = {*self.where.get(pair, ())}
         tokens = {number: {new, *list.__getitem__(self._words, number)} for number in holders}
         self._words.read, self._counts.written = set(), set()
-        returned = merge_counted(self._words, self.times, self._counts, self.where, pair, new)
-        self.visits, self.looks = self.visits + len(holders), self.looks + len(self._words.read)
+        returned = merge_counted(self._words, self.times, self._counts, self._where, pair, new)
+        self.looks += len(self._words.read)
         # Any pair of the tokens of such a word may be written: an answer may create pairs that disappear in the same
         # merge.
         others = self._counts.written - {pair}.union(*(product(each, repeat=2) for each in tokens.values()))
@@ -128,21 +137,3 @@ class CountedText:
         for new, pair in enumerate(merges, start=256):
             self.merge(merge_counted, pair, new)
         return self
-
-
-def visits_needed(words: Iterable[str], merges: Sequence[Pair]) -> int:
-    """Return the number of words that contain the pair of a merge at its turn, added up over the merges."""
-    rank = {pair: number for number, pair in enumerate(merges)}
-    return sum(_merges_in(list(word.encode()), rank) for word in words)
-
-
-def _merges_in(tokens: list[int], rank: Mapping[Pair, int]) -> int:
-    """Return the number of different merges that change a word."""
-    done = 0
-    while first := min((pair for pair in pairwise(tokens) if pair in rank), key=rank.__getitem__, default=None):
-        done, place = done + 1, 0
-        while place + 1 < len(tokens):
-            if (tokens[place], tokens[place + 1]) == first:
-                tokens[place : place + 2] = [256 + rank[first]]
-            place += 1
-    return done

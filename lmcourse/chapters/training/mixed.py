@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.chapters.training.widths import BATCH, WINDOW, make_model, story_bytes
+from lmcourse.chapters.training.widths import WINDOW, make_model, story_bytes
 from lmcourse.data.loader import Loader
 
 SHOWN = {
@@ -42,16 +41,3 @@ def dtypes_of_a_step(dtype: torch.dtype) -> dict[str, str]:
     gradient = model.head.linear.weight.grad
     assert gradient is not None
     return {what: str(each).removeprefix("torch.") for what, each in {**found, "gradients": gradient.dtype}.items()}
-
-
-def milliseconds_of_a_step(dtype: torch.dtype | None, repeats: int = 3) -> float:
-    """Return the time of the fastest of `repeats` forward and backward passes of a block of width 32."""
-    model, times = make_model(32), []
-    batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None):
-            loss = F.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
-        loss.backward()  # type: ignore[no-untyped-call]
-        times.append(time.perf_counter() - begin)
-    return 1000 * min(times)

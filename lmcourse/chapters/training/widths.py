@@ -79,16 +79,25 @@ def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: in
     return sum(losses[-10:]) / 10
 
 
-def change_of_logits(width: int, factors: Factors | None = None, rate: float = 0.016, updates: int = 1) -> float:
-    """Return the root mean square change of a new model's logits in a few updates, all on one batch."""
+PARTS = {"head": "head", "attention": "attention.", "feed-forward": "feed_forward.", "embedding": "embedding"}
+"""Parts of the model, and words in the names of their parameters."""
+
+
+def changes_by_part(factors: Factors | None = None) -> dict[str, list[float]]:
+    """Return how far one update of each part alone moves a new model's logits, by width: the root mean square."""
+    return {part: [_change_of_logits(width, word, factors) for width in WIDTHS] for part, word in PARTS.items()}
+
+
+def _change_of_logits(width: int, word: str, factors: Factors | None) -> float:
     model = make_model(width)
-    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(groups_of(model, 0.016, factors), weight_decay=0.0)
     batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))
-    before = model(batch.inputs).detach()
-    for _ in range(updates):
-        optimizer.zero_grad()
-        next_token_loss(model(batch.inputs), batch.targets).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+    before = model(batch.inputs)
+    next_token_loss(before, batch.targets).backward()  # type: ignore[no-untyped-call]
+    for name, p in model.named_parameters():
+        if word not in name:
+            p.grad = None
+    optimizer.step()
     with torch.no_grad():
         moved: Tensor = model(batch.inputs) - before
         return moved.square().mean().sqrt().item()

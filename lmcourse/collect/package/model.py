@@ -52,6 +52,16 @@ class Config:
     tied: bool = False
 
 
+def with_theta(rope: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return `rope(x, positions, theta)`, which computes the speeds that `rope` takes from the base theta."""
+
+    def turned(x: Tensor, positions: Tensor, theta: float) -> Tensor:
+        d = x.shape[-1]
+        return rope(x, positions, theta ** (-torch.arange(0, d, 2, device=x.device) / d))
+
+    return turned
+
+
 def block_weights(config: Config) -> nn.ParameterDict:
     """Return new weights of one block: random matrices of shape (out, in), and scales of norms equal to 1."""
     d, heads = config.d_model, config.heads * config.d_head

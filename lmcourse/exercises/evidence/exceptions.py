@@ -46,7 +46,12 @@ def not_refused(evidence: Evidence) -> str:
         returned = all(failure and failure.message.startswith("returned an exception") for failure in failures)
         what = "your answer returns the exception: `raise` it" if returned else "your answer returns a result"
         return f"In {names(evidence.failing)} {wanted} must be raised, but {what}."
-    return f"Your exception has the wrong type: `raise` {wanted}." if all(raised) else ""
+    if not all(raised):
+        return ""
+    if all(failure and _raised_on_purpose(failure) for failure in failures):
+        return f"Your exception has the wrong type: `raise` {wanted}."
+    others = " or ".join(sorted({f"`{failure.kind}`" for failure in failures if failure}))
+    return f"In {names(evidence.failing)} {wanted} must be raised, but a line of your answer fails with {others}."
 
 
 PRINT_IT = "a `print` of its shape right above the line shows"
@@ -56,6 +61,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("EOF when reading a line", "StdinNotImplementedError: "),
         "The line asks for `input`, but the inputs are the arguments.",
+    ),
+    (
+        ("changed size during iteration",),
+        "The loop adds to the set or dict that it runs over, or takes from it: run over a copy, `list(...)`.",
     ),
     (("UnboundLocalError: ",), "The line uses a variable that has no value yet."),
     (("NameError: ",), "No variable of that name exists where the line runs."),

@@ -118,7 +118,8 @@ def nearly_right(evidence: Evidence) -> str:
     scale = 10.0 ** math.floor(math.log10(100 * float(error.max())))
     # rounded up, so that the printed number is an upper limit
     largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale
-    single = ", which is the precision of float32" if 1e-8 < float(error.max()) < FLOAT32 else ""
+    small = 1e-8 < float(error.max()) < FLOAT32
+    single = ", which is the precision of float32 or of a difference quotient" if small else ""
     return f"No number is off by more than {largest:.1g} %{single}."
 
 

@@ -6,7 +6,7 @@ from lmcourse.report import REPORT_MIME
 from tests.grading.attacks.attack import COURSE, HOME, attack
 
 POINTS = """
-POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, ulp=3, round_to=3, loss_scales=3, stall_point=3,
+POINTS = dict(ulp=3, round_to=3, loss_scales=3, stall_point=3, my_store=4, decode_bits=4, max_finite=2,
               dot_product_error=3, tensor_bytes=2, stable_softmax=3)
 """
 

@@ -39,7 +39,7 @@ def _relabelled(nb: NotebookNode) -> None:
     """Label all checks as the check of the cheapest exercise; the cell ids claim the other checks."""
     for number, cell in enumerate(_checks(nb)):
         name = cell.metadata.nbgrader["grade_id"]
-        cell.metadata.nbgrader |= {"grade_id": "check_decimal_error", "points": 1000}
+        cell.metadata.nbgrader |= {"grade_id": "check_max_finite", "points": 1000}
         nb.cells.insert(number, new_code_cell("28", id=name))
         nb.cells.append(new_code_cell("28", id=name.removeprefix("check_")))
 

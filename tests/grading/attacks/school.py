@@ -14,6 +14,8 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
+from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 from tests.grading.attacks.attack import COURSE, HOME, PLAIN, PORT, START, Attack, bare, is_answer
 from tests.grading.tiny_course import REPOSITORY
@@ -22,8 +24,12 @@ ASSIGNMENT = "01-floating-point"
 NAME = "floating_point.ipynb"
 RELEASE = REPOSITORY / "notebooks" / ASSIGNMENT / NAME
 SOLUTION = REPOSITORY / "solutions" / ASSIGNMENT / NAME
+OPEN = {exercise.name for exercise in exercises_of(find_chapter(ASSIGNMENT)) if exercise.task}
+"""The open tasks of the notebook."""
+
 HONEST = ("ada", "bob", "cy")
-"""Honest learners: one solved everything, one solved half, one did nothing."""
+"""Honest learners: one solved everything, one solved half, one did nothing. None did the open task, because it is
+measured for longer than the grader's time limits here."""
 
 SECRET = "PLANTED-SECRET"
 """A text in every file that must not be read. It does not occur in the attacks' own texts."""
@@ -143,11 +149,11 @@ def with_plain_test(nb: NotebookNode) -> NotebookNode:
 
 
 def honest(release: NotebookNode, answers: dict[str, str], share: float) -> NotebookNode:
-    """Return a learner's notebook in which the first exercises are solved, up to a fraction."""
+    """Return a learner's notebook in which the first exercises are solved, up to a fraction, but no open task."""
     nb = bare(release)
     places = [cell for cell in nb.cells if is_answer(cell)]
     for cell in places[: int(share * len(places))]:
-        cell.source = answers[cell["id"]]
+        cell.source = cell.source if cell["id"] in OPEN else answers[cell["id"]]
     start = nbformat.v4.new_code_cell(f"{START}\nfrom torch import Tensor")
     nb.cells = [start, *nb.cells]
     return nb

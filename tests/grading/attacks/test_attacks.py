@@ -21,7 +21,7 @@ from tests.grading.attacks import ATTACKS, PAGES, Attack
 from tests.grading.attacks.attack import PLAIN
 from tests.grading.attacks.connection import MESSAGES
 from tests.grading.attacks.our_grader import Batch, autograded, graded
-from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
+from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, OPEN, SECRET, scripts_in
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem())
 # the first test waits for the whole batch
@@ -53,8 +53,9 @@ def test_attack_earns_nothing_and_has_a_reason(batch: Batch, attack: Attack) -> 
 
 def test_honest_submissions_keep_their_exact_marks(batch: Batch) -> None:
     nothing = dict.fromkeys(POINTS, 0.0)
-    half = nothing | dict([*POINTS.items()][: len(POINTS) // 2])
-    for student, points, plain in zip(HONEST, (POINTS, half, nothing), (1.0, 1.0, 0.0), strict=True):
+    whole = POINTS | dict.fromkeys(OPEN, 0.0)
+    half = nothing | dict([*whole.items()][: len(POINTS) // 2])
+    for student, points, plain in zip(HONEST, (whole, half, nothing), (1.0, 1.0, 0.0), strict=True):
         assert batch.results[student]["exercises"] == points | {PLAIN: plain}
         assert batch.marks[student] == points | {PLAIN: plain}
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
-from lmcourse.chapters.attention.induction import VOCABULARY, CopyingRun, repeating_texts
+from lmcourse.chapters.attention.induction import VOCABULARY, CopyingRun, maps, repeating_texts
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _COLOURS = ("vermilion", "blue", "green", "purple")
@@ -55,14 +55,14 @@ def copying_runs(runs: Mapping[str, CopyingRun]) -> Figure:
 def _draw_maps(figure: Figure, places: GridSpec, run: CopyingRun) -> tuple[list[str], int]:
     """Draw the weights of each role's best head on one text; return their descriptions, and the period of the text."""
     tokens, periods = repeating_texts(1, torch.Generator().manual_seed(1))
-    maps, last = run.model.maps(tokens)[:, 0], run.looks[max(run.looks)]
+    weights, last = maps(run.model, tokens)[:, 0], run.looks[max(run.looks)]
     chosen = []
     for row, (layer, kind, what) in enumerate(_ROLES):
         head = int(np.argmax([each[kind] for each in last[layer]]))
         panel = new_axes(figure, "", "key", "query")
         panel.set_title(f"layer {layer}, head {head}: {what}", loc="left", fontsize=9)
         panel.set_subplotspec(places[row, 1])
-        panel.imshow(maps[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        panel.imshow(weights[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.grid(visible=False)
         chosen.append(f"layer {layer}, head {head} gives {last[layer][head][kind]:.2f} to the token {what}")
     return chosen, int(periods[0])

@@ -22,25 +22,29 @@ backpropagate = Exercise(
     cases=[
         sweep("a chain of three", "x = Node(2.0)\ny = x * 3\nL = y ** 2", "L", "L", "y", "x"),
         sweep("one node, two paths", "x = Node(2.0)\ny = x ** 2\nL = y * 3 + y ** 2", "L", "y", "x"),
-        sweep("used twice by one node", "a = Node(3.0)\nL = a * a + (a + a)", "L", "a"),
+        sweep(
+            "used twice by one node",
+            "x = Node(0.5)\na = x * 2\nL = (a * 3).tanh().tanh() + a * a + (a + a).exp()",
+            *("L", "a", "x"),
+        ),
         detour("a short way and a detour", 0.25),
         sweep("two detours", "x = Node(0.5)\na = x * 3\nb = a + x\nL = b * a + b.tanh() * a", "L", "b", "a", "x"),
         beside("a node that does not lead to the end", 0.5),
         sweep("a local derivative of 0", "x = Node(0.0)\nL = x.relu() * 5 + x * 2", "L", "x"),
-        chain("a chain of 10,000 nodes, no recursion", 5_000, 0.95),
+        chain("a chain of 10,000 nodes, no recursion", 3_333, 0.95),
         ladder("forty fan-outs in a row", 40),
     ],
     hidden_cases=other_programs,
     hints=[
-        "In exercise 2 the graph was a dictionary: graph[node] gave the parents with their local derivatives. Here a "
-        "node has them itself: zip(node.parents, node.locals).",
+        "A node may pass its gradient on once it is complete. Each node knows its parents, zip(node.parents, "
+        "node.locals), but not the nodes that use it. Find out first.",
         "First visit everything that the end depends on, with a stack and a set of visited nodes. Meanwhile count how "
         "often each node is used: only these uses count.",
-        "Then end.grad = 1.0, and use the loop of exercise 2: when all uses of a node are done, it passes on its "
-        "gradient, parent.grad += node.grad * local.",
+        "Then end.grad = 1.0, and a list of ready nodes: take one, add parent.grad += node.grad * local for each of "
+        "its parents, and count that use as done. A parent without open uses is ready.",
     ],
-    forbid=["torch", "graphlib", "networkx", ".backward"],
-    seconds=4.0,
+    forbid=["torch", "graphlib", "networkx", ".backward", ".setrecursionlimit"],
+    seconds=6.0,
 )
 
 
@@ -66,28 +70,6 @@ def counts_on_the_nodes(end: Any) -> None:
 
 
 @backpropagate.variant
-def gradients_in_a_dictionary(end: Any) -> Any:
-    uses: Any = {id(end): 0}
-    waiting = [end]
-    while waiting:
-        for parent in waiting.pop().parents:
-            if id(parent) not in uses:
-                uses[id(parent)] = 0
-                waiting.append(parent)
-            uses[id(parent)] += 1
-    grads, ready = {id(end): 1.0}, [end]
-    while ready:
-        node = ready.pop()
-        node.grad = grads[id(node)]
-        for parent, local in zip(node.parents, node.locals, strict=False):
-            grads[id(parent)] = grads.get(id(parent), 0.0) + local * node.grad
-            uses[id(parent)] -= 1
-            if uses[id(parent)] == 0:
-                ready.append(parent)
-    return end
-
-
-@backpropagate.variant
 def depth_first(end: Any) -> None:
     order, seen, stack = [], set(), [(end, False)]
     while stack:
@@ -109,12 +91,19 @@ backpropagate.slips(
     {
         "parent.grad += → parent.grad = ;; in node.parents → in reversed(node.parents)": "A node that is used twice "
         "keeps only one of its gradients: use += where you write a parent's grad.",
+        "node.grad * local → node.grad * parent.data": "You multiply by the data of the parent. Multiply by the local "
+        "derivative: `node.locals` has one for each parent.",
+        "elif node not in seen → else ;; for parent in node.parents) → for parent in node.parents if parent not in "
+        "seen)": "A node that waits twice on your stack comes twice in your order, and passes its gradient on twice. "
+        "List each node once.",
+        "elif node not in seen → elif node.data not in seen ;; seen.add(node) → seen.add(node.data)": "You know a "
+        "visited node by its data, and two nodes may have the same number. Remember the nodes themselves.",
         "node.grad * local → local": "You add the local derivative alone. Multiply it by the gradient of the node that "
         "passes it back.",
         "end.grad = 1.0 → end.grad = 0.0": "Every gradient is 0: begin with end.grad = 1.",
         "stack.pop() → stack.pop(0) ;; stack.append((node, True)) → order.append(node) ;; "
-        "reversed(order) → order": "You walk back level by level, and a node passes on its gradient when it is first "
-        "reached. What arrives later, by a longer way, is not passed on: put the nodes in order first.",
+        "reversed(order) → order": "You visit nodes by distance from the end, and a node passes on its gradient "
+        "at the first visit. What reaches it later, by a longer way, is not passed on: wait until it is complete.",
         "stack.append((node, True)) → order.append(node) ;; reversed(order) → order": "A node passes on its gradient "
         "as soon as you take it from the stack. What other nodes send it later is not passed on: wait until it is "
         "complete.",
@@ -128,8 +117,17 @@ backpropagate.slips(
         "parent.grad += → parent.grad =": "You replace the grad that a parent has when a second gradient arrives. The "
         "gradients of all uses add up: +=.",
         "reversed(order) → order": "Only the end and its direct parents get a gradient, and it is not passed on. Go "
-        "from the end towards the inputs, and let every node pass on its own.",
+        "from the end towards the inputs, and let every node pass on its own gradient.",
         "end.grad = 1.0 → end.grad = end.data": "You start with end.grad = end.data. The derivative of the end with "
         "respect to itself is 1.",
+    },
+)
+backpropagate.slips(
+    counts_on_the_nodes,
+    {
+        "in waiting.popleft().parents → in set(waiting.popleft().parents)": "You count each user of a node once, but "
+        "a * a uses a twice. Then a is ready too early: count every place among the parents.",
+        "if not parent.uses → if True": "A node that you visit twice passes on its whole gradient twice. Wait until it "
+        "is complete, and pass it on once.",
     },
 )

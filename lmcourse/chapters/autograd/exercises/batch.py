@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,6 +36,14 @@ def _batches(
     return [script(f"{each}: {name}", f'backward_batch(x, w1, w2, y)["{each}"]', **inputs) for each in names]
 
 
+def _saturated() -> list[Case]:
+    """Cases whose hidden numbers are 1000, -1000 and 0, computed without rounding."""
+    sizes = [[1.0, 2.0]], [[1000.0, 0.0], [0.0, -500.0], [4.0, -2.0]], [[2.0, 3.0, -1.0]], [[1.0]]
+    x, w1, w2, y = (torch.tensor(each, dtype=torch.float64) for each in sizes)
+    call = 'backward_batch(x, w1, w2, y)["{}"]'
+    return [script(f"{n}: ±1000 hidden", call.format(n), x=x, w1=w1, w2=w2, y=y) for n in ("w1", "w2")]
+
+
 def _hidden_batches(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
@@ -61,6 +68,7 @@ backward_batch = Exercise(
         *_batches("2 examples, 3 outputs", _FIXED, 2, 2, 3, 3),
         *_batches("5 examples, 2 outputs", _FIXED, 5, 4, 3, 2),
         *_batches("a batch of one", _FIXED, 1, 2, 2, 2),
+        *_saturated(),
     ],
     hidden_cases=_hidden_batches,
     hints=[
@@ -85,27 +93,9 @@ def one_example_after_the_other(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) ->
 
 
 @backward_batch.variant
-def examples_as_columns(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
-    z = torch.nn.functional.sigmoid(w1 @ x.T)
-    delta = w2 @ z - y.T
-    mean = 1 / x.shape[0]
-    dw1 = (w2.T @ delta * (z - z**2)) @ x * mean
-    return dict(zip(["y_hat", "w1", "w2"], [mean * delta.T, dw1, delta @ z.T * mean], strict=True))
-
-
-@backward_batch.variant
-def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
-    data, first, second, target = (tensor.numpy().astype("float64") for tensor in (x, w1, w2, y))
-    z = np.reciprocal(1 + np.exp(-data @ first.T))
-    delta = (z @ second.T - target) / len(data)
-    slope = delta @ second * z * (1 - z)
-    grads = {"y_hat": delta, "w1": np.einsum("bp,bd->pd", slope, data), "w2": np.einsum("bq,bp->qp", delta, z)}
-    return {name: torch.from_numpy(grad.astype(x.numpy().dtype)) for name, grad in grads.items()}
-
-
-@backward_batch.variant
 def node_after_node(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
-    z = (x @ w1.T).sigmoid()
+    h = x @ w1.T
+    z = h.sigmoid()
     y_hat = z @ w2.T
     dy_hat = (y_hat - y) / len(x)
     dw2 = dy_hat.T @ z
@@ -147,6 +137,12 @@ backward_batch.slips(
         "(y_hat - y) → (y - y_hat)": "Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.",
         '{"y_hat": dy_hat, "w1": dw1, "w2": dw2} → dy_hat, dw1, dw2': "You return the gradients without their names. "
         "Return a dict with the names of the exercise.",
+        "h.sigmoid() → h.exp() / (1 + h.exp())": "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. "
+        "1/(1 + e⁻ʰ) is right at both ends, and so is torch.sigmoid.",
+        "z * (1 - z) → (-h).exp() / (1 + (-h).exp()) ** 2": "Your σ' is e⁻ʰ/(1 + e⁻ʰ)²: at h = −1000 that is ∞/∞, NaN. "
+        "Write it with the result of the forward pass: z(1 − z).",
+        "z * (1 - z) → h * (1 - h)": "σ' is z(1 − z) with z = σ(h). You wrote h(1 − h).",
+        "dy_hat.T @ z → dy_hat.T @ h": "W₂ multiplied z, not h: its gradient is dŷᵀ z.",
         "len(x) → x.shape[1]": "You divide by the number of features, x.shape[1]. B is the number of examples, "
         "x.shape[0].",
         "dy_hat.T @ z → dy_hat.sum(0).outer(z.mean(0)) ;; dh.T @ x → dh.sum(0).outer(x.mean(0))": "Your weight "

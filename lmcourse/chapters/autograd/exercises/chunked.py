@@ -136,50 +136,6 @@ ChunkedCrossEntropy.equivalent_mutant(
 
 
 @ChunkedCrossEntropy.variant
-class SplitsAndOneHot(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Any, W: Any, y: Any, rows: Any) -> Any:
-        total: Any = 0
-        for part, right in zip(h.split(rows), y.split(rows), strict=True):
-            total = total + torch.nn.functional.cross_entropy(part @ W.T, right, reduction="sum")
-        ctx.save_for_backward(h, W, y)
-        ctx.rows = rows
-        return total / len(h)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Any) -> Any:
-        h, W, y = ctx.saved_tensors
-        dW: Any = 0
-        dh = []
-        for part, right in zip(h.split(ctx.rows), y.split(ctx.rows), strict=True):
-            dz = torch.softmax(part @ W.T, -1) - torch.nn.functional.one_hot(right, len(W))
-            dh.append(dz @ W)
-            dW = dW + torch.einsum("nv,nd->vd", dz, part)
-        return upstream * torch.cat(dh) / len(h), upstream * dW / len(h), None, None
-
-
-@ChunkedCrossEntropy.variant
-class GradientsOfEachChunk(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Any, W: Any, y: Any, rows: Any) -> Any:
-        ctx.save_for_backward(h, W, y)
-        ctx.chunks = [slice(first, first + rows) for first in range(0, len(h), rows)]
-        prices = [torch.nn.functional.cross_entropy(h[one] @ W.T, y[one], reduction="sum") for one in ctx.chunks]
-        return torch.stack(prices).sum() / len(y)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Any) -> Any:
-        h, W, y = ctx.saved_tensors
-        dh, dW = torch.zeros_like(h), torch.zeros_like(W)
-        for one in ctx.chunks:
-            p = torch.softmax(h[one] @ W.T, dim=1)
-            p[range(len(p)), y[one]] -= 1.0
-            dh[one] = torch.matmul(p, W)
-            dW.addmm_(p.T, h[one])
-        return dh * (upstream / len(y)), dW * (upstream / len(y)), None, None
-
-
-@ChunkedCrossEntropy.variant
 class OnlyWhatIsAskedFor(torch.autograd.Function):
     @staticmethod
     def forward(h: Any, W: Any, y: Any, rows: Any) -> Any:

@@ -85,13 +85,6 @@ numeric_gradient = Exercise(
 
 
 @numeric_gradient.variant
-def with_an_identity_matrix(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
-    nudges = step * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)
-    slopes = [(f(x.double() + nudge) - f(x.double() - nudge)) / step / 2 for nudge in nudges]
-    return torch.stack(slopes).reshape(x.shape).to(x.dtype)
-
-
-@numeric_gradient.variant
 def nudged_and_put_back(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
     wide = x.detach().to(torch.float64).clone(memory_format=torch.contiguous_format)
     flat, result = wide.view(-1), torch.empty(x.shape, dtype=x.dtype)
@@ -148,8 +141,18 @@ numeric_gradient.slips(
         "wide = x → step = 1e-5; wide = x": "You ignore `step`. The caller chooses how far to nudge.",
         "above[i] += step → above[i] += 0 ;; (2 * step) → step": "You take f(x) − f(x − h), which is one-sided, too. "
         "The central difference starts at x + h.",
-        "return torch.stack(slopes) → n = x.shape[1:].numel()\n    return torch.stack(slopes).reshape(-1, n).sum(1, "
-        "keepdim=True).expand(-1, n)": "You nudge a whole row of x at a time. Nudge one element at a time, of all "
-        "axes.",
+        "(2 * step) → 2 * step": "`/ 2 * step` divides by 2 and then multiplies by the step. Put `2 * step` in "
+        "parentheses.",
+        "above[i] += step → above[i] += step / 2 ;; below[i] -= step → below[i] -= step / 2": "You nudge by h/2 to "
+        "each side and divide by 2h. Divide by the distance between both points.",
+        "wide.clone(), wide.clone() → [wide.clone()] * 2": "Every difference is 0: x + h and x − h are one tensor. "
+        "Make a copy for each.",
+        "f(above.reshape(x.shape)) - f(below.reshape(x.shape)) → f(above.reshape(x.shape)).float() - "
+        "f(below.reshape(x.shape)).float()": "You round the values of f to float32 before you subtract them, and "
+        "nothing but rounding is left. Keep float64 until the end.",
+        "(len(wide)) → (len(x)) ;; wide.clone(), wide.clone() → wide.reshape(x.shape).clone(), "
+        "wide.reshape(x.shape).clone() ;; torch.stack(slopes).reshape(x.shape) → "
+        "torch.stack(slopes).reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)": "You nudge a whole row of x at a time. "
+        "Nudge one element at a time, of all axes.",
     },
 )

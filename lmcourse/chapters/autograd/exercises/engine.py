@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,46 +27,21 @@ class _TorchValue:
         result = operation(*leaves)
         return _TorchValue(result.item(), parents, [grad.item() for grad in torch.autograd.grad(result, leaves)])
 
-    def __add__(self, other: Any) -> _TorchValue:
-        return self._node(torch.add, other)
-
-    def __mul__(self, other: Any) -> _TorchValue:
-        return self._node(torch.mul, other)
-
-    def __sub__(self, other: Any) -> _TorchValue:
-        return self._node(torch.sub, other)
-
-    def __rsub__(self, other: Any) -> _TorchValue:
-        return _TorchValue(other) - self
-
-    def __truediv__(self, other: Any) -> _TorchValue:
-        return self._node(torch.div, other)
-
-    def __rtruediv__(self, other: Any) -> _TorchValue:
-        return _TorchValue(other) / self
-
     def __pow__(self, exponent: float) -> _TorchValue:
         return self._node(lambda base: base**exponent)
 
-    def __neg__(self) -> _TorchValue:
-        return self._node(torch.neg)
-
-    def exp(self) -> _TorchValue:
-        return self._node(torch.exp)
-
-    def tanh(self) -> _TorchValue:
-        return self._node(torch.tanh)
-
-    def relu(self) -> _TorchValue:
-        return self._node(torch.relu)
-
-    __radd__, __rmul__ = __add__, __mul__
+    __add__ = __radd__ = partialmethod(_node, torch.add)
+    __mul__ = __rmul__ = partialmethod(_node, torch.mul)
+    __sub__, __rsub__ = partialmethod(_node, torch.sub), partialmethod(_node, lambda own, other: other - own)
+    __truediv__, __rtruediv__ = partialmethod(_node, torch.div), partialmethod(_node, lambda own, other: other / own)
+    __neg__, exp = partialmethod(_node, torch.neg), partialmethod(_node, torch.exp)
+    tanh, relu = partialmethod(_node, torch.tanh), partialmethod(_node, torch.relu)
 
 
 def _operations(name: str, *formulas: str, a: float = 2.0, b: float = -0.5) -> Case:
     """A case that returns for each formula in a and b its result, the values of its parents and its local
     derivatives."""
-    seen = "c.data\n[parent.data for parent in c.parents]\nlist(c.locals)"
+    seen = "c.data\n[parent.data for parent in c.parents]\n[float(local) for local in c.locals]"
     steps = "\n".join(f"c = {formula}\n{seen}" for formula in formulas)
     return script(name, f"a = Value({a})\nb = Value({b})\n{steps}")
 
@@ -106,10 +81,16 @@ Value = Exercise(
         script("what is given", "a = Value(2.0)\nb = Value(-0.5)\n" + "\n".join(f"({f}).data" for f in _GIVEN)),
         script(
             "a * a has a twice",
-            "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad\na.grad",
+            "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\n[float(local) for local in c.locals]\n"
+            "c.grad\na.grad",
+        ),
+        script(
+            "every grad is 0 before the backward pass",
+            "a = Value(3.0)\nb = Value(-0.5)\nc = (a + b * 2) ** 2 + a.exp() + b.tanh() + a.relu()\n"
+            "a.grad\nb.grad\nc.grad",
         ),
         edge(_operations("relu at 0", "a.relu()", a=0.0)),
-        edge(_operations("0 to the power of 0", "a ** 0", a=0.0)),
+        edge(_operations("powers of 0", "a ** 1", "a ** 0", a=0.0)),
         edge(_operations("tanh at 1000", "a.tanh()", a=1000.0)),
     ],
     hidden_cases=_others,
@@ -132,143 +113,40 @@ Value.equivalent_mutant("return self * -1 → return self / -1", "Dividing by �
 
 
 @Value.variant
-class EdgesAsPairs:
-    def __init__(self, data: Any, edges: Any = ()) -> None:
-        self.data, self.grad, self.edges = data, 0, list(edges)
-
-    @property
-    def parents(self) -> Any:
-        return [parent for parent, _ in self.edges]
-
-    @property
-    def locals(self) -> Any:
-        return [local for _, local in self.edges]
-
-    def __add__(self, other: Any) -> Any:
-        other = other if isinstance(other, EdgesAsPairs) else EdgesAsPairs(other)
-        return EdgesAsPairs(self.data + other.data, [(self, 1), (other, 1)])
-
-    def __mul__(self, other: Any) -> Any:
-        other = other if isinstance(other, EdgesAsPairs) else EdgesAsPairs(other)
-        return EdgesAsPairs(self.data * other.data, [(self, other.data), (other, self.data)])
-
-    def __pow__(self, n: Any) -> Any:
-        return EdgesAsPairs(self.data**n, [(self, n * self.data ** (n - 1) if n else 0)])
-
-    def exp(self) -> Any:
-        return EdgesAsPairs(math.exp(self.data), [(self, math.exp(self.data))])
-
-    def tanh(self) -> Any:
-        slope = 1 / math.cosh(self.data) ** 2 if abs(self.data) < 300 else 0
-        return EdgesAsPairs(math.tanh(self.data), [(self, slope)])
-
-    def relu(self) -> Any:
-        return EdgesAsPairs(self.data, [(self, 1)]) if self.data > 0 else EdgesAsPairs(0, [(self, 0)])
-
-    def __neg__(self) -> Any:
-        return self * -1
-
-    def __sub__(self, other: Any) -> Any:
-        return self + other * -1
-
-    def __rsub__(self, other: Any) -> Any:
-        return self * -1 + other
-
-    def __truediv__(self, other: Any) -> Any:
-        return self * other**-1
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self**-1 * other
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-@Value.variant
-class NumPyNumbers:
-    def __init__(self, data: Any, parents: Any = None, locals: Any = None) -> None:
-        self.data = np.float64(data)
-        self.grad = np.float64(0)
-        self.parents = parents or []
-        self.locals = locals or []
-
-    def _wrapped(self, other: Any) -> Any:
-        return other if hasattr(other, "parents") else NumPyNumbers(other)
-
-    def __add__(self, other: Any) -> Any:
-        other = self._wrapped(other)
-        return NumPyNumbers(self.data + other.data, [self, other], [np.float64(1)] * 2)
-
-    def __mul__(self, other: Any) -> Any:
-        other = self._wrapped(other)
-        return NumPyNumbers(self.data * other.data, [self, other], [other.data, self.data])
-
-    def __pow__(self, n: Any) -> Any:
-        return NumPyNumbers(self.data ** float(n), [self], [n * self.data ** float(n - 1) if n else 0])
-
-    def exp(self) -> Any:
-        result = np.exp(self.data)
-        return NumPyNumbers(result, [self], [result])
-
-    def tanh(self) -> Any:
-        result = 2 / (1 + np.exp(-2 * self.data)) - 1
-        return NumPyNumbers(result, [self], [(1 - result) * (1 + result)])
-
-    def relu(self) -> Any:
-        return NumPyNumbers((self.data + abs(self.data)) / 2, [self], [np.heaviside(self.data, 0)])
-
-    def __neg__(self) -> Any:
-        return self * -1
-
-    def __sub__(self, other: Any) -> Any:
-        return self + self._wrapped(other) * -1
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._wrapped(other) - self
-
-    def __truediv__(self, other: Any) -> Any:
-        return self * self._wrapped(other) ** -1
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._wrapped(other) / self
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-@Value.variant
 class OneRuleForAll:
-    def __init__(self, data: Any, steps: Any = ()) -> None:
-        self.data, self.grad = data, 0.0
+    def __init__(self, data: Any, steps: Any = (), op: str = "") -> None:
+        self.data, self.grad, self.op = data, 0.0, op
         self.parents = tuple(parent for parent, _ in steps)
-        self.locals = tuple(local for _, local in steps)
+        self.locals = [local for _, local in steps]
 
     @staticmethod
     def leaf(number: Any) -> Any:
         return number if isinstance(number, OneRuleForAll) else OneRuleForAll(float(number))
 
-    def along(self, result: Any, slope: Any) -> Any:
-        return OneRuleForAll(result, [(self, slope)])
+    def along(self, result: Any, slope: Any, op: str) -> Any:
+        return OneRuleForAll(result, [(self, slope)], op)
 
     def __add__(self, other: Any) -> Any:
         right = self.leaf(other)
-        return OneRuleForAll(self.data + right.data, [(self, 1.0), (right, 1.0)])
+        return OneRuleForAll(self.data + right.data, [(self, 1.0), (right, 1.0)], "+")
 
     def __mul__(self, other: Any) -> Any:
         right = self.leaf(other)
-        return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)])
+        return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)], "×")
 
     def __pow__(self, n: Any) -> Any:
-        return self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0)
+        return self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0, f"**{n:g}")
 
     def exp(self) -> Any:
         e = math.exp(self.data)
-        return self.along(e, e)
+        return self.along(e, e, "exp")
 
     def tanh(self) -> Any:
         t = math.tanh(self.data)
-        return self.along(t, 1 - t**2)
+        return self.along(t, 1 - t**2, "tanh")
 
     def relu(self) -> Any:
-        return self.along(max(0.0, self.data), 1.0 if self.data > 0 else 0.0)
+        return self.along(max(0.0, self.data), 1.0 if self.data > 0 else 0.0, "relu")
 
     def __neg__(self) -> Any:
         return self * -1
@@ -295,25 +173,37 @@ Value.slips(
         "factor gets its own value as local derivative. The local derivative is the other factor: ∂(a·b)/∂a = b.",
         "(self, 1.0), (right, 1.0) → (self, right.data), (right, self.data)": "You give a sum the local derivatives of "
         "a product. a + b grows as fast as a, so both derivatives are 1.",
-        "(right, 1.0)] → (right, 1.0)][: 1 + (right is other)] ;; (right, self.data)] → (right, self.data)][: 1 + "
-        "(right is other)]": "In a sum or product with a plain number you leave the number out of the parents. Make a "
-        "leaf of it: `as_value(other)`.",
+        "(right, 1.0)] → (right, 1.0)][: 1 + (right is other)]": "In a sum with a plain number you leave the number "
+        "out of the parents. Make a leaf of it: `as_value(other)`.",
+        "(right, self.data)] → (right, self.data)][: 1 + (right is other)]": "In a product with a plain number you "
+        "leave the number out of the parents. Make a leaf of it: `as_value(other)`.",
+        "class OneRuleForAll: → class Value: ;; (self, right.data), (right, self.data) → (self, right), (right, self) "
+        ";; = __add__, __mul__ → = __add__, __mul__\n\nOneRuleForAll = Value": "Your product stores nodes in `locals`. "
+        "Local derivatives are plain numbers: the `data` of the other factor.",
+        "(self, right.data), (right, self.data) → (self, right.data * self.grad), (right, self.data * right.grad)": ""
+        "The local derivatives of your product are 0. If you multiply them by a grad: every grad is still 0 in the "
+        "forward pass. Store the other factor alone.",
+        "return OneRuleForAll(self.data * right.data → if other is self:\n            return self.along(self.data**2, "
+        "2 * self.data, '')\n        return OneRuleForAll(self.data * right.data": "Your a * a has one parent, with "
+        "the local derivative 2a. List a twice, each time with the other factor as local derivative.",
         "n * self.data ** (n - 1) → self.data ** (n - 1)": "The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.",
         " if n else 0.0 → ": "For a = 0 and n = 0 you compute 0⁻¹, which divides by zero. a⁰ is the constant 1: its "
         "derivative is 0.",
+        "if n else 0.0 → if self.data else 0.0": "At a = 0 your power has the derivative 0 whatever the exponent. "
+        "The derivative of a¹ is 1 at 0, too; only a⁰ is constant.",
         "** (n - 1) → ** n": "The derivative of aⁿ is n·aⁿ⁻¹: the exponent falls by one. Yours is n·aⁿ.",
         "** (n - 1) → ** n - 1": "Your power subtracts 1 at the end: n·aⁿ − 1. The 1 belongs into the exponent: "
         "n·aⁿ⁻¹.",
-        "self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0) → OneRuleForAll(self.data**n, "
-        "[(self, n * self.data ** (n - 1)), (self.leaf(n), 0.0)])": "Your power has two parents. The "
+        "self.along(self.data**n, n * self.data ** (n - 1) if n else 0.0 → OneRuleForAll(self.data**n, "
+        "[(self, n * self.data ** (n - 1)), (self.leaf(n), 0.0)]": "Your power has two parents. The "
         "exponent is a plain number here: the only parent is a.",
         "return OneRuleForAll(self.data * right.data → self.grad += right.data; right.grad += self.data\n        "
         "return OneRuleForAll(self.data * right.data": "You change grad in the forward pass. Gradients arrive in the "
         "backward pass: leave grad at 0.",
-        "along(e, e) → along(e, self.data * e)": "The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a "
+        "along(e, e → along(e, self.data * e": "The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a "
         "itself has the derivative 1.",
-        "along(e, e) → along(e, self.data)": "The derivative of exp is its result, eᵃ. Yours is a, the input.",
-        "along(e, e) → along(e, self.data * math.exp(self.data - 1))": "exp is not a power: its derivative is eᵃ "
+        "along(e, e → along(e, self.data": "The derivative of exp is its result, eᵃ. Yours is a, the input.",
+        "along(e, e → along(e, self.data * math.exp(self.data - 1)": "exp is not a power: its derivative is eᵃ "
         "again, not a·eᵃ⁻¹.",
         "1 - t**2 → 1 - self.data**2": "Your tanh has the derivative 1 − a². It is 1 − tanh(a)²: square the result of "
         "the node, not its input.",
@@ -322,6 +212,12 @@ Value.slips(
         "at a = 1000: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number.",
         "1.0 if self.data > 0 else 0.0 → 1.0": "relu passes the gradient on where the input is positive, and 0 "
         "elsewhere. Yours always passes it.",
+        "1.0 if self.data > 0 else 0.0 → self.data": "The local derivative of relu is 1 where the input is positive, "
+        "and 0 "
+        "elsewhere. Yours is the input.",
+        "return OneRuleForAll(self.data + right.data → self.grad += 1.0; right.grad += 1.0\n        return "
+        "OneRuleForAll(self.data + right.data": "You change grad in the forward pass of a sum. Gradients arrive in the "
+        "backward pass: leave grad at 0.",
         "1.0 if self.data > 0 else 0.0 → max(0.0, self.data)": "The local derivative of relu is 1 where the input is "
         "positive. Yours is the result of relu.",
         "self.data > 0 → self.data >= 0": "At 0 the local derivative of relu is 0 by convention, in PyTorch too. Yours "

@@ -20,7 +20,8 @@ def chain(length: int) -> Graph:
     return {names[0]: {}} | {name: {before: 1.0001} for before, name in pairwise(names)}
 
 
-def _shuffled(graph: Graph, random: Random) -> Graph:
+def shuffled(graph: Graph, random: Random) -> Graph:
+    """The same graph, with its nodes listed in no order."""
     return {name: graph[name] for name in random.sample(list(graph), len(graph))}
 
 
@@ -52,9 +53,9 @@ def _others() -> list[Case]:
     found = []
     for size in (6, 9, 9, 15):
         graph = _random_graph(random, size)
-        found.append(case("other graphs", _shuffled(graph, random), [*graph][-1]))
+        found.append(case("other graphs", shuffled(graph, random), [*graph][-1]))
     middle = _random_graph(random, 9)
-    return [*found, case("an end in the middle", _shuffled(middle, random), [*middle][5])]
+    return [*found, case("an end in the middle", shuffled(middle, random), [*middle][5])]
 
 
 _OTHERS = _others()
@@ -81,7 +82,7 @@ def other_graphs(random: Random) -> list[Case]:
         case("tiny derivatives", {"L": {"y": 3.0}, "y": {"x": 1e-9}, "x": {}}, "L"),
         case("a single node", {"x": {}}, "x"),
         case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
-        case("long chains", _shuffled(chain(12_000), Random(7)), "n11999"),
+        case("long chains", shuffled(chain(12_000), Random(7)), "n11999"),
         # Last, because an answer that follows each path separately runs out of time.
-        case("many paths", _shuffled(ladder(40), Random(7)), "n40"),
+        case("many paths", shuffled(ladder(40), Random(7)), "n40"),
     ]

@@ -17,10 +17,10 @@ from lmcourse.exercises.inputs import normal
 # backward_matmul -------------------------------------------------------------------------------------------------
 
 
-def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> tuple[Tensor, ...]:
+def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     """Compute in float64, and round at the end."""
     wide_x, wide_w = tracked(x.double(), w.double())
-    return tuple(grad.to(x.dtype) for grad in torch.autograd.grad(wide_x @ wide_w, (wide_x, wide_w), dy.double()))
+    return [grad.to(x.dtype) for grad in torch.autograd.grad(wide_x @ wide_w, (wide_x, wide_w), dy.double())]
 
 
 def _ask(name: str, random: Random, *batch: int, d: int, k: int, dtype: torch.dtype = torch.float64) -> Case:
@@ -106,6 +106,14 @@ backward_matmul.slips(
         "x.reshape(-1, D).T → x.reshape(D, -1)": "You reshape x where you should transpose it. `reshape` keeps the "
         "order of the numbers, so it mixes examples and features.",
         "dy @ w.T → dy @ w": "dx needs w transposed: dy has K columns, and dx needs D.",
+        "dy @ w.T → torch.ones_like(dy) @ w.T ;; @ dy.reshape(-1, K) → @ torch.ones_like(dy).reshape(-1, K)": "You "
+        "leave out dy, so the loss would be the sum of y. By the chain rule dy is a factor of both gradients.",
+        "dy @ w.T → torch.ones_like(dy) @ w.T": "Your dx leaves out dy, the gradient that arrives. By the chain rule "
+        "it is a factor of dx, too.",
+        "@ dy.reshape(-1, K) → @ torch.ones_like(dy).reshape(-1, K)": "Your dw leaves out dy, the gradient that "
+        "arrives. By the chain rule it is a factor of dw, too.",
+        "dy @ w.T → dy @ torch.linalg.pinv(w)": "You divide dy by w, as if you solved y = x @ w for x. A derivative "
+        "multiplies: each x[d] moves y by its row of w.",
         "return dx, dw → return dw, dx": "You return [dw, dx]. Return [dx, dw].",
         "x.reshape(-1, D).T @ dy.reshape(-1, K) → x[..., :, None] * dy[..., None, :]": "Your dw still has an axis for "
         "the batch: one gradient per example. The weight is shared, so sum over the examples.",
@@ -117,6 +125,10 @@ backward_matmul.slips(
         "the features. `x` may have several, or none: sum over all of them.",
         "x.reshape(-1, D).T @ dy.reshape(-1, K) → x.transpose(-1, -2) @ dy": "You multiply x transposed by dy in each "
         "text, so that dw keeps an axis for the texts. All texts use the same w: sum over every axis in front.",
+        "x.reshape(-1, D).T @ dy.reshape(-1, K) → (x.mT @ dy).reshape(-1, D, K).sum(0)": "A tensor with one axis has "
+        "no transpose: `.mT` needs two. For x of shape (d), dw is the outer product of x and dy.",
+        "x.reshape(-1, D).T → x.permute(*range(x.ndim)[::-1]).reshape(D, -1)": "You reverse all axes of x, so its rows "
+        "no longer have the order of the rows of dy. Flatten the axes in front first, then transpose.",
         "dw = x → dw = (x.mT @ dy).sum(0) if x.ndim > 2 else x": "You sum dw over the first axis only. x may have more "
         "axes in front of the features: sum over all of them.",
     },
@@ -133,14 +145,6 @@ def loops(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
                 dx_row[d] += dy_row[k] * w[d, k]
                 dw[d, k] += dy_row[k] * x_row[d]
     return [dx, dw]
-
-
-@backward_matmul.variant
-def sum_of_outer_products(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    outer = x.unsqueeze(-1) * dy.unsqueeze(-2)
-    while outer.ndim > 2:
-        outer = outer.sum(0)
-    return [(dy[..., None, :] * w).sum(-1), outer]
 
 
 @backward_matmul.variant

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -122,32 +121,6 @@ def path_after_path(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> d
         "gain": rows.sum(dim=0),
         "bias": dy.reshape(-1, d).sum(dim=0),
     }
-
-
-@layernorm_backward.variant
-def a_jacobian_for_each_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
-    d = x.size(-1)
-    s = torch.sqrt(x.var(-1, unbiased=False, keepdim=True) + eps)
-    normed = (x - x.mean(-1, keepdim=True)) / s
-    local = torch.eye(d, dtype=x.dtype) - 1 / d - normed[..., :, None] * normed[..., None, :] / d
-    dx = torch.einsum("...j,...ji->...i", dy * gain, local) / s
-    sums = [part.unsqueeze(0).flatten(0, -2).sum(0) for part in (dy * normed, dy)]
-    return {"x": dx, "gain": sums[0], "bias": sums[1]}
-
-
-@layernorm_backward.variant
-def in_double_precision(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
-    rows, g, grad = (tensor.numpy().astype(np.float64) for tensor in (x, gain, dy))
-    s = (rows.var(-1, keepdims=True) + eps) ** 0.5
-    normed = (rows - rows.mean(-1, keepdims=True)) / s
-    centred = grad * g - (grad * g).mean(-1, keepdims=True)
-    front = tuple(range(rows.ndim - 1))
-    grads = {
-        "x": (centred - normed * (centred * normed).mean(-1, keepdims=True)) / s,
-        "gain": (grad * normed).sum(front),
-        "bias": grad.sum(front),
-    }
-    return {name: torch.tensor(value.astype(x.numpy().dtype)) for name, value in grads.items()}
 
 
 @layernorm_backward.variant

@@ -1,6 +1,6 @@
 """The predictions of notebook 03."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -10,23 +10,15 @@ PREDICTIONS = (
         options=("about 2 units", "about 96 units, one for each layer", "175 billion units"),
         answer="about 2 units",
         because="One backward pass gives them all, and costs about two forward passes. How many parameters there are "
-        "does not matter. Section 6 counts.",
+        "does not matter. Section 5 counts.",
     ),
-    Prediction(
-        "which_grads",
-        "After loss.backward() in the cell above: which of x, w, pred and loss have a .grad that is not None?",
-        options=("all four", "w, pred and loss", "x and w", "only w"),
-        answer="only w",
-        because="x does not ask for a gradient, and w does. pred and loss are computed, and PyTorch throws theirs away "
-        "unless you ask for them.",
-    ),
-    Prediction(
-        "gaussian_slope",
-        "Let p be a Gaussian of standard deviation 1 around the prediction. How does the gradient of −log p compare "
-        "with that of (ŷ − y)²?",
-        options=("they are equal", "half as large", "twice as large", "it points elsewhere"),
-        answer="half as large",
-        because="−log p = (ŷ − y)²/2 + ½ log 2π. The constant has no gradient, and the factor ½ stays.",
+    NumberPrediction(
+        "gradient_of_the_slope",
+        "x = 3, y = 10, w₀ = 0 and w₁ = 2, so ŷ = 6 and z = −4. What is the gradient of L = z² with respect to w₁?",
+        answer=-24,
+        low=-40,
+        high=40,
+        because="z gets 2z = −8. ŷ and u get it unchanged, because they enter by a sum, and w₁ gets it times x = 3.",
     ),
     Prediction(
         "both_paths",
@@ -43,6 +35,42 @@ PREDICTIONS = (
         answer="thousands of times larger",
         because="At 1e-5 the error is about 1e-10, at 1e-10 about 1e-6. Something that grows as h shrinks has taken "
         "over. The next figure shows it.",
+    ),
+    NumberPrediction(
+        "peak_of_the_loss",
+        "2,048 words and a vocabulary of 8,192: the scores take 64 MiB. The model around them is small. How much "
+        "memory beyond the parameters do PyTorch's forward and backward pass need at their peak?",
+        answer=194,
+        low=16,
+        high=1024,
+        unit="MiB",
+        log=True,
+        because="Three tensors of n × V numbers are alive at once, 192 MiB: the log-probabilities that were kept, "
+        "their gradient, and the gradient of the scores.",
+    ),
+    Prediction(
+        "two_trainings",
+        "The same steps with autograd and with a right `my_step`: how far apart are their losses after 200 steps?",
+        options=("less than a thousandth", "about a tenth", "more than one: rounding errors add up"),
+        answer="less than a thousandth",
+        because="Both compute the same formulas. Float32 adds up their terms in another order, which changes the last "
+        "digits alone.",
+    ),
+    NumberPrediction(
+        "two_steps_back",
+        "y = x² and L = 2y. What is dL/dx at x = 3?",
+        answer=12,
+        low=-20,
+        high=20,
+        because="∂L/∂y = 2, and ∂y/∂x = 2x = 6: along the path it is 2 · 6. And L = 2x² has the slope 4x.",
+    ),
+    Prediction(
+        "gaussian_slope",
+        "Let p be a Gaussian of standard deviation 1 around the prediction. How does the gradient of −log p compare "
+        "with that of (ŷ − y)²?",
+        options=("they are equal", "half as large", "twice as large", "it points elsewhere"),
+        answer="half as large",
+        because="−log p = (ŷ − y)²/2 + ½ log 2π. The constant has no gradient, and the factor ½ stays.",
     ),
     Prediction(
         "index_of_the_slope",
@@ -82,14 +110,5 @@ PREDICTIONS = (
         options=("h, z and ŷ", "x, z and ŷ − y", "x, h, z and ŷ", "nothing, it recomputes"),
         answer="x, z and ŷ − y",
         because="dW₁ needs x, dW₂ needs z, σ' = z(1 − z) needs z again, and the square needs what was squared.",
-    ),
-    Prediction(
-        "peak_of_the_loss",
-        "The logits take 250 MiB. How much memory does F.cross_entropy(h @ W.T, y) with its backward pass need at its "
-        "peak, beside h and W?",
-        options=("250 MiB", "500 MiB", "750 MiB", "1,250 MiB"),
-        answer="750 MiB",
-        because="In the backward pass three tensors of n × V numbers are alive at once. Which three? Think first; the "
-        "text below says it.",
     ),
 )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -124,24 +123,6 @@ saved_bytes = Exercise(
         "Keep a dict from data_ptr() to nbytes(), and leave out the addresses of the parameters' own storages.",
     ],
 )
-
-
-@saved_bytes.variant
-def a_class_that_is_both_hooks(forward: Any, parameters: list[Tensor]) -> np.int64:
-    class Keeper(dict[int, int]):
-        def pack(self, tensor: Tensor) -> Tensor:
-            memory = tensor.detach().untyped_storage()
-            self.setdefault(memory.data_ptr(), memory.nbytes())
-            return tensor
-
-        def unpack(self, tensor: Tensor) -> Tensor:
-            return tensor
-
-    keeper = Keeper()
-    with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):
-        forward().backward()
-    own = {parameter.detach().untyped_storage().data_ptr() for parameter in parameters}
-    return np.sum([size for address, size in keeper.items() if address not in own], dtype=np.int64)
 
 
 @saved_bytes.variant

@@ -9,7 +9,7 @@ from lmcourse.chapters.autograd.figures.tensors import (
     saved_for_backward,
     three_matmuls,
 )
-from lmcourse.chapters.autograd.figures.training import compare_losses, learning_curve
+from lmcourse.chapters.autograd.figures.training import compare_losses
 
 __all__ = [
     "GraphPlayer",
@@ -20,7 +20,6 @@ __all__ = [
     "gradient_check_error",
     "graph_step",
     "layernorm_gradient",
-    "learning_curve",
     "saved_for_backward",
     "three_matmuls",
     "two_paths",

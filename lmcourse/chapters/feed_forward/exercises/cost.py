@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -110,16 +109,3 @@ elementwise_intensity.slips(
 def with_torch(kernels: list[list[int]], bytes_each: int) -> Tensor:
     work, reads, writes = torch.tensor(kernels).sum(dim=0)
     return torch.div(work, bytes_each * (reads + writes))
-
-
-@elementwise_intensity.variant
-def with_numpy(kernels: list[list[int]], bytes_each: int) -> float:
-    table = np.asarray(kernels, dtype=np.float32)
-    intensity: float = table[:, 0].sum() / (table[:, 1:].sum() * bytes_each)
-    return intensity
-
-
-@elementwise_intensity.variant
-def as_a_fraction(kernels: list[list[int]], bytes_each: int) -> Fraction:
-    columns = [*zip(*kernels, strict=True)]
-    return Fraction(sum(columns[0]), sum(columns[1] + columns[2])) / bytes_each

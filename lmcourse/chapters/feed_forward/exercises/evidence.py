@@ -6,9 +6,6 @@ import math
 import statistics
 from random import Random
 
-import numpy as np
-import torch
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -117,16 +114,3 @@ glue_significance.slips(
         "the baseline's is positive.",
     },
 )
-
-
-@glue_significance.variant
-def with_torch(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
-    z = (torch.tensor(list(scores.values())) - scores[baseline]) / (deviation * (2 / runs) ** 0.5)
-    return {name: value for name, value in zip(scores, z.tolist(), strict=True) if name != baseline}
-
-
-@glue_significance.variant
-def baseline_taken_out(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
-    rest = dict(scores)
-    zero = rest.pop(baseline)
-    return {name: np.sqrt(runs / 2) * (score / deviation - zero / deviation) for name, score in sorted(rest.items())}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -105,19 +104,3 @@ moe_counts.slips(
         "experts + shared → experts": "Your parameters leave out the shared experts. They are stored like the others.",
     },
 )
-
-
-@moe_counts.variant
-def by_shapes(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> tuple[int, int, int]:
-    def weights(count: int) -> int:
-        shapes = [(d_model, experts)] + [(d_model, width), (d_model, width), (width, d_model)] * count
-        return sum(rows * columns for rows, columns in shapes)
-
-    return weights(experts + shared), weights(k + shared), 2 * weights(k + shared)
-
-
-@moe_counts.variant
-def with_numpy(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
-    counts = np.array([experts, k, k]) + shared
-    numbers = 3 * d_model * width * counts + d_model * experts
-    return list(numbers * np.array([1, 1, 2]))

@@ -256,26 +256,6 @@ moe.slips(
 
 
 @moe.variant
-def gathered_matrices(
-    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
-) -> tuple[Tensor, Tensor]:
-    n, experts = x.shape[0], w_router.shape[1]
-    p = torch.softmax(x @ w_router, -1)
-    weight, chosen = torch.topk(p, k)
-    if k > 1:
-        weight = weight / weight.sum(1, keepdim=True)
-    gate = torch.einsum("nd,nkdw->nkw", x, w_gate[chosen])
-    value = torch.einsum("nd,nkdw->nkw", x, w_value[chosen])
-    out = torch.einsum("nkw,nkwd->nkd", F.silu(gate) * value, w_down[chosen])
-    counts = F.one_hot(chosen, experts)  # (n, k, E)
-    if capacity is not None:
-        place = counts.sum(1).cumsum(0).gather(1, chosen)
-        weight = weight * (place <= math.floor(capacity * n * k / experts))
-    f = counts.sum((0, 1)) / (n * k)
-    return (weight.unsqueeze(-1) * out).sum(1), experts * torch.dot(f.to(p.dtype), p.mean(0))
-
-
-@moe.variant
 def softmax_over_the_chosen_logits(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
 ) -> list[Tensor]:
@@ -294,29 +274,6 @@ def softmax_over_the_chosen_logits(
         hidden = F.silu(inside @ w_gate[e]) * (inside @ w_value[e])
         y[token] = y[token] + weights[token, choice].unsqueeze(1) * (hidden @ w_down[e])
     return [y, balance]
-
-
-@moe.variant
-def sorted_by_expert(
-    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
-) -> tuple[Tensor, Tensor]:
-    n, experts = len(x), len(w_gate)
-    p = torch.exp(torch.log_softmax(x.matmul(w_router), dim=-1))
-    order = p.argsort(dim=-1, descending=True)[:, :k]
-    best = p.gather(-1, order)
-    if k != 1:
-        best = best / best.sum(-1, keepdim=True)
-    flat = order.flatten()
-    sizes = torch.bincount(flat, minlength=experts)
-    choices = flat.argsort(stable=True)  # choice i belongs to token i // k; grouped by expert, in the order of the text
-    y = torch.zeros_like(x)
-    for e, mine in enumerate(torch.split(choices, sizes.tolist())):
-        if capacity is not None:
-            mine = mine[: int(capacity * n * k // experts)]
-        tokens = mine // k
-        hidden = torch.sigmoid(x[tokens] @ w_gate[e]) * (x[tokens] @ w_gate[e]) * (x[tokens] @ w_value[e])
-        y.index_add_(0, tokens, best.flatten()[mine][:, None] * (hidden @ w_down[e]))
-    return y, experts / (n * k) * (sizes * p.mean(0)).sum()
 
 
 for same_in_two_axes in (

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
@@ -23,18 +24,26 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _glu_ffn(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+def _glu_ffn(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str, change: Any = None) -> Tensor:
     if kind not in GATES:
         raise ValueError(f"unknown kind {kind!r}; there are {', '.join(GATES)}")
     wide, *weights = (part.double() for part in (x, w_gate, w_value, w_down))
     gate, value = (torch.einsum("...d,dn->...n", wide, weight) for weight in weights[:2])
-    return torch.einsum("...n,nd->...d", GATES[kind](gate) * value, weights[2]).to(x.dtype)
+    hidden = (change or torch.positive)(GATES[kind](gate) * value)
+    return torch.einsum("...n,nd->...d", hidden, weights[2]).to(x.dtype)
 
 
 def _ask(name: str, random: Random, *shape: int, n: int, kind: str) -> Case:
     """A case in double precision, where the order of the sums does not matter."""
     d = shape[-1]
     return case(name, *(normal64(random, *of) for of in (shape, (d, n), (d, n), (n, d))), kind)
+
+
+def _changed(name: str, random: Random, *shape: int, n: int, kind: str) -> Case:
+    """A case with a change that is not linear, so that the place of the change shows."""
+    names = ("x", "w_gate", "w_value", "w_down")
+    lines = f"glu_ffn(x, w_gate, w_value, w_down, {kind!r}, lambda hidden: hidden.clamp(max=0.1))"
+    return script(name, lines, **dict(zip(names, _ask(name, random, *shape, n=n, kind=kind).args, strict=False)))
 
 
 def _glu_cases(random: Random) -> list[Case]:
@@ -48,6 +57,7 @@ def _glu_cases(random: Random) -> list[Case]:
         _ask("other shapes", fixed, 0, 2, n=3, kind="glu"),
         *(case("far from zero", *large, kind) for kind in GATES),
         *(case("single precision", *single, kind) for kind in GATES),
+        _changed("a change", random, 2, d, n=n, kind="swiglu"),
         *(_ask("bad input", fixed, 2, 3, n=4, kind=kind) for kind in ("siglu", "lu", "", "SwiGLU", "glu2")),
         *cases,
     ]
@@ -62,7 +72,7 @@ _HAND = [
 glu_ffn = Exercise(
     "glu_ffn",
     points=3,
-    minutes=9,
+    minutes=8,
     difficulty=2,
     reference=_glu_ffn,
     differentiable=True,
@@ -70,26 +80,32 @@ glu_ffn = Exercise(
         case("ReGLU by hand", torch.tensor([[1.0, 2.0], [-1.0, 1.0]]), *_HAND, "reglu"),
         *(_ask(kind, Random(11), 3, 4, n=6, kind=kind) for kind in GATES),
         _ask("two texts", Random(12), 2, 3, 4, n=6, kind="swiglu"),
+        _changed("a change: no hidden number above 0.1", Random(11), 3, 4, n=6, kind="geglu"),
         _ask("a kind that is none", Random(11), 3, 4, n=6, kind="gelu"),
+        _ask("a kind in capitals", Random(11), 3, 4, n=6, kind="GLU"),
     ],
     hidden_cases=_glu_cases,
     hints=[
         "Two projections of the same x: z = x @ w_gate and v = x @ w_value. Only z goes through the activation.",
         "The five activations are σ, none, ReLU, GELU and SiLU: a dict from kind to function keeps it short.",
-        "(act(z) * v) @ w_down. A dict look-up raises KeyError: turn an unknown kind into a ValueError.",
+        "hidden = act(z) * v, then `change`, if it is given, then @ w_down. A dict look-up raises KeyError: turn an "
+        "unknown kind into a ValueError.",
     ],
     forbid=[".glu"],
 )
 
 
 @glu_ffn.variant
-def with_a_dict(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+def with_a_dict(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str, change: Any = None) -> Tensor:
     acts = {"glu": nn.Sigmoid(), "bilinear": nn.Identity(), "reglu": nn.ReLU(), "geglu": nn.GELU(), "swiglu": nn.SiLU()}
     if kind not in acts:
         raise ValueError(f"unknown kind {kind!r}; there are {', '.join(acts)}")
     gate: Tensor = acts[kind](x @ w_gate)
     value = x @ w_value
-    return (gate * value) @ w_down
+    hidden = gate * value
+    if change is not None:
+        hidden = change(hidden)
+    return hidden @ w_down
 
 
 glu_ffn.slips(
@@ -119,16 +135,24 @@ glu_ffn.slips(
         "nn.Identity() → torch.ones_like ;; nn.ReLU() → lambda z: (z > 0).to(z.dtype) ;; nn.GELU() → "
         "torch.special.ndtr ;; nn.SiLU() → nn.Sigmoid()": "Your gates are 1, 1[z > 0], Φ(z) and σ(z). ReLU, GELU and "
         "SiLU are z times these, and the bilinear gate is z.",
-        "(gate * value) @ w_down → gate * value": "You leave out w_down. The product of gate and value goes down to "
+        "return hidden @ w_down → return hidden": "You leave out w_down. The product of gate and value goes down to "
         "the width of x again.",
         "gate * value → gate.detach() * value": "The values are right, but the gate is detached: W_gate gets no "
         "gradient and never learns.",
+        "    if change is not None:\n        hidden = change(hidden)\n → ": "`change` has no effect: it is not called, "
+        "or what it returns is dropped. It gets the hidden numbers, and its result goes down.",
+        "hidden = change(hidden)\n    return hidden @ w_down → return change(hidden @ w_down)\n    return hidden @ "
+        "w_down": "You change the layer's result. `change` gets the hidden numbers, before the way down.",
+        "hidden = change(hidden) → hidden = change(gate) * value": "You change the gate alone. The hidden numbers are "
+        "the products of gate and value.",
     },
 )
 
 
 @glu_ffn.variant
-def one_branch_for_each_kind(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+def one_branch_for_each_kind(
+    x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str, change: Any = None
+) -> Tensor:
     z, v = x @ w_gate, x @ w_value
     if kind == "glu":
         a = 1 / (1 + torch.exp(-z))
@@ -142,35 +166,4 @@ def one_branch_for_each_kind(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down:
         a = z * torch.sigmoid(z)
     else:
         raise ValueError(kind)
-    return (a * v) @ w_down
-
-
-@glu_ffn.variant
-def as_one_projection(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    try:
-        layers = {"glu": nn.Sigmoid, "bilinear": nn.Identity, "reglu": nn.ReLU, "geglu": nn.GELU, "swiglu": nn.SiLU}
-        act = layers[kind]()
-    except KeyError:
-        raise ValueError(f"no such layer: {kind}") from None
-    z, v = F.linear(x, torch.cat([w_gate, w_value], dim=1).T).chunk(2, dim=-1)
-    hidden: Tensor = act(z) * v
-    return hidden.matmul(w_down)
-
-
-@glu_ffn.variant
-def unit_by_unit(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
-    if kind not in ("glu", "bilinear", "reglu", "geglu", "swiglu"):
-        raise ValueError
-    out = torch.zeros_like(x)
-    for unit, row in enumerate(w_down):
-        z, v = (torch.tensordot(x, weight[:, unit], dims=1) for weight in (w_gate, w_value))
-        if kind in ("glu", "swiglu"):
-            v = v * z.sigmoid()
-        if kind in ("bilinear", "swiglu"):
-            v = v * z
-        if kind == "reglu":
-            v = v * z.relu()
-        if kind == "geglu":
-            v = v * z * torch.special.ndtr(z)
-        out = out + v.unsqueeze(-1) * row
-    return out
+    return (change(a * v) if change else a * v) @ w_down

@@ -1,6 +1,6 @@
 """The predictions of notebook 11."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -16,6 +16,30 @@ PREDICTIONS = (
         options=("as well as you like", "like a straight line", "in a few bends"),
         answer="like a straight line",
         because="Two matrices in a row are one matrix. However wide, the result is linear in the input.",
+    ),
+    NumberPrediction(
+        "loss_after_li",
+        "Unit 225 of layer 1 waits for li. Without it, by how much does the mean loss of the token after li rise?",
+        answer=0.05,
+        low=0,
+        high=2,
+        step=0.01,
+        unit="nats",
+        because="The unit helps a little. Other units make ter and st likelier, too, and many words begin with li.",
+    ),
+    Prediction(
+        "unit_at_random",
+        "You switch off one unit drawn at random. Does the mean loss of the whole text rise by less than 0.01 nats?",
+        options=("yes, nearly always", "about every second time", "hardly ever"),
+        answer="yes, nearly always",
+        because="There are 1,408 units. Of 60 that were drawn, 58 cost less, and 7 of them less than nothing.",
+    ),
+    Prediction(
+        "layer_to_spare",
+        "You switch off all 352 units of one layer. Of which layer can the model spare them least?",
+        options=("layer 0, the first", "layer 1 or 2", "layer 3, the last", "all layers cost about the same"),
+        answer="layer 0, the first",
+        because="Without it the loss rises by 5.8 nats; without layer 3 by 0.7, and by 0.3 without 1 or 2.",
     ),
     Prediction(
         "gelu_backward",

@@ -206,12 +206,6 @@ def first_that_fits(parameters: int, vocab_size: int, head_width: int = 128) -> 
 decoder_shape.slips(
     first_that_fits,
     {
-        "(vocab_size + layers → (layers": "You leave out the embedding table: V · d parameters.",
-        "(vocab_size + layers → (2 * vocab_size + layers": "You count the table twice. Here the embedding is tied: the "
-        "head uses the same table.",
-        "3 * d_ff → 2 * d_ff": "Your feed-forward layers have two matrices. They are gated: 3 · d · d_ff.",
-        "4 * d + 3 → 3 * d + 3": "You count three matrices in attention. It has four of d × d: queries, keys, values "
-        "and the output.",
         "60 * layers <= d <= 160 * layers → d": "Your aspect, d / layers, is not always between 60 and 160.",
         "-(-5 * d // 128) * 64, 4 * d + 1, 64 → 5 * d // 2, 4 * d + 1, 10": "Your d_ff is not always a multiple of 64.",
         "    raise ValueError\n → ": "You return None if no shape keeps the rules. Raise ValueError.",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -100,9 +98,3 @@ matched_d_ff.slips(
         "multiple. Round up once, from the exact width.",
     },
 )
-
-
-@matched_d_ff.variant
-def with_numpy(d_model: int, expansion: int = 4, multiple: int = 1) -> float:
-    width: float = np.ceil(8 / 3 * d_model * (expansion / 4) / multiple) * multiple
-    return width

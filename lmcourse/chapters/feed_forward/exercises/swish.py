@@ -5,10 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
+from lmcourse.chapters.feed_forward.exercises.activations import FIVE_INPUTS
 from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -141,17 +140,3 @@ def by_the_size_of_z(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x.double()
     small = (-(beta * wide).abs()).exp()
     return (wide * torch.where(beta * wide > 0, 1.0, small) / (1 + small)).to(x.dtype)
-
-
-@silu.variant
-def by_a_logarithm(x: Tensor, beta: float = 1.0) -> Tensor:
-    wide = x.float() if x.itemsize < 4 else x
-    gate: Tensor = torch.exp(-F.softplus(-beta * wide))
-    return (wide * gate).to(x.dtype)
-
-
-@silu.variant
-def by_a_softmax_over_two(x: Tensor, beta: float = 1.0) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    gate = torch.stack([beta * wide, torch.zeros_like(wide)]).softmax(0)[0]
-    return (wide * gate).to(x.dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -24,40 +22,8 @@ TITLES = {
     "sigmoid": "sigmoid",
     "identity": "no activation",
 }
-LINE_STYLES = {
-    "relu": (PALETTE["black"], "-"),
-    "gelu": (PALETTE["blue"], "-"),
-    "silu": (PALETTE["vermilion"], "-"),
-    "relu2": (PALETTE["green"], "--"),
-    "elu": (PALETTE["purple"], "-."),
-    "selu": (PALETTE["orange"], ":"),
-    "sigmoid": (PALETTE["sky"], "--"),
-}
-"""Colour and dashes of each curve: either alone distinguishes the curves."""
 
 Curve = NDArray[np.float64]
-
-
-def activation_zoo(names: Sequence[str] = tuple(LINE_STYLES)) -> Figure:
-    """Activations on one pair of axes. ValueError for an unknown name."""
-    x = torch.linspace(-4, 3, 701, dtype=torch.float64)
-    figure = new_figure(8.0, 4.4)
-    axes = new_axes(figure, "What becomes of one hidden number", "input x", "output f(x)")
-    ends = []
-    for name in names:
-        y, _ = value_and_slope(name, x)
-        colour, dashes = LINE_STYLES.get(name, (GREY, "-"))
-        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=2.2, label=TITLES[name])
-        ends.append(f"{TITLES[name]} {y[200]:.3f}, {y[600]:.3f}")
-    axes.axhline(0, color=GREY, linewidth=0.8)
-    axes.set_xlim(-4, 3)
-    axes.set_ylim(-2, 4)
-    axes.legend(frameon=False, fontsize=10, loc="upper left")
-    caption = (
-        "To the right all but the sigmoid and the square follow x. To the left they differ: cut off (ReLU, ReLU²), a "
-        "dip and back to zero (GELU, SiLU), a floor (ELU, SELU)."
-    )
-    return describe(figure, caption=caption, alt=f"Activations, values at -2 and 2: {'; '.join(ends)}")
 
 
 def activation_explorer(activation: str = "gelu", sharpness: float = 1.0, x: float = -1.0) -> Figure:

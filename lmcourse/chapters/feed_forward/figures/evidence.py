@@ -3,9 +3,6 @@ noise."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
-
 from matplotlib.figure import Figure
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
@@ -35,8 +32,16 @@ BASIN = {
     8.67: (48, 416, (1.200, 1.327, 1.204)),
     22.0: (32, 704, (1.450, 1.378, 1.408)),
 }
-"""For each expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's
-`train`, with `llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
+"""For each expansion factor: d_model, the feed-forward width, and the losses of three seeds after a training as in
+`train_layers`, with `llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
+
+THIN_HEADS = {
+    4: (1.22, 1.35, 1.29, 1.28),
+    8: (1.02, 1.19, 1.14, 1.12),
+    16: (1.12, 1.20, 1.26, 1.15),
+    32: (1.27, 1.46, 1.36, 1.33),
+}
+"""For each width of a head, the losses of the seeds 0 to 3 after `train_layers(None, seed, heads=64 // width)`."""
 
 
 def glue_scores(runs: int = 1) -> Figure:
@@ -70,64 +75,3 @@ def glue_scores(runs: int = 1) -> Figure:
     listed = ", ".join(f"{name} {score:.2f}" for name, score in GLUE.items())
     alt = f"GLUE scores, each plus or minus {noise:.3f}: {listed}. {lead}"
     return describe(figure, caption=caption, alt=alt)
-
-
-def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figure:
-    """Losses of several models, a dot per seed, with mean and standard deviation, and the lowest possible loss.
-
-    ValueError for a model with fewer than two seeds.
-    """
-    if short := [name for name, values in losses.items() if len(values) < 2]:
-        raise ValueError(f"a standard deviation needs at least 2 seeds; fewer are given for {', '.join(short)}")
-    figure = new_figure(8.0, 3.6)
-    seeds = len(next(iter(losses.values())))
-    axes = new_axes(figure, f"The same number of parameters, {seeds} seeds each", "loss on new text (nats per byte)")
-    alt_parts = []
-    for row, (name, values) in enumerate(losses.items()):
-        mean, spread = statistics.mean(values), statistics.stdev(values)
-        axes.errorbar(
-            [mean], [row], xerr=spread, fmt="|", color=PALETTE["blue"], markersize=22, capsize=6, elinewidth=2
-        )
-        axes.plot(values, [row] * len(values), "o", color=PALETTE["orange"], markersize=8, markeredgecolor="black")
-        alt_parts.append(f"{name} {mean:.2f} ± {spread:.2f}")
-    axes.axvline(floor, color=GREY, linewidth=1.5, linestyle="--")
-    axes.annotate(
-        f"entropy of the language, {floor:.2f}:\nno model can do better",
-        (floor, 0),
-        (6, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=GREY,
-    )
-    axes.set_yticks(range(len(losses)), list(losses))
-    axes.set_ylim(len(losses) - 0.5, -0.5)
-    axes.set_xlim(left=0)
-    caption = (
-        "Dots: one run each. Bar: mean and standard deviation over seeds. A short training of a tiny model tells who "
-        "learns fast at first, not who is best in the end."
-    )
-    return describe(figure, caption=caption, alt=f"Loss by activation, mean and deviation: {'; '.join(alt_parts)}")
-
-
-def ratio_basin() -> Figure:
-    """Losses of models with equally many weights but different expansion factors: a dot per seed, a line of means."""
-    figure = new_figure(8.0, 3.6)
-    axes = new_axes(
-        figure, "As many weights, another ratio", "expansion factor d_ff / d", "loss on new text (nats per byte)"
-    )
-    means = []
-    for ratio, (_, _, ends) in BASIN.items():
-        axes.plot([ratio] * len(ends), ends, "o", color=PALETTE["orange"], markersize=7, markeredgecolor="black")
-        means.append(statistics.mean(ends))
-    axes.plot([*BASIN], means, color=PALETTE["blue"], linewidth=2)
-    axes.set_xscale("log")
-    axes.set_xticks([*BASIN], [f"{ratio:.2g}" for ratio in BASIN])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0.9)
-    caption = (
-        "Dots: one run each. Line: means of three seeds. All models have two layers and 98,304 weights, besides the "
-        "table."
-    )
-    alt = "; ".join(f"{ratio:.2g}: {mean:.2f}" for ratio, mean in zip(BASIN, means, strict=True))
-    return describe(figure, caption=caption, alt=f"Mean loss by expansion factor: {alt}")

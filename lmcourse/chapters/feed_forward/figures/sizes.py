@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from matplotlib.figure import Figure
@@ -10,12 +9,10 @@ from matplotlib.lines import Line2D
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.matrices import feed_forward_matrices
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.course import COURSE_SOURCE
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.nn.feed_forward import FeedForwardConfig
-from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure
 
 MODELS = (
     "transformer-base",
@@ -39,48 +36,6 @@ MODELS = (
 
 _LATE = 2023
 _BAR_COLOURS = {"gate": PALETTE["orange"], "value or up": PALETTE["blue"], "down": PALETTE["green"]}
-
-
-def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
-    """Parameters of a plain layer of width 4d beside gated ones of width 4d and of 8/3 d, rounded up to a multiple.
-
-    ValueError for sizes below 1.
-    """
-    if d_model < 1 or multiple < 1:
-        raise ValueError(f"d_model and multiple must be at least 1, not {d_model} and {multiple}")
-    matched = -(-8 * d_model // (3 * multiple)) * multiple
-    layers = {
-        f"plain, {4 * d_model:,} wide": FeedForwardConfig(4 * d_model, gated=False),
-        f"gated, {4 * d_model:,} wide": FeedForwardConfig(4 * d_model),
-        f"gated, {matched:,} wide": FeedForwardConfig(matched),
-    }
-    plain = 8 * d_model**2
-    figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, f"One feed-forward layer, d = {d_model:,}", "parameters (millions)")
-    alt_parts = []
-    for row, (name, config) in enumerate(layers.items()):
-        weights = [matrix.weights for matrix in feed_forward_matrices(config, d_model)]
-        left = 0.0
-        for part, size in zip(list(_BAR_COLOURS)[-len(weights) :], weights, strict=True):
-            axes.barh(row, size / 1e6, left=left, color=_BAR_COLOURS[part], edgecolor="white", height=0.6)
-            left += size / 1e6
-        ratio = sum(weights) / plain
-        axes.text(left, row, f"  {left:,.1f} M = {100 * ratio:.1f} %", va="center", fontsize=9, color=GREY)
-        alt_parts.append(f"{name} {left:,.1f} M ({100 * ratio:.1f} %)")
-    axes.axvline(plain / 1e6, color="black", linewidth=1.2, linestyle="--")
-    axes.set_yticks(range(len(layers)), list(layers))
-    axes.set_xlim(0, plain / 1e6 * 1.95)
-    axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
-    handles = [Line2D([], [], color=colour, linewidth=8, label=part) for part, colour in _BAR_COLOURS.items()]
-    axes.legend(handles=handles, frameon=False, fontsize=9, loc="upper right")
-    caption = (
-        "At the same width a gate makes the layer half as large again. Two thirds of the width bring it back to the "
-        "dashed line, up to the rounding."
-    )
-    return describe(
-        figure, caption=caption, alt=f"Parameters of a feed-forward layer, d = {d_model}: {'; '.join(alt_parts)}"
-    )
 
 
 def width_ratios() -> Figure:
@@ -179,51 +134,3 @@ def model_shapes(choice: str = "all heads") -> Figure:
 def _all_heads(config: TransformerConfig) -> int:
     attention = config.layers[0].attention
     return attention.heads * attention.head_width(config.d_model)
-
-
-@stops(ratio=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 16.0, 32.0, 64.0))
-def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
-    """Number and width of the layers that fit for each d_ff / d, at a fixed number of parameters and width d.
-
-    A plain layer has (4 + 2·ratio)·d² parameters, attention included; the budget is that of 12 layers at ratio 4.
-    ValueError unless the ratio is positive.
-    """
-    if not ratio > 0:
-        raise ValueError(f"the ratio of d_ff to d must be above 0, not {ratio:g}")
-    ratios = [2 ** (step / 8) for step in range(-16, 49)]
-    layers = 12 * _depth(ratio)
-    budget = 144 * d_model**2
-    figure = new_figure(8.0, 4.2)
-    title = f"{budget / 1e6:.0f} M parameters, d_ff / d = {ratio:.3g}: {layers:.1f} layers, {ratio * d_model:,.0f} wide"
-    axes = new_axes(figure, title, "d_ff / d", "relative to d_ff / d = 4")
-    axes.axvspan(1, 10, color="#EEF3F7", linewidth=0)
-    axes.text(math.sqrt(10), 0.052, "1 to 10: little change in loss", ha="center", fontsize=9, color=GREY)
-    curves = {
-        "width of the largest matrix: work side by side": (PALETTE["blue"], "-", _width),
-        "layers: steps one after the other": (PALETTE["vermilion"], "--", _depth),
-    }
-    for label, (colour, dashes, curve) in curves.items():
-        axes.plot(ratios, [curve(r) for r in ratios], color=colour, linestyle=dashes, linewidth=2.5, label=label)
-        axes.plot([ratio], [curve(ratio)], "o", color=colour, markersize=9, markeredgecolor="white", clip_on=False)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
-    axes.set_xlim(0.25, 64)
-    axes.set_ylim(1 / 24, 32)
-    axes.set_xticks([0.25, 1, 4, 16, 64], ["1/4", "1", "4", "16", "64"])
-    axes.set_yticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
-    axes.legend(frameon=False, fontsize=10, loc="upper left")
-    caption = (
-        "Wider layers leave parameters for fewer of them: large products that fill a machine, but less depth. Shaded: "
-        "the range in which Kaplan et al. (2020, Fig. 5) saw the loss hardly change."
-    )
-    return describe(figure, caption=caption, alt=f"Depth against width at fixed parameters: {title}")
-
-
-def _width(ratio: float) -> float:
-    """Return the width of the feed-forward layer in units of its width at ratio 4."""
-    return ratio / 4
-
-
-def _depth(ratio: float) -> float:
-    """The number of layers with the same parameters, relative to ratio 4: a block has (4 + 2·ratio)·d² parameters."""
-    return 12 / (4 + 2 * ratio)

@@ -10,28 +10,19 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.data.token_file import TokenFile
-from lmcourse.plots import PALETTE, describe, new_axes, new_figure, stops
-from lmcourse.pretrained import load_pretrained, pretrained_folder
-from lmcourse.training.command.run_folder import VALIDATION
+from lmcourse.chapters.feed_forward.units import TextLoss, hidden_numbers
+from lmcourse.data.help_texts import help_texts
+from lmcourse.plots import PALETTE, alt_text, describe, new_axes, new_figure, stops
+from lmcourse.pretrained import load_pretrained
 
 _TEXTS, _LENGTH, _SHOWN = 16, 128, 10
 
 
 @cache
-@torch.no_grad()
-def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts s d_ff"]]]:
-    """Return texts that the model was not trained on, and the input of each layer's `down` matrix on them."""
-    model: Any = load_pretrained().model
-    with TokenFile(pretrained_folder() / VALIDATION) as file:
-        texts = torch.as_tensor(file[: _TEXTS * _LENGTH]).view(_TEXTS, _LENGTH)
-    hidden: list[Tensor] = []
-    downs = [block.feed_forward.layer.down for block in model.blocks]
-    hooks = [down.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0])) for down in downs]
-    model(texts)
-    for hook in hooks:
-        hook.remove()
-    return texts, hidden
+def _numbers() -> tuple[Int[Tensor, "texts s"], Float[Tensor, "layers texts s d_ff"]]:
+    """Return texts that the model was not trained on, and its hidden numbers on them."""
+    texts = help_texts()[1][: _TEXTS * _LENGTH].view(_TEXTS, _LENGTH)
+    return texts[:, :-1], hidden_numbers(TextLoss(texts))
 
 
 @stops(unit=(5, 57, 161, 225, 276, 286))
@@ -45,7 +36,7 @@ def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
         ValueError: the model has no such layer or unit.
     """
     trained = load_pretrained()
-    texts, hidden = hidden_numbers()
+    texts, hidden = _numbers()
     if not 0 <= layer < len(hidden) or not 0 <= unit < hidden[0].shape[-1]:
         raise ValueError(
             f"layer must be from 0 to {len(hidden) - 1} and unit from 0 to "
@@ -55,7 +46,7 @@ def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     sign = numbers[numbers.abs().argmax()].sign()
     largest, places = (sign * numbers).topk(_SHOWN)
     heard = []
-    for text, place in (divmod(at, _LENGTH) for at in places.tolist()):
+    for text, place in (divmod(at, _LENGTH - 1) for at in places.tolist()):
         heard.append(_readable(trained.tokenizer.decode(texts[text, max(0, place - 5) : place + 1].tolist()))[-16:])
     model: Any = trained.model
     pushed = model.head.linear.weight @ (
@@ -87,6 +78,11 @@ def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
         f"at {', '.join(heard[:3])}; raises {', '.join(said[:5])}"
     )
     return describe(figure, caption=caption, alt=alt)
+
+
+def in_words(layer: int, unit: int) -> str:
+    """Return what `hidden_unit` shows of a unit, in words."""
+    return alt_text(hidden_unit(layer, unit))
 
 
 def _readable(text: str) -> str:

@@ -23,22 +23,24 @@ def _code_case(name: str, bits: int, format: str) -> Case:
 
 
 def _fixed_codes() -> list[Case]:
-    cases = [_code_case("zero and subnormals", code, "fp16") for code in (0x0000, 0x03FF, 0x8200)]
-    cases += [_code_case("zero and subnormals", code, "e4m3") for code in (0x80, 0x07)]
-    cases += [_code_case("the edges of the normal numbers", code, "fp16") for code in (0x0400, 0x7BFF, 0xFBFF)]
-    cases += [_code_case("the edges of the normal numbers", code, "e4m3") for code in (0x78, 0xFE)]
-    cases += [_code_case("infinity and NaN", code, "fp16") for code in (0xFC00, 0x7C01, 0xFFFF)]
-    cases += [_code_case("infinity and NaN", code, "e4m3") for code in (0x7F, 0xFF)]
-    cases += [case("infinity and NaN", code, 4, 3) for code in (0x78, 0x7E)]
-    cases += [case("formats nobody has built", code, 2, 1) for code in (0b0001, 0b1010, 0b1101, 0b0111)]
-    cases += [case("formats nobody has built", code, 2, 2, has_infinity=False) for code in (0b01100, 0b11111)]
-    cases += [
-        case("formats nobody has built", code, 6, 3, has_infinity=False) for code in (0b0_011111_111, 0b1_111111_111)
+    codes = {
+        ("zero and subnormals", "fp16"): (0x0000, 0x03FF, 0x8200),
+        ("zero and subnormals", "e4m3"): (0x80, 0x07),
+        ("the edges of the normal numbers", "fp16"): (0x0400, 0x7BFF, 0xFBFF),
+        ("the edges of the normal numbers", "e4m3"): (0x78, 0xFE),
+        ("infinity and NaN", "fp16"): (0xFC00, 0x7C01, 0xFFFF),
+        ("infinity and NaN", "e4m3"): (0x7F, 0xFF),
+        ("wide formats", "fp64"): (0x3FB999999999999A, 0x0000000000000001),
+        ("codes that do not fit", "fp16"): (2**16, 2**16 + 0x3C00, 2**17),
+        ("codes that do not fit", "e4m3"): (-1, 256),
+    }
+    unusual = [(1, 2, 1), (0b1010, 2, 1), (0b1101, 2, 1), (0b1_000000_001, 6, 3), (1, 3, 4)]
+    without = [(0b01100, 2, 2), (0b11111, 2, 2), (0b0_011111_111, 6, 3), (0b1_111111_111, 6, 3)]
+    return [
+        *(_code_case(name, code, format) for (name, format), listed in codes.items() for code in listed),
+        *(case("formats nobody has built", *code) for code in unusual),
+        *(case("formats nobody has built", *code, has_infinity=False) for code in without),
     ]
-    cases += [case("formats nobody has built", 0b1_000000_001, 6, 3), case("formats nobody has built", 1, 3, 4)]
-    cases += [case("wide formats", code, *widths("fp64")) for code in (0x3FB999999999999A, 0x0000000000000001)]
-    too_large = [case("codes that do not fit", code, 5, 10) for code in (2**16, 2**16 + 0x3C00, 2**17)]
-    return [*cases, *too_large, case("codes that do not fit", -1, 4, 3), case("codes that do not fit", 256, 4, 3)]
 
 
 def _random_codes(random: Random) -> list[Case]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from random import Random
 from typing import Any
-
-import numpy as np
 
 from lmcourse import numerics
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
@@ -52,7 +49,7 @@ ulp = Exercise(
     hidden_cases=_ulp_cases,
     hints=[
         "Between 2^e and 2^(e+1) there are 2^M equal steps. Find e first.",
-        "math.frexp(x) gives (f, n) with |x| = f · 2^n and ½ ≤ f < 1, so e = n − 1, exactly.",
+        "math.frexp(x) gives (f, n) with x = f · 2^n and ½ ≤ |f| < 1, so e = n − 1, exactly.",
         "e never falls below 1 − bias: subnormals share the step of the smallest normal numbers.",
     ],
     forbid=["math.ulp", ".nextafter", ".spacing", ".finfo"],
@@ -77,8 +74,6 @@ ulp.slips(
         "gap doubles with every power of two.",
         "2.0 ** (max(exponent, lowest) - mantissa_bits) → abs(x) * 2.0**-mantissa_bits": "Your gap grows smoothly with "
         "x. Real gaps stay equal from one power of two to the next, then double at once.",
-        "max(exponent, lowest) - mantissa_bits) → exponent - mantissa_bits) if x else 0.0": "Your gap keeps shrinking "
-        "below the smallest normal number. All subnormals have the same gap.",
         "math.frexp(x)[1] - 1 → round(math.log2(abs(x)))": "You take the exponent of the nearest power of two. Just "
         "below 2 the exponent is still 0: round down.",
         "math.frexp(x)[1] - 1 → math.ceil(math.log2(abs(x)))": "Between two powers of two you give the gap of the "
@@ -104,12 +99,11 @@ ulp.slips(
         "math.log2 rounds to 10.0 there, although the exponent is still 9. math.frexp gives it exactly.",
         "max(exponent, lowest) → exponent": "You let the gap shrink below the smallest normal number. It stays the "
         "same from there down to zero: the exponent is never below 1 − bias.",
-        "math.frexp(x)[1] - 1 → math.floor(math.log2(abs(x))) ;; max(exponent, lowest) → exponent": "You let the gap "
-        "shrink below the smallest normal number, where it stays the same. You also trust math.log2, which rounds up "
-        "just below 1024; math.frexp is exact.",
-        "lowest = 2 - → lowest = 1 - ;; math.frexp(x)[1] - 1 → math.floor(math.log2(abs(x)))": "You give subnormals "
-        "half of their step: their exponent is 1 − bias, not −bias. You also trust math.log2, which rounds up just "
-        "below 1024; math.frexp is exact.",
+        "2 - 2 ** (exponent_bits - 1) → -126": "Your lowest exponent is that of fp32, -126, in every format. It "
+        "depends on the exponent bits: 1 − bias, and the bias is 2^(E−1) − 1.",
+        "1 if x else → 1 if x > 0 else": "You take each negative number for a subnormal one. The gap depends on |x|.",
+        "max(exponent, lowest) → max(exponent, lowest - 1)": "Your gap shrinks once more below the smallest normal "
+        "number. Subnormals have the gap of the exponent 1 − bias.",
         "[1] - 1 → [1]": "You take the exponent of math.frexp as it is. Its significand is below 1, so the exponent is "
         "one larger than the format's: subtract 1.",
         "2.0 ** (max(exponent, lowest) - mantissa_bits) → max(abs(x), 2.0**lowest) * "
@@ -117,17 +111,3 @@ ulp.slips(
         "stays that of the power of two below.",
     },
 )
-
-
-@ulp.variant
-def with_numpy(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    lowest = np.float64(2) ** (2 - 2 ** (exponent_bits - 1))
-    _, exponent = np.frexp(np.maximum(np.abs(x), lowest))
-    return np.ldexp(1.0, exponent - 1 - mantissa_bits)
-
-
-@ulp.variant
-def from_its_hexadecimal_digits(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
-    smallest = 1 - (2 ** (exponent_bits - 1) - 1)
-    _, exponent = x.hex().split("p")
-    return Decimal(2) ** (max(int(exponent) if x else smallest, smallest) - mantissa_bits)

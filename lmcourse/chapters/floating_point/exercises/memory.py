@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
@@ -92,22 +91,3 @@ tensor_bytes.slips(
         "* width → * width / 2**20": "Your result is in MiB. Return bytes.",
     },
 )
-
-
-@tensor_bytes.variant
-def by_the_digits_of_the_name(shape: list[int], dtype: str) -> float:
-    bits = 8 if dtype == "bool" or "8" in dtype else 64 if dtype.endswith("64") else 32
-    if dtype.endswith("16"):
-        bits = 16
-    for size in shape:
-        bits = size * bits
-    return bits / 8
-
-
-@tensor_bytes.variant
-def with_numpy(shape: list[int], dtype: str) -> np.int64:
-    for eight in ("float64", "int64"):
-        if dtype == eight:
-            return np.prod(shape, dtype=np.int64) * 8
-    each = {"float32": 4, "float16": 2, "bfloat16": 2}.get(dtype, 1)
-    return np.prod(shape, dtype=np.int64) * each

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,42 +32,22 @@ NEGATIVE = torch.tensor([[-200.0, -199.0, -202.0], [-1e4, -2e4, -1.5e4]])
 MASKED = torch.tensor([[1.5, -torch.inf, 0.5], [0.0, 100.0, -torch.inf]])
 
 
-def _same_for_all() -> list[Case]:
-    random = Random(7)
-    return [
-        case("other shapes", normal(random, 2, 3, 4)),
-        case("other shapes", normal(random, 3, 1, 5)),
-        case("one logit", torch.tensor([1000.0])),
-        case("one logit", torch.tensor([[-1000.0], [0.25]])),
-        case("equal logits", torch.tensor([[200.0] * 4, [-200.0] * 4])),
-        case("other precisions", FP16.half()),
-        case("other precisions", BF16.bfloat16()),
-        case("large logits", LARGE),
-        case("large logits", torch.tensor([65504.0, -65504.0, 65472.0]).half()),
-        case("very negative logits", NEGATIVE),
-        case("very negative logits", torch.tensor([-3e30, -1e30, -2e30])),
-        case("rows of very different size", FAR_ROWS),
-        case("masked logits", MASKED),
-        case("masked logits", torch.tensor([-torch.inf, -1000.0, -torch.inf])),
-    ]
-
-
 def _softmax_cases(random: Random) -> list[Case]:
     one_of_three = random.sample([-torch.inf, -random.uniform(1.0, 9.0), -torch.inf], 3)
     far_apart = torch.tensor([[0.0], [200.0], [-200.0]])
     return [
-        *_same_for_all(),
         case("other shapes", normal(random, 7)),
         case("other shapes", normal(random, 2, 3, 5)),
         case("other shapes", normal(random, 3, 1, 2, 2)),
-        case("other shapes", normal(random, random.randint(2, 4), random.randint(2, 6))),
-        case("one logit", torch.tensor([[1000.0], [-1000.0], [0.0]])[: random.randint(2, 3)] + random.random()),
+        case("one logit", torch.tensor([1000.0])),
+        case("one logit", torch.tensor([[1000.0], [-1000.0], [0.25]])),
+        case("equal logits", torch.tensor([[200.0] * 4, [-200.0] * 4])),
         case("other precisions", _shuffled(random, FP16).half()),
         case("other precisions", _shuffled(random, BF16).bfloat16()),
         case("large logits", _shuffled(random, random.uniform(0.5, 1.0) * LARGE)),
         case("large logits", torch.tensor([65504.0, -65504.0, 32.0 * random.randint(1700, 2000)]).half()),
         case("very negative logits", NEGATIVE + normal(random, 2, 3)),
-        case("very negative logits", normal(random, 4) - 300.0),
+        case("very negative logits", torch.tensor([-3e30, -1e30, -2e30])),
         case("rows of very different size", FAR_ROWS + normal(random, 2, 2, 2)),
         case("rows of very different size", normal(random, 3, 4) + far_apart),
         case("masked logits", _shuffled(random, MASKED + normal(random, 2, 3))),
@@ -168,49 +145,6 @@ def in_float32(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.variant
-def in_python_floats(logits: Tensor) -> Tensor:
-    rows = []
-    for row in logits.reshape(-1, logits.shape[-1]).tolist():
-        largest = max(row)
-        weights = [math.exp(logit - largest) for logit in row]
-        rows.append([weight / math.fsum(weights) for weight in weights])
-    return torch.tensor(rows, dtype=torch.float64).reshape(logits.shape).to(logits.dtype)
-
-
-@stable_softmax.variant
 def with_a_logarithm(logits: Tensor) -> Tensor:
     largest, _ = torch.max(logits, -1, keepdim=True)
     return torch.exp(logits - (largest + torch.exp(logits - largest).sum(-1, keepdim=True).log()))
-
-
-@stable_softmax.variant
-def row_by_row(logits: Tensor) -> Any:
-    if logits.dim() > 1:
-        return torch.stack([row_by_row(row) for row in logits])
-    total = torch.zeros((), dtype=logits.dtype)
-    weights = 2 ** ((logits - max(logits)) * math.log2(math.e))
-    for weight in weights:
-        total = total + weight
-    return weights * (1 / total)
-
-
-@stable_softmax.variant
-def with_numpy(logits: Tensor) -> Tensor:
-    values = logits.to(torch.float64).numpy()
-    weights = np.exp(values - values.max(axis=-1)[..., None])
-    return torch.from_numpy(np.divide(weights, weights.sum(axis=-1)[..., None])).type_as(logits)
-
-
-@stable_softmax.variant
-def with_a_running_maximum(logits: Tensor) -> Tensor:
-    largest = torch.full(logits.shape[:-1], -torch.inf, dtype=torch.float32)
-    total = torch.zeros(logits.shape[:-1])
-    if logits.dtype == torch.float64:
-        largest, total = largest.double(), total.double()
-    for logit in logits.to(total.dtype).unbind(-1):
-        new = torch.maximum(largest, logit)
-        rescaled = total * torch.where(total > 0, torch.exp(largest - new), 0.0)
-        total = rescaled + torch.where(logit == -torch.inf, 0.0, torch.exp(logit - new))
-        largest = new
-    weights = torch.exp(logits - largest.unsqueeze(-1)) / total.unsqueeze(-1)
-    return weights.to(logits.dtype)

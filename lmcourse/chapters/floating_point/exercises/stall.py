@@ -46,14 +46,15 @@ stall_point = Exercise(
         case("0.01 in fp16", numerics.round_to(0.01, ieee(5, 10)), *widths("fp16")),
         case("counting in bf16", 1.0, *widths("bf16")),
         case("0.75 in fp16", 0.75, *widths("fp16")),
+        case("0.375 in a format of 4 + 3 bits", 0.375, 4, 3),
         edge(case("three times the smallest subnormal of fp16", 3 * 2.0**-24, *widths("fp16"))),
     ],
     hidden_cases=_stall_cases,
     hints=[
         "Adding x to s changes nothing when s + x rounds back to s. How small must x be, measured in ulps of s?",
         "Half an ulp or less: a tie goes back to s, because by then s is a power of two, and so it is even.",
-        "You may search: try s = 1, 2, 4, … (and ½, ¼, …) for the smallest power of two with ulp(s) / 2 ≥ x. Or solve "
-        "for it: 2 ** (ceil(log2(x)) + M + 1).",
+        "Between two powers of two the gap does not change, so a sum that moves at the lower one reaches the upper "
+        "one. Try … ¼, ½, 1, 2, 4 …: which is the first with ulp(s) / 2 ≥ x? Or solve this for the exponent of s.",
     ],
 )
 
@@ -80,6 +81,9 @@ stall_point.slips(
         "2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1) → (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** "
         "(exponent_bits - 1) - 1)": "That is the largest finite number. The sum stops growing long before it "
         "overflows.",
+        "mantissa_bits + 1 → 8": "You take 8 for M + 1, as in bf16. Another format has other mantissa bits.",
+        "2.0 ** ( → 2.0 ** max(0, ": "Your sums are never below 1. A small increment stalls there: search downwards, "
+        "too.",
         "math.ceil → round": "You round the logarithm to the nearest whole number. Round it up: at the power of two "
         "below, the sum still grows.",
         "math.ceil(math.log2(increment)) +  → ": "2^(M+1) is where counting by one stops. Another increment stalls "

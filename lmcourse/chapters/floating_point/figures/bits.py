@@ -146,16 +146,8 @@ def _draw_bit(axes: Axes, left: float, box: float, bit: int, field: str) -> None
     colour = FIELD_COLOURS[field]
     face = colour if bit else "white"
     axes.add_patch(Rectangle((left + 0.015, 0), box - 0.03, 0.6, facecolor=face, edgecolor=colour, linewidth=1.5))
-    size = 14 if box > 0.3 else 8
-    axes.text(
-        left + box / 2,
-        0.29,
-        str(bit),
-        ha="center",
-        va="center",
-        fontsize=size,
-        color="white" if bit else colour,
-    )
+    size, ink = 14 if box > 0.3 else 8, "white" if bit else colour
+    axes.text(left + box / 2, 0.29, str(bit), ha="center", va="center", fontsize=size, color=ink)
 
 
 def _name_fields(axes: Axes, box: float, format: FloatFormat, numbers: tuple[int, int, int]) -> None:

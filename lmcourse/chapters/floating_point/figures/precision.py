@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,21 +15,21 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.chapters.floating_point.figures.ranges import FORMAT_COLOURS
+from lmcourse.chapters.floating_point.tiny_run import exact, tiny_run
 from lmcourse.numerics import BF16, FP16, FP32, FloatFormat, find_format, running_sum
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
+_COLOURS = {"lost": "vermilion", "subnormal": "orange", "normal": "blue", "too large": "purple"}
+_ZONES = {name: PALETTE[colour] for name, colour in _COLOURS.items()}
+
 
 def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
-    """The sum of `count` equal increments when every partial sum is rounded to bf16, fp16 and fp32.
-
-    ValueError if count is below 1.
-    """
-    if count < 1:
-        raise ValueError(f"count must be at least 1 addition, not {count}")
+    """The sum of `count` equal increments, at least one, when each partial sum is rounded to bf16, fp16 and fp32."""
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, f"{count} times {increment:g}, one after the other", "additions", "running sum")
     additions = range(1, count + 1)
-    axes.plot([0, count], [0, increment * count], color=GREY, linestyle=":", linewidth=1.5, label="exact")
+    exactly = [0, increment * count]
+    axes.plot([0, count], exactly, color="black", linestyle=":", linewidth=1.5, label="exact", zorder=3)
     ends = []
     for format in (FP32, FP16, BF16):
         sums = running_sum(increment, count, format)
@@ -43,9 +45,40 @@ def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
+def loss_in_format(
+    rounding: Callable[[Tensor, int, int], Tensor],
+    exponent_bits: int = 4,
+    mantissa_bits: int = 3,
+    scale: float = 2.0**24,
+) -> Figure:
+    """The losses of a run whose stored numbers `rounding` rounds to these widths, beside those of an exact run."""
+    run = tiny_run(lambda x, role: rounding(x, exponent_bits, mantissa_bits), scale)
+    bits = 1 + exponent_bits + mantissa_bits
+    end = f"ends at {run.end:.2f}, {run.skipped} of 100 steps skipped"
+    figure = new_figure(8.0, 3.4)
+    title = f"({exponent_bits}, {mantissa_bits}), {bits} bits, loss scale 2^{math.log2(scale):.3g}: {end}"
+    axes = new_axes(figure, title, "step", "loss (nats per byte)")
+    axes.axhline(math.log(128), color=GREY, linestyle=":", label="guessing")
+    axes.plot(_exact_losses(), color=GREY, linewidth=2, label="exact")
+    axes.plot(run.losses, color=PALETTE["vermilion"], linewidth=2, label="in this format")
+    axes.set_yscale("log")
+    axes.set_ylim(0.5, 100)
+    axes.set_yticks([0.5, 1, 2, 5, 10, 50], ["0.5", "1", "2", "5", "10", "50"])
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    caption = "Seed 0. The end is the mean of the last ten losses. A loss that is not a number is not drawn."
+    return describe(
+        figure, caption=caption, alt=f"Loss by step of a run in {title}; an exact run, which falls steadily"
+    )
+
+
+@cache
+def _exact_losses() -> list[float]:
+    return tiny_run(exact).losses
+
+
 def gradient_histogram(
     gradients: Sequence[Tensor],
-    scales: Sequence[float] | None = None,
+    scales: Sequence[float],
     scale: float = 1.0,
     format: FloatFormat | str = "fp16",
 ) -> Figure:
@@ -53,64 +86,53 @@ def gradient_histogram(
 
     `scales`, the smallest and the largest that work in fp16, are drawn as two lines that move with the gradients: at
     the smallest scale the first lies on the lower edge of fp16, at the largest the second on the upper edge.
-    ValueError unless scale > 0.
     """
-    if not scale > 0:
-        raise ValueError(f"the loss scale must be above 0, not {scale:g}")
     chosen = find_format(format)
     sizes = torch.cat([gradient.flatten() for gradient in gradients]).double().abs()
     sizes = sizes[sizes > 0] * scale
-    zones = _zones(chosen)
+    lower, upper = chosen.min_subnormal / 2, chosen.max_finite
+    edges = [0.0, lower, chosen.min_normal, upper, math.inf]
     figure = new_figure(8.0, 4.0)
     title = f"Gradients × 2^{math.log2(scale):.3g} in {chosen.name}"
     axes = new_axes(figure, title, "magnitude of gradient × loss scale", "share per bin (%)")
-    groups = [sizes[(sizes > zone.low) & (sizes <= zone.high)].numpy() for zone in zones]
-    shares = [f"{zone.name}: {100 * group.size / len(sizes):.1f} %" for zone, group in zip(zones, groups, strict=True)]
+    groups = [sizes[(sizes > low) & (sizes <= high)].numpy() for low, high in pairwise(edges)]
+    shares = [f"{name}: {100 * group.size / len(sizes):.1f} %" for name, group in zip(_ZONES, groups, strict=True)]
     axes.hist(
         groups,
         bins=np.logspace(-16, 10, 131).tolist(),
         weights=[np.full(group.size, 100 / len(sizes)) for group in groups],
-        color=[zone.colour for zone in zones],
+        color=list(_ZONES.values()),
         label=shares,
         stacked=True,
     )
     axes.set_xscale("log")
     axes.set_xlim(1e-16, 1e10)
     axes.set_ylim(0, 20)
-    lower, upper = chosen.min_subnormal / 2, chosen.max_finite
     if lower > axes.get_xlim()[0]:
         _mark(axes, lower, "smaller: 0", "right")
     if upper < axes.get_xlim()[1]:
         _mark(axes, upper, "larger: infinite", "left")
-    if scales:
-        _draw_own_scales(axes, scale, scales)
+    places = (FP16.min_subnormal / 2 * scale / scales[0], FP16.max_finite * scale / scales[1])
+    for place, name in zip(places, ("your smallest", "your largest"), strict=True):
+        if axes.get_xlim()[0] < place < axes.get_xlim()[1]:
+            axes.axvline(place, color=GREY, linewidth=1.4, linestyle="--")
+            axes.text(place, 12.5, f" {name}", fontsize=9, color=GREY, rotation=90, ha="right", va="center")
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
         f"{len(sizes):,} nonzero gradients of the first step. Solid lines: the edges of {chosen.name}. A loss scale "
         "moves all gradients to the right, and the dashed lines, which are your two scales, with them."
     )
-    own = "" if not scales else f"; your scales for fp16: 2^{math.log2(scales[0]):g} to 2^{math.log2(scales[1]):g}"
-    alt = f"Histogram of {title}; {', '.join(shares)}{own}"
+    own = " to ".join(f"2^{math.log2(own):g}" for own in scales)
+    alt = f"Histogram of {title}; {', '.join(shares)}; your scales for fp16: {own}"
     return describe(figure, caption=caption, alt=alt)
-
-
-def _draw_own_scales(axes: Axes, scale: float, scales: Sequence[float]) -> None:
-    smallest, largest = scales
-    places = (FP16.min_subnormal / 2 * scale / smallest, FP16.max_finite * scale / largest)
-    for place, name in zip(places, ("your smallest", "your largest"), strict=True):
-        if axes.get_xlim()[0] < place < axes.get_xlim()[1]:
-            axes.axvline(place, color=GREY, linewidth=1.4, linestyle="--")
-            axes.text(place, 12.5, f" {name}", fontsize=9, color=GREY, rotation=90, ha="right", va="center")
 
 
 def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float = 1.0) -> Figure:
     """Relative error of casting normal samples × scale, against the scale; the given scale is marked.
 
     The error is the norm of the difference over the norm of the samples. Values beyond `max_finite` are
-    clipped to it first, as quantisers do. ValueError unless scale > 0, or if a format is unknown to PyTorch.
+    clipped to it first, as quantisers do.
     """
-    if not scale > 0:
-        raise ValueError(f"the scale must be above 0, not {scale:g}")
     samples = torch.randn(4096, generator=torch.Generator().manual_seed(0))
     scales = torch.logspace(-6, 6, 145, dtype=torch.float64).float()
     figure = new_figure(8.0, 4.0)
@@ -139,25 +161,6 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
     return describe(figure, caption=caption, alt=alt)
 
 
-class _Zone(NamedTuple):
-    """An interval (low, high] of magnitudes with the same outcome, such as lost."""
-
-    name: str
-    low: float
-    high: float
-    colour: str
-
-
-def _zones(format: FloatFormat) -> list[_Zone]:
-    half_smallest = format.min_subnormal / 2
-    return [
-        _Zone("lost", 0.0, half_smallest, PALETTE["vermilion"]),
-        _Zone("subnormal", half_smallest, format.min_normal, PALETTE["orange"]),
-        _Zone("normal", format.min_normal, format.max_finite, PALETTE["blue"]),
-        _Zone("too large", format.max_finite, math.inf, PALETTE["purple"]),
-    ]
-
-
 def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"]) -> None:
     """Draw an edge, with its label on this side of it (as an alignment: "right" ends at the edge)."""
     axes.axvline(position, color="black", linewidth=1.6)
@@ -176,8 +179,7 @@ def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"
 
 def _cast_error(samples: Tensor, scales: Tensor, format: FloatFormat) -> Tensor:
     """Return the relative error of the cast for each scale."""
-    if format.torch_dtype is None:
-        raise ValueError(f"PyTorch has no dtype for {format.name}: choose another format")
+    assert format.torch_dtype
     scaled = scales[:, None] * samples
     cast = scaled.clamp(-format.max_finite, format.max_finite).to(format.torch_dtype).to(scaled.dtype)
     error: Tensor = (cast - scaled).norm(dim=1) / scaled.norm(dim=1)

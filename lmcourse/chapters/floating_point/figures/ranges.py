@@ -28,11 +28,9 @@ _MAGNITUDES = (1e-10, 1e6)
 def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: float = 8.0) -> Figure:
     """A tick for every value of the format from `low` to `high`; the gaps double at every power of two.
 
-    More than 2000 values in the interval are drawn as a solid band. ValueError unless low < high.
+    More than 2000 values in the interval are drawn as a solid band.
     """
     chosen = find_format(format)
-    if not low < high:
-        raise ValueError(f"low must be below high, not {low:g} and {high:g}")
     figure = new_figure(8.0, 2.2)
     count = count_between(low, high, chosen)
     if count > _MAX_TICKS:
@@ -75,6 +73,7 @@ def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -
     axes.set_yscale("log", base=10)
     axes.set_xlim(*_MAGNITUDES)
     axes.set_ylim(1e-12, 1e6)
+    axes.set_yticks([10.0**power for power in range(-12, 7, 3)])
     caption = (
         "Each stair is one power of two; the slope is the same for all formats, the height is their "
         "precision. A flat start is the subnormal range; a line that reaches the frame continues beyond it."
@@ -102,18 +101,11 @@ def _name_stairs(axes: Axes, format: FloatFormat) -> None:
 
 
 def range_precision_map(highlight: str | None = None) -> Figure:
-    """Decades of range against significant decimal digits, for all formats; highlighting one fades the rest.
-
-    ValueError if `highlight` is not the name of a format.
-    """
+    """Decades of range against significant decimal digits, for all formats; highlighting one fades the rest."""
     chosen = None if highlight is None else find_format(highlight)
     figure = new_figure(8.0, 4.4)
-    axes = new_axes(
-        figure,
-        "Range costs exponent bits, precision costs mantissa bits",
-        "magnitude",
-        "significant decimal digits",
-    )
+    title = "Range costs exponent bits, precision costs mantissa bits"
+    axes = new_axes(figure, title, "magnitude", "significant decimal digits")
     for format in FORMATS.values():
         _draw_range(axes, format, faded=chosen is not None and format != chosen)
     axes.set_xscale("symlog", linthresh=10, linscale=2.5)
@@ -132,32 +124,6 @@ def range_precision_map(highlight: str | None = None) -> Figure:
     alt = "Range against precision: " + "; ".join(_range_text(format) for format in FORMATS.values())
     if chosen is not None:
         alt = f"{alt}; {chosen.name} highlighted"
-    return describe(figure, caption=caption, alt=alt)
-
-
-def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
-    """The interval that a decimal with this many digits stands for: ± half a unit in the last place.
-
-    ValueError for zero, a value that is not finite, or digits outside 1…15.
-    """
-    if value == 0 or not math.isfinite(value) or not 1 <= digits <= 15:
-        raise ValueError(f"value must be finite and not 0, and digits from 1 to 15; got {value:g} and {digits}")
-    significand, _, power = f"{value:.{digits - 1}e}".partition("e")
-    centre, unit = float(significand), 10.0 ** (1 - digits)
-    figure = new_figure(8.0, 2.3)
-    scale = rf"$\times 10^{{{int(power)}}}$"
-    half = f"{unit / 2:.{digits}f}"
-    axes = new_axes(figure, f"{significand} {scale}: {digits} digits, ±{half} {scale}", f"value ({scale})")
-    for step, colour in ((-1, PALETTE["sky"]), (0, PALETTE["orange"]), (1, PALETTE["sky"])):
-        middle = centre + step * unit
-        axes.axvspan(middle - unit / 2, middle + unit / 2, ymax=0.7, color=colour, alpha=1.0 if step == 0 else 0.4)
-        axes.text(middle, 0.35, f"{middle:.{digits - 1}f}", ha="center", va="center", fontsize=11)
-    edges = [centre + unit * half_steps / 2 for half_steps in (-3, -1, 1, 3)]
-    axes.set_xticks(edges, [f"{edge:.{digits}f}" for edge in edges])
-    axes.set_xlim(edges[0], edges[-1])
-    _hide_heights(axes)
-    caption = "All numbers in the orange band round to these digits. One digit more, and it is 10 times narrower."
-    alt = f"{value:g} to {digits} digits is {significand}e{int(power)}, plus or minus {half}e{int(power)}"
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -201,9 +167,8 @@ def _draw_range(axes: Axes, format: FloatFormat, *, faded: bool) -> None:
     alpha = 0.25 if faded else 1.0
     axes.plot([normal, largest], [height, height], color=colour, linewidth=7, solid_capstyle="butt", alpha=alpha)
     axes.plot([smallest, normal], [height, height], color=colour, linewidth=2, alpha=alpha)
-    label = f" {format.name}, {format.bits} bits"
     axes.annotate(
-        label,
+        f" {format.name}, {format.bits} bits",
         (largest, height),
         xytext=(2, 0),
         textcoords="offset points",

@@ -24,8 +24,7 @@ OUTCOMES: dict[str, str] = {
 def naive_softmax_outcome(logit: float, count: int, format: FloatFormat) -> str:
     """Return the outcome of exp(x)/Σexp(x) for `count` logits that all equal `logit`, every step rounded to the format.
 
-    Returns a key of OUTCOMES. The sum is computed exactly, then rounded, the best case for the naive way. ValueError
-    for a format without infinity.
+    Returns a key of OUTCOMES. The sum is computed exactly, then rounded, the best case for the naive way.
     """
     underflow, exp_overflow = _exp_limits(format)
     sum_overflow = exp_overflow - math.log(count)
@@ -39,12 +38,7 @@ def naive_softmax_outcome(logit: float, count: int, format: FloatFormat) -> str:
 
 @stops(logit=(-30.0, 11.0, 12.0, 89.0, 120.0))
 def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, count: int = 1000) -> Figure:
-    """Region map: for which logits, and how many of them, the naive softmax fails. The given case is marked.
-
-    ValueError if count is below 1, or for a format without infinity.
-    """
-    if count < 1:
-        raise ValueError(f"count must be at least 1 logit, not {count}")
+    """Region map: for which logits, and how many of them, the naive softmax fails. The given case is marked."""
     chosen = find_format(format)
     outcome = naive_softmax_outcome(logit, count, chosen)
     underflow, exp_overflow = _exp_limits(chosen)
@@ -75,14 +69,7 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
 def softmax_bars(
     logits: Sequence[float] = (2.0, 1.0, 0.0, -1.0), temperature: float = 1.0, shift: float = 0.0
 ) -> Figure:
-    """The softmax weights of some logits, after adding `shift` to all and dividing by the temperature.
-
-    ValueError without logits or unless temperature > 0.
-    """
-    if not logits or not temperature > 0:
-        raise ValueError(
-            f"a softmax needs at least one logit and a temperature above 0; got {len(logits)} and {temperature:g}"
-        )
+    """The softmax weights of some logits, after adding `shift` to all and dividing by the temperature."""
     scores = (np.asarray(logits, dtype=np.float64) + shift) / temperature
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()
@@ -105,8 +92,6 @@ def softmax_bars(
 
 
 def _exp_limits(format: FloatFormat) -> tuple[float, float]:
-    """The limits between which exp(x) rounds neither to 0 nor to infinity."""
-    if not format.has_infinity:
-        raise ValueError(f"{format.name} has no infinity to overflow to: choose an IEEE format")
+    """The limits between which exp(x) rounds neither to 0 nor to infinity, in a format that has infinity."""
     first_too_large = format.max_finite + ulp(format.max_finite, format) / 2
     return math.log(format.min_subnormal / 2), math.log(first_too_large)

@@ -106,6 +106,8 @@ model_flops.slips(
         "pairs) + head → pairs + head)": "Your head is in every layer. There is one, at the end.",
         " + pairs → ": "You count 6 · tokens · weights. That leaves out scores and values, which have no weights.",
         "4 * tokens → 2 * tokens": "You count half of the pairs, as for a causal mask. Here all pairs count.",
+        "4 * tokens * length → 2 * tokens * (length + 1)": "You count half of the pairs, as for a causal mask. Here "
+        "all pairs count.",
         "3 * forward → 4 * forward - head": "You count the forward pass of every layer twice. That is the "
         "recomputation of checkpointing: it counts as hardware FLOPs, not as model FLOPs.",
         "batch * length → length": "You count one text. A batch has `batch` of them.",

@@ -52,6 +52,7 @@ mfu = Exercise(
         case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, A100),
         case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, A100),
         case("all of the peak", 1000.0, 10, 10.0, 1, 1000.0),
+        case("62.5 FLOPs a token", 1000.0, 16, 2.0, 1, 250.0),
         case("a fifth above the peak", 1000.0, 10, 12.0, 1, 1000.0),
         case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, A100),
     ],
@@ -82,6 +83,8 @@ mfu.slips(
         "divide by the step's tokens.",
         "step_flops / step_tokens → step_flops ;; if share > 1 → if False": "You never divide by the step's tokens, "
         "so your MFU is far above 1.",
+        "step_flops / step_tokens → step_flops // step_tokens": "You divide the FLOPs of a step with //, which drops "
+        "the fraction of a FLOP.",
         "gpus * peak → peak": "All GPUs work: what they could have done is gpus · peak, not the peak of one.",
         "return share → return 100 * share": "You return a percentage. A share is between 0 and 1.",
         "if share > 1 → if False": "You return a share above 1, which is impossible: something was counted wrongly. "

@@ -110,6 +110,7 @@ filter_logits = Exercise(
         edge(case("k above the vocabulary", UNSORTED, 9, None, None)),
         case("half precision, top-k 2", UNSORTED.half(), 2, None, None),
         edge(case("half precision, top-p of 512", torch.linspace(-1, 1, 512)[None].half(), None, 0.9, None)),
+        edge(case("bf16, top-p of 128", torch.linspace(0, 4, 128)[None].bfloat16(), None, 0.95, None)),
         case("top-k 0", UNSORTED, 0, None, None),
         case("top-p 0", UNSORTED, None, 0.0, None),
         case("min-p above 1", UNSORTED, None, None, 1.5),

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
-
-import numpy as np
-import torch
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _bits_per_byte(loss: float, tokens: int, text: str) -> float:
-    """Count the bytes of UTF-8 from the code points alone."""
-    size = sum(1 + (ord(sign) > 0x7F) + (ord(sign) > 0x7FF) + (ord(sign) > 0xFFFF) for sign in text)
-    return loss * tokens * math.log2(math.e) / size
+def price_of_the_text(loss: float, tokens: int, text: str) -> float:
+    nats = loss * tokens
+    bits = nats / math.log(2)
+    return bits / len(text.encode())
 
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("one byte", 1.0, 1, "x"),
         case("certainty", 0.0, 5, "hello"),
-        case("a loss per byte", 0.22215, 26, "Clara is in the wood. So …"),
         case("other scripts", 2.5, 4, "языковая модель"),
         case("other scripts", 1.75, 7, "言語モデル"),
-        case("other scripts", 4.0, 3, "ñandú"),
-        case("emoji", 5.5, 2, "🙂"),
         case("emoji", 1.25, 9, "👩‍🚀 lands"),
         case("line ends and blanks", 0.5, 6, " a\n\tb \r\n"),
         case("long texts", 3.3, 12_000, "The sea is wide. " * 3000),
@@ -46,7 +38,7 @@ bits_per_byte = Exercise(
     points=1,
     minutes=4,
     difficulty=1,
-    reference=_bits_per_byte,
+    reference=price_of_the_text,
     cases=[
         case("a coin for every letter", math.log(2), 4, "abcd"),
         case("250 tokens for 1,000 letters", 3.2, 250, "word" * 250),
@@ -64,13 +56,7 @@ bits_per_byte = Exercise(
 )
 
 
-@bits_per_byte.variant
-def price_of_the_text(loss: float, tokens: int, text: str) -> float:
-    nats = loss * tokens
-    bits = nats / math.log(2)
-    return bits / len(text.encode())
-
-
+bits_per_byte.variant(price_of_the_text)
 bits_per_byte.slips(
     price_of_the_text,
     {
@@ -88,25 +74,5 @@ bits_per_byte.slips(
         "its logarithm to base 2.",
         " * tokens → ": "The loss is a mean over tokens: multiply by their number before you divide by bytes.",
         " / len(text.encode()) → ": "You return the bits of the whole text. Divide by its bytes.",
-        "loss * tokens → (math.log(loss) if loss else -math.inf) * tokens": "You take the logarithm of the loss. It is "
-        "a logarithm already: only convert its unit.",
     },
 )
-
-
-@bits_per_byte.variant
-def with_numpy(loss: float, tokens: int, text: str) -> Any:
-    return np.float64(loss) * tokens / np.log(2) / len(bytes(text, "utf-8"))
-
-
-@bits_per_byte.variant
-def through_the_perplexity(loss: float, tokens: int, text: str) -> float:
-    nats = [loss / len(text.encode("utf-8"))] * tokens
-    return sum(nats) / math.log(2)
-
-
-@bits_per_byte.variant
-def with_torch(loss: float, tokens: int, text: str) -> Any:
-    total = torch.tensor(loss, dtype=torch.float64) * tokens
-    count = sum(len(letter.encode()) for letter in text)
-    return (total / count / torch.tensor(2.0, dtype=torch.float64).log()).item()

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
-
-import numpy as np
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _ngram(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    """Count all windows of the context's length plus one."""
+def place_by_place(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     n = len(context)
-    windows = Counter(zip(*(text[place:] for place in range(n + 1)), strict=False))
-    counts = [windows[(*context, word)] for word in range(vocabulary)]
-    if not any(counts):
-        raise ValueError(f"nothing was seen after {context}")
-    return [count / sum(counts) for count in counts]
+    counts = [0] * vocabulary
+    for start in range(len(text) - n):
+        if text[start : start + n] == context:
+            counts[text[start + n]] += 1
+    total = sum(counts)
+    if not total:
+        raise ValueError("the context was never seen")
+    return [count / total for count in counts]
 
 
 TEXT = [0, 1, 2, 0, 1, 0, 0, 1, 2]
@@ -33,24 +32,13 @@ def _hidden(random: Random) -> list[Case]:
     cases = [
         case("longer texts", long, [2, 0], 3),
         case("longer texts", long, [], 3),
-        case("longer contexts", long, long[100:103], 3),
         case("longer contexts", long, long[:6], 3),
         case("longer contexts", [0, 1, 2, 0, 1, 2, 1], [0, 1, 2, 0, 1, 2], 3),
         case("words that never occur", TEXT, [1], 6),
-        case("words that never occur", TEXT, [], 5),
-        case("one word in the vocabulary", [0, 0, 0], [0], 1),
         case("one word in the vocabulary", [0], [], 1),
-        case("the context at the end", [2, 1, 0, 2], [2], 3),
         case("the context at the end", [1, 2, 0, 1, 2], [1, 2], 3),
         case("overlaps", [1, 0, 1, 0, 1, 0, 1, 1], [1, 0, 1], 2),
-        case("overlaps", [0] * 6 + [1], [0, 0], 2),
-        case("nothing to count", TEXT, [2, 2], 3),
-        case("nothing to count", [0, 1, 2], [2], 3),
-        case("nothing to count", [0, 1, 2], [0, 1, 2], 3),
-        case("nothing to count", [0, 1], [0, 1, 2, 0], 3),
-        case("nothing to count", [], [], 3),
-        case("nothing to count", [], [0], 3),
-        case("nothing to count", TEXT, [4], 5),
+        *(case("nothing to count", text, context, 3) for text, context in (([0, 1, 2], [2]), ([], []), ([0], [0, 1]))),
     ]
     for order, words in ((1, 4), (2, 3), (3, 3)):
         # A fixed text with randomly renamed words, so that no mark depends on luck.
@@ -63,17 +51,18 @@ def _hidden(random: Random) -> list[Case]:
 ngram = Exercise(
     "ngram",
     points=3,
-    minutes=8,
+    minutes=7,
     difficulty=2,
-    reference=_ngram,
+    reference=place_by_place,
     cases=[
         case("after 1", TEXT, [1], 3),
-        case("after 0 1", TEXT, [0, 1], 3),
+        case("after 0 1, with words that never occur", TEXT, [0, 1], 5),
         case("after 1 0: the order matters", TEXT, [1, 0], 3),
         case("after 2, which also ends the text", TEXT, [2], 3),
         case("after 0 0, which overlaps itself", [0, 0, 0, 1, 0, 0, 0], [0, 0], 2),
         case("after nothing", TEXT, [], 3),
         case("after 2 2", TEXT, [2, 2], 3),
+        case("after 1, with words of two digits", [1, 11, 3, 1, 2, 11, 1, 2], [1], 12),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -94,19 +83,7 @@ for _step in ("-= 1", "+= 2"):
     )
 
 
-@ngram.variant
-def place_by_place(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    n = len(context)
-    counts = [0] * vocabulary
-    for start in range(len(text) - n):
-        if text[start : start + n] == context:
-            counts[text[start + n]] += 1
-    total = sum(counts)
-    if not total:
-        raise ValueError("the context was never seen")
-    return [count / total for count in counts]
-
-
+ngram.variant(place_by_place)
 ngram.slips(
     place_by_place,
     {
@@ -117,15 +94,18 @@ ngram.slips(
         "count / total → count / (len(text) - n)": "You divide by all places, which gives how often context *and* word "
         "occur. Return how often the word occurs, *given* the context.",
         "n = len(context) → context = context[-1:]; n = len(context)": "You look only at the last word of the context.",
-        "for start in → text = text + text[:n]\n    for start in": "After the last word you continue with the first. "
-        "What comes after the last word is unknown.",
-        "== context → == context[::-1]": "Your context is read backwards.",
         "text[start : start + n] == context → sorted(text[start : start + n]) == sorted(context)": "The order of the "
         "context's words matters: 0 1 is not 1 0.",
         "count / total → (count + 1) / (total + vocabulary)": "You add one to every count. Use the plain counts.",
         'raise ValueError("the context was never seen") → return [1 / vocabulary] * vocabulary': "A context that no "
         "word ever follows gives no distribution: raise ValueError.",
         "count / total → float(count)": "You return counts. Divide them by their sum.",
+        "counts = [0] * vocabulary → counts = [0] * (max(text, default=0) + 1)": "Your list ends at the last word that "
+        "occurs. Return `vocabulary` numbers: a word that never occurs has the probability 0.",
+        "text[start : start + n] == → text[: start + n][-n:] ==": "For the empty context n is 0, and [-0:] takes the "
+        "whole list.",
+        "if text[start : start + n] == context → if ''.join(map(str, text[start:])).startswith(''.join(map(str, "
+        "context)))": "You compare digits: 1 is also the first digit of 11. Compare words.",
         "range(len(text) - n) → range(n == 0, len(text) - n)": "After the empty context every word counts, the first "
         "one too.",
         "n = len(context) → n, text, context = len(context), text[::-1], context[::-1]": "You count the words *before* "
@@ -136,15 +116,3 @@ ngram.slips(
         "a context as well, and you never count it: look at len(text) − n places.",
     },
 )
-
-
-@ngram.variant
-def with_numpy(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    tokens, n = np.array(text, dtype=int), len(context)
-    counts = np.zeros(vocabulary)
-    for i in range(n, len(tokens)):
-        if np.array_equal(tokens[i - n : i], context):
-            counts[tokens[i]] += 1
-    if counts.max() == 0:
-        raise ValueError("zero")
-    return list(counts / counts.sum())

@@ -15,13 +15,10 @@ from lmcourse.exercises.inputs import normal
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
-def _is_distribution(v: Tensor) -> bool:
-    """Check the numbers one by one as Python floats, with an exact sum."""
-    numbers = v.tolist()
-    if not all(math.isfinite(number) and number >= 0 for number in numbers):
-        return False
-    allowed = 1e-2 if v.dtype in HALF_PRECISION else 1e-5
-    return abs(math.fsum(numbers) - 1) <= allowed
+def two_conditions(v: Tensor) -> bool:
+    tolerance = 1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5
+    error = abs(v.double().sum().item() - 1)
+    return bool((v >= 0).all()) and error <= tolerance
 
 
 def _tensor(*numbers: float, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -34,38 +31,24 @@ SCORES = normal(Random(7), 5_000)
 def _hidden(random: Random) -> list[Case]:
     nan, inf = math.nan, math.inf
     cases = [
-        *(
-            case("nearly one", torch.full((4,), (1 + error) / 4, dtype=dtype))
-            for dtype in (torch.float32, torch.float64)
-            for error in (8e-6, -8e-6, 1.3e-5, -1.3e-5, 1e-3, -1e-3)
-        ),
+        *(case("nearly one", torch.full((4,), (1 + error) / 4)) for error in (8e-6, -8e-6, 1.3e-5, -1.3e-5)),
         *(
             case("16 bits", _tensor(0.5, 0.5 - abs(error) * (error < 0), max(error, 0.0), dtype=dtype))
             for dtype in HALF_PRECISION
-            for error in (0.008, -0.0078125, 0.0112, -0.0117, 0.03, -0.03)
+            for error in (0.008, -0.0078125, 0.0112, -0.0117)
         ),
-        case("not a number", _tensor(nan, 1.0)),
         case("not a number", _tensor(0.5, nan, 0.5, dtype=torch.float64)),
         case("infinite", _tensor(inf, 0.0)),
         case("infinite", _tensor(inf, -inf, 1.0)),
-        case("no words", _tensor(dtype=torch.float64)),
         case("no words", _tensor(dtype=torch.bfloat16)),
         case("one word", _tensor(1.0)),
-        case("one word", _tensor(1.000005)),
         case("one word", _tensor(0.0)),
-        case("one word", _tensor(-1.0)),
-        case("one word", _tensor(1.0, dtype=torch.float16)),
-        case("a negative entry", _tensor(1.0 + 2**-20, -(2.0**-20))),
         case("a negative entry", _tensor(-1e-9, 1.0, 1e-9, dtype=torch.float64)),
         case("a negative entry", _tensor(0.5, -0.25, 0.75, dtype=torch.bfloat16)),
-        case("zeros", _tensor(0.0, 0.0, 0.5, 0.5)),
         case("zeros", _tensor(-0.0, 1.0, dtype=torch.float64)),
         case("zeros", torch.zeros(9)),
         case("logarithms of probabilities", _tensor(0.25, 0.75).log()),
-        case("a large vocabulary", SCORES.softmax(0)),
-        case("a large vocabulary", SCORES.softmax(0).to(torch.float16)),
-        case("a large vocabulary", SCORES.sigmoid()),
-        case("a large vocabulary", SCORES.softmax(0)[:-70]),
+        *(case("a large vocabulary", each) for each in (SCORES.softmax(0).half(), SCORES.softmax(0)[:-70])),
     ]
     for words in (3, 40, 700):
         p = normal(random, words).double().softmax(0)
@@ -78,7 +61,7 @@ is_distribution = Exercise(
     points=1,
     minutes=4,
     difficulty=1,
-    reference=_is_distribution,
+    reference=two_conditions,
     cases=[
         case("three words", _tensor(0.2, 0.3, 0.5)),
         case("a sum of 1, and a negative entry", _tensor(0.5, 0.6, -0.1)),
@@ -111,13 +94,7 @@ for _tolerance in ("wide.sum().item() - 1) < tolerance", "1 - wide.sum().item())
     )
 
 
-@is_distribution.variant
-def two_conditions(v: Tensor) -> bool:
-    tolerance = 1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5
-    error = abs(v.double().sum().item() - 1)
-    return bool((v >= 0).all()) and error <= tolerance
-
-
+is_distribution.variant(two_conditions)
 is_distribution.slips(
     two_conditions,
     {

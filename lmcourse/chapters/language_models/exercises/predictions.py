@@ -1,8 +1,55 @@
 """The predictions of notebook 05."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
+    Prediction(
+        "two_cross_entropies",
+        "Two pairs of truth and model. In the first the cross-entropy is 2.0 bits, in the second 0.6 bits. In which of "
+        "them is the model farther from the truth?",
+        options=("that cannot be said", "the first", "the second"),
+        answer="that cannot be said",
+        because="The two truths may differ, and so does what even a perfect model pays. The next cell takes two pairs "
+        "apart.",
+    ),
+    NumberPrediction(
+        "first_loss_of_llama",
+        "Llama 3 has a vocabulary of 128,256 tokens. Its weights are small random numbers. What is the loss of the "
+        "first step, near enough?",
+        answer=11.76,
+        low=0,
+        high=20,
+        unit="nats per token",
+        because="A model that knows nothing gives every token the same probability, 1/128,256: ln 128,256 is 11.76.",
+    ),
+    Prediction(
+        "counts_or_training",
+        "The loss of a trained table of logits, on the text that it is trained on, falls with each step. Where does it "
+        "arrive, compared with the loss of the counts?",
+        options=("above it", "at the same loss", "below it"),
+        answer="at the same loss",
+        because="On the text that was counted no table is better than the counts, and a table can say the same. So "
+        "training comes down to them, from above.",
+    ),
+    Prediction(
+        "scored_on_the_same",
+        "The stories have an entropy of 0.222 nats per byte. A model that looks seven bytes back is fitted by counting "
+        "five stories, then scored on the same five. How high is its loss?",
+        options=("below 0.222", "0.222", "above 0.222"),
+        answer="below 0.222",
+        because="On text that it has seen a model can remember what nobody could predict. The floor is for *new* text.",
+    ),
+    NumberPrediction(
+        "one_letter",
+        "With the six lengths, new stories cost 0.38 nats per byte; the language costs 0.22. Now the model also knows "
+        "in every context at which place the paragraph plays. What do new stories cost?",
+        answer=0.36,
+        low=0.22,
+        high=0.4,
+        unit="nats per byte",
+        because="It is less than one hopes. Nouns get much cheaper; sums get dearer, because their counts are divided "
+        "among places that do not matter to them.",
+    ),
     Prediction(
         "simplex_of_three",
         "All probability distributions over three words form a set in space. How many dimensions does the set have?",
@@ -11,33 +58,7 @@ PREDICTIONS = (
         because="Two of the three numbers can be chosen; the third is what is left of 1. The set is a triangle.",
     ),
     Prediction(
-        "cheaper_but_farther",
-        "Two pairs of truth and model. In the first the cross-entropy is 2.0 bits, in the second 0.6 bits. In which of "
-        "them is the model farther from the truth?",
-        options=("that cannot be said", "the first", "the second"),
-        answer="that cannot be said",
-        because="The two truths may differ, and so does what even a perfect model pays. The next cell takes two pairs "
-        "apart.",
-    ),
-    Prediction(
-        "last_word",
-        'A text ends with its only "zebra". A bigram model takes count("zebra w") / count("zebra") for every word w. '
-        "What do these probabilities sum to?",
-        options=("0", "1", "that is 0 / 0, an error"),
-        answer="0",
-        because='count("zebra") is 1, and nothing follows it: 0 / 1 for every word. Divide by how often the context '
-        "was *followed by something*, and the gap is visible: 0 / 0.",
-    ),
-    Prediction(
-        "below_the_floor",
-        "The language of our stories has an entropy of 0.222 nats per byte. A model that looks seven bytes back counts "
-        "in five stories, and is then tried on the same five. How high is its loss?",
-        options=("below 0.222", "0.222", "above 0.222"),
-        answer="below 0.222",
-        because="On text that it has seen a model can remember what nobody could predict. The floor is for *new* text.",
-    ),
-    Prediction(
-        "better_perplexity",
+        "bytes_or_words",
         "One model predicts bytes and has a perplexity of 2.2. Another predicts words of the same text, of about four "
         "bytes each, and has a perplexity of 5. Which is the better model of the text?",
         options=("the model of bytes", "the model of words", "they are equally good"),
@@ -67,14 +88,6 @@ PREDICTIONS = (
         answer="less than once in six",
         because="Learned vectors hold what the neighbours of a word show. For an analogy, the plural would have to "
         "change the neighbours of every word by the same amount. It does not.",
-    ),
-    Prediction(
-        "past_the_entropy",
-        "The loss on the training text passes the entropy of the source. What is the model learning from there on?",
-        options=("the kinds of the words, more exactly", "this text, by heart", "nothing: the loss only wavers"),
-        answer="this text, by heart",
-        because="Knowing the source perfectly costs the entropy, on average. What is cheaper than that is knowledge of "
-        "this one text, and it makes new text more expensive.",
     ),
     Prediction(
         "one_epoch",

@@ -6,7 +6,6 @@ import math
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
@@ -14,14 +13,14 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _cross_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
-    """The cross-entropy over the words with p above 0, with an exact sum."""
+def word_by_word(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
-        raise ValueError(f"{len(p)} probabilities cannot be compared with {len(q)}")
-    pairs = [(truth, model) for truth, model in zip(p, q, strict=True) if truth > 0]
-    if any(model == 0 for _, model in pairs):
-        return math.inf
-    return -math.fsum(truth * math.log(model) for truth, model in pairs) / math.log(base)
+        raise ValueError("the two lists differ in length")
+    total = 0.0
+    for truth, model in zip(p, q, strict=True):
+        if truth > 0:
+            total += truth * (-math.log(model) if model else math.inf)
+    return total / math.log(base)
 
 
 SURE, VAGUE, CONFIDENT = [1.0, 0.0, 0.0, 0.0], [0.25] * 4, [0.91, 0.03, 0.03, 0.03]
@@ -35,22 +34,15 @@ def _drawn(random: Random, words: int) -> list[float]:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("one word", [1.0], [1.0]),
-        case("one word", [1.0], [1.0], base=2),
         case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base=10),
         case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], 3.0),
-        case("zeros in p", [0.0, 1.0, 0.0], [0.2, 0.3, 0.5]),
         case("zeros in p", [0.5, 0.0, 0.5], [0.25, 0.25, 0.5], base=2),
-        case("zeros in q", [0.5, 0.25, 0.25], [0.5, 0.5, 0.0]),
         case("zeros in q", [0.0, 0.1, 0.9], [0.5, 0.0, 0.5], base=2),
         case("zeros in q", [0.999, 0.001], [1.0, 0.0]),
-        case("zeros in both", [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]),
         case("zeros in both", [0.0, 1.0], [0.0, 1.0]),
         case("zeros in both", [0.0, 0.4, 0.6], [0.0, 0.0, 1.0]),
-        case("tiny probabilities", [0.5, 0.5], [1e-30, 1.0]),
         case("tiny probabilities", [1e-7, 1.0], [1e-30, 1.0]),
-        case("different lengths", [0.5, 0.5], [0.5, 0.25, 0.25]),
         case("different lengths", [0.5, 0.25, 0.25], [0.5, 0.5]),
-        case("different lengths", [1.0, 0.0], [1.0], base=2),
         case("different lengths", [0.5, 0.5], [0.0, 0.5, 0.5]),
     ]
     for words in (2, 5, 300):
@@ -64,7 +56,7 @@ cross_entropy = Exercise(
     points=2,
     minutes=5,
     difficulty=1,
-    reference=_cross_entropy,
+    reference=word_by_word,
     cases=[
         case("a sure thing, a vague model, in nats", SURE, VAGUE),
         case("the same in bits", SURE, VAGUE, base=2),
@@ -87,17 +79,7 @@ cross_entropy = Exercise(
 )
 
 
-@cross_entropy.variant
-def word_by_word(p: list[float], q: list[float], base: float = math.e) -> float:
-    if len(p) != len(q):
-        raise ValueError("the two lists differ in length")
-    total = 0.0
-    for truth, model in zip(p, q, strict=True):
-        if truth > 0:
-            total += truth * (-math.log(model) if model else math.inf)
-    return total / math.log(base)
-
-
+cross_entropy.variant(word_by_word)
 cross_entropy.slips(
     word_by_word,
     {
@@ -108,6 +90,8 @@ cross_entropy.slips(
         "truth * (-math.log(model) if model else math.inf) → model * -math.log(truth)": "You swapped truth and model. "
         "The average is over the true distribution, p, and the logarithm is of q.",
         " / math.log(base) → ": "You always answer in nats. Use the base.",
+        "return total / → return total / len(p) /": "You also divide by the number of words. The weights p sum to one, "
+        "so the sum is a mean already.",
         "math.log(base) → math.log(2)": "You always answer in bits. Use the base.",
         "-math.log(model) → math.log(truth / model)": "You return only the difference. The price includes the entropy "
         "of p.",
@@ -133,45 +117,8 @@ cross_entropy.slips(
 
 
 @cross_entropy.variant
-def with_numpy(p: list[float], q: list[float], base: float = math.e) -> Any:
-    truth, model = np.array(p), np.array(q)
-    if truth.shape != model.shape:
-        raise ValueError("the two lists differ in length")
-    comes = truth > 0
-    with np.errstate(divide="ignore"):
-        return -(truth[comes] * np.log(model[comes])).sum() / np.log(base)
-
-
-@cross_entropy.variant
 def with_xlogy(p: list[float], q: list[float], base: float = math.e) -> Any:
     if len(p) != len(q):
         raise ValueError
     truth, model = torch.tensor(p, dtype=torch.float64), torch.tensor(q, dtype=torch.float64)
     return -(torch.special.xlogy(truth, model).sum() / math.log(base)).item()
-
-
-@cross_entropy.variant
-def entropy_and_difference(p: list[float], q: list[float], base: float = math.e) -> float:
-    if len(p) - len(q):
-        raise ValueError(f"lengths {len(p)} and {len(q)}")
-    entropy = difference = 0.0
-    for a, b in zip(p, q, strict=True):
-        if a == 0:
-            continue
-        if b == 0:
-            return float("inf")
-        entropy += a * math.log(1 / a, base)
-        difference += a * (math.log(a, base) - math.log(b, base))
-    return entropy + difference
-
-
-@cross_entropy.variant
-def recursively(p: list[float], q: list[float], base: float = math.e) -> float:
-    def price(left: list[tuple[float, float]]) -> float:
-        if len(left) > 1:
-            middle = len(left) // 2
-            return price(left[:middle]) + price(left[middle:])
-        truth, model = left[0]
-        return 0.0 if not truth else math.inf if not model else -truth * math.log(model, base)
-
-    return price(list(zip(p, q, strict=True)))

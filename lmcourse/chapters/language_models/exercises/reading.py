@@ -8,30 +8,23 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _tokens_read(prompt: int, new: int, reuse: bool) -> int:
-    """Sum an arithmetic series, or with reuse count every token but the last."""
+def length_by_length(prompt: int, new: int, reuse: bool) -> int:
     if prompt < 1:
         raise ValueError("the prompt is empty")
     if not new:
         return 0
-    return prompt + new - 1 if reuse else (prompt + prompt + new - 1) * new // 2
+    if reuse:
+        return prompt + new - 1
+    return sum(range(prompt, prompt + new))
 
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("other lengths", prompt, new, reuse)
-        for prompt, new in ((1, 1), (1, 2), (2, 1), (7, 3), (3, 7), (1, 50))
-        for reuse in (True, False)
-    ]
-    cases += [
-        case("nothing to write", 1, 0, True),
-        case("nothing to write", 9, 0, False),
-        case("no prompt", 0, 5, True),
-        case("no prompt", 0, 5, False),
+        *(case("other lengths", *each, reuse) for each in ((1, 1), (2, 1), (7, 3), (1, 50)) for reuse in (True, False)),
+        *(case("nothing to write", 9, 0, reuse) for reuse in (True, False)),
         case("no prompt", 0, 0, True),
         case("no prompt", -3, 5, False),
-        case("large numbers", 100_000, 20_000, False),
-        case("large numbers", 100_000, 20_000, True),
+        *(case("large numbers", 100_000, 20_000, reuse) for reuse in (True, False)),
         case("large numbers", 10**16 + 1, 3, False),
     ]
     prompt, new = random.sample(range(20, 3000), 2)
@@ -43,7 +36,7 @@ tokens_read = Exercise(
     points=2,
     minutes=4,
     difficulty=1,
-    reference=_tokens_read,
+    reference=length_by_length,
     cases=[
         case("a thousand words, nothing kept", 100, 1000, False),
         case("a thousand words, all kept", 100, 1000, True),
@@ -64,17 +57,7 @@ tokens_read = Exercise(
 )
 
 
-@tokens_read.variant
-def length_by_length(prompt: int, new: int, reuse: bool) -> int:
-    if prompt < 1:
-        raise ValueError("the prompt is empty")
-    if not new:
-        return 0
-    if reuse:
-        return prompt + new - 1
-    return sum(range(prompt, prompt + new))
-
-
+tokens_read.variant(length_by_length)
 tokens_read.slips(
     length_by_length,
     {
@@ -93,19 +76,13 @@ tokens_read.slips(
         "reads only what is there by then; with reuse, the last token is never read.",
         "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
         "tokens. Only the last step does.",
-        "prompt + new - 1 → prompt + sum(range(new))": "With reuse you read the written tokens again in every step. "
-        "Read each of them once.",
         "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)": "A division with / makes a float, "
         "which rounds whole numbers above 2⁵³. Divide with //, or add up the series.",
         "prompt + new - 1 → new": "You leave out the prompt. With reuse it is still read once.",
-        "prompt + new - 1 → new - 1": "You leave out the prompt with reuse: you count only what was written and read "
-        "again.",
         "sum(range(prompt, prompt + new)) → prompt * new": "You read only the prompt in every step. Without reuse, "
         "read what was written as well.",
         "if reuse → if False": "You ignore `reuse`.",
         "if reuse → if not reuse": "You swapped the two: `reuse=True` is the cheap way.",
-        "if not new → if not new and reuse ;; sum(range(prompt, prompt + new)) → (prompt + new) ** 2 // 2": "You "
-        "return only the leading term, half a square. Return the exact number.",
         "prompt < 1 → prompt <= 1": "You reject a prompt of one token. It is enough.",
         "if not new → if not new and not reuse": "If no token is written, nothing is read. Your formula needs at least "
         "one.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,12 +12,13 @@ from lmcourse.chapters.language_models.figures.prices import WORDS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
 
 Model = Callable[[tuple[int, ...]], Sequence[float]]
+Room = tuple[float, float]
 
 MODELS = {"knows nothing": (1 / 3, 1 / 3, 1 / 3), "cautious": (0.6, 0.3, 0.1), "sure of itself": (0.05, 0.9, 0.05)}
 """The three models in the triangle beside the reader's."""
 
-_COLOURS = ("vermilion", "blue", "green", "purple", "orange")
-_MARKERS = "os^Dv"
+_COLOURS = ("vermilion", "blue", "green", "purple")
+_SHIFTS = ((-8, -4), (8, -4), (0, 8))
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2))
 
 
@@ -27,30 +28,21 @@ def place(probabilities: Sequence[float]) -> tuple[float, float]:
     return x, y
 
 
-def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figure:
-    """All distributions over three words as a triangle, with the points of some models.
+def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
+    """All distributions over three words as a triangle, with three models and the probabilities that the reader sets.
 
     Args:
-        words: three words, one for each corner.
-        models: name → the three probabilities.
-
-    Raises:
-        ValueError: there are not three words, or the numbers of a model are not a distribution over them.
+        books: the weight of the first word. The third word gets the rest of 1.
+        laptops: the weight of the second word. If both add up to more than 1, all weights are divided by their sum.
     """
-    if len(words) != 3 or len(models) > len(_COLOURS):
-        raise ValueError(f"the triangle shows exactly three words and at most {len(_COLOURS)} models")
-    for name, p in models.items():
-        if len(p) != 3 or min(p) < 0 or not math.isclose(sum(p), 1.0, abs_tol=1e-6):
-            raise ValueError(f"{name}: {p} must be three probabilities that sum to 1")
+    weights = (books, laptops, max(1 - books - laptops, 0.0))
+    models = {**MODELS, "yours": tuple(weight / sum(weights) for weight in weights)}
     figure = new_figure(8.0, 3.1)
     axes = new_drawing_axes(figure, "Every distribution over three words is a point of a triangle")
     axes.fill(*zip(*_CORNERS, strict=True), facecolor="#F3F4F6", edgecolor=GREY, linewidth=1.2)
-    for word, (x, y), shift in zip(words, _CORNERS, ((-8, -4), (8, -4), (0, 8)), strict=True):
-        side = {-8: "right", 8: "left", 0: "center"}[shift[0]]
-        axes.annotate(
-            f"{word}\n(p = 1)", (x, y), xytext=shift, textcoords="offset points", ha=side, fontsize=10, linespacing=1.2
-        )
-    for colour, marker, (name, p) in zip(_COLOURS, _MARKERS, models.items(), strict=False):
+    for word, corner, shift, side in zip(WORDS, _CORNERS, _SHIFTS, ("right", "left", "center"), strict=True):
+        axes.annotate(f"{word}\n(p = 1)", corner, xytext=shift, textcoords="offset points", ha=side, fontsize=10)
+    for colour, marker, (name, p) in zip(_COLOURS, "os^D", models.items(), strict=True):
         shares = ", ".join(f"{share:.2g}" for share in p)
         axes.plot(*place(p), marker, color=PALETTE[colour], markersize=9, label=f"{name}: ({shares})")
     axes.set_xlim(-0.35, 2.9)
@@ -63,41 +55,15 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
     )
     told = "; ".join(f"{name} at ({', '.join(f'{share:.3g}' for share in p)})" for name, p in models.items())
     return describe(
-        figure, caption=caption, alt=f"Triangle with corners {', '.join(words)} and points of models: {told}"
+        figure, caption=caption, alt=f"Triangle with corners {', '.join(WORDS)} and points of models: {told}"
     )
-
-
-def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
-    """The triangle with three models and the probabilities that the reader sets.
-
-    Args:
-        books: the weight of the first word. The third word gets the rest of 1.
-        laptops: the weight of the second word. If both add up to more than 1, all weights are divided by their sum.
-
-    Raises:
-        ValueError: a weight is negative.
-    """
-    if min(books, laptops) < 0:
-        raise ValueError(f"books and laptops must be at least 0, not {books:g} and {laptops:g}")
-    weights = (books, laptops, max(1 - books - laptops, 0.0))
-    return simplex(WORDS, {**MODELS, "yours": [weight / sum(weights) for weight in weights]})
 
 
 def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Figure:
     """All texts of `length` words as a tree; each branch takes its share of the probability before it.
 
-    Args:
-        words: the vocabulary.
-        model: the tuple of words so far → the probability of each next word.
-        length: 1 to 3.
-
-    Raises:
-        ValueError: `length` is not 1 to 3, or the tree would have more than 27 leaves.
+    `model` returns the probability of each next word for the tuple of words so far.
     """
-    if not 1 <= length <= 3 or len(words) ** length > 27:
-        raise ValueError(
-            "the tree shows one to three levels and at most 27 leaves: use a smaller length or fewer words"
-        )
     leaves = len(words) ** length
     figure = new_figure(8.0, 1.6 + 0.33 * leaves)
     axes = new_drawing_axes(figure, f"All {leaves} texts of {length} words: their probabilities sum to 1")
@@ -117,13 +83,7 @@ def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Fig
 
 
 def _branch(
-    axes: Axes,
-    words: Sequence[str],
-    model: Model,
-    length: int,
-    past: tuple[int, ...],
-    share: float,
-    room: tuple[float, float],
+    axes: Axes, words: Sequence[str], model: Model, length: int, past: tuple[int, ...], share: float, room: Room
 ) -> dict[str, float]:
     """Draw the words that follow `past` between two heights; return the probabilities of the resulting texts."""
     depth, (low, high) = len(past), room
@@ -138,14 +98,8 @@ def _branch(
         top = high - word * step
         heights = [middle, top - step / 2]
         axes.plot([depth, depth + 1], heights, color=PALETTE["blue"], linewidth=0.6 + 6 * share * p, alpha=0.75)
-        axes.text(
-            depth + 0.62,
-            heights[0] + 0.62 * (heights[1] - heights[0]),
-            f"{p:g}",
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-        )
+        height = heights[0] + 0.62 * (heights[1] - heights[0])
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        axes.text(depth + 0.62, height, f"{p:g}", ha="center", va="center", fontsize=8.5, bbox=box)
         ends |= _branch(axes, words, model, length, (*past, word), share * p, (top - step, top))
     return ends

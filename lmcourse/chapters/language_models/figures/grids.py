@@ -20,15 +20,9 @@ SENTENCE = ("the", "students", "opened", "their", "books")
 
 
 def similarity(words: Sequence[str], vectors: Sequence[Sequence[float]]) -> Figure:
-    """Cosines of all pairs of some word vectors, as a heat map.
-
-    Raises:
-        ValueError: there is not one vector for each word, or a vector is zero.
-    """
+    """Cosines of all pairs of some word vectors, as a heat map."""
     rows = np.asarray(vectors, dtype=float)
     lengths = np.linalg.norm(rows, axis=1)
-    if len(rows) != len(words) or not lengths.all():
-        raise ValueError("every word needs a vector that is not zero")
     cosines = rows @ rows.T / np.outer(lengths, lengths)
     figure = new_figure(6.4, 4.6)
     axes = new_axes(figure, "Cosine of the angle between two words")
@@ -41,9 +35,7 @@ def similarity(words: Sequence[str], vectors: Sequence[Sequence[float]]) -> Figu
         axes.text(j, i, f"{round(cosines[i, j], 2) + 0.0:.2f}", ha="center", va="center", fontsize=9, color=colour)
     pairs = [(cosines[i, j], words[i], words[j]) for i in range(len(words)) for j in range(i)]
     (lowest, a, b), (highest, c, d) = min(pairs), max(pairs)
-    caption = (
-        "1: the same direction. 0: nothing in common. −1: opposite directions. The diagonal is each word with itself."
-    )
+    caption = "1: the same direction. 0: nothing in common. −1: opposite directions. On the diagonal: itself."
     alt = (
         f"Cosines of {len(words)} words, {len(pairs)} pairs; highest {c} and {d} {highest:.3f}, lowest {a} and {b} "
         f"{lowest:.3f}"
@@ -55,8 +47,7 @@ def contexts_seen() -> Figure:
     """Tokens that a prediction may look at: causal, and masked with one token hidden."""
     n, hidden = len(SENTENCE), 2
     causal, masked = np.tril(np.ones((n, n)), k=-1), np.zeros((n, n))
-    masked[hidden] = 1
-    masked[hidden, hidden] = 0
+    masked[hidden] = np.arange(n) != hidden
     figure = new_figure(8.0, 3.3)
     grid = figure.add_gridspec(1, 2)
     titles = "Autoregressive: the past", "Masked: both sides"
@@ -86,18 +77,7 @@ def _tokens(count: int) -> str:
 
 @stops(prompt=(1, 4, 7, 10), new=(1, 4, 8, 12))
 def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
-    """Tokens computed at each step of writing, with and without keeping earlier work.
-
-    Args:
-        prompt: tokens at the beginning, at least 1.
-        new: tokens to write, at least 1.
-        reuse: whether the numbers computed for a token are kept.
-
-    Raises:
-        ValueError: `prompt` or `new` is below 1.
-    """
-    if min(prompt, new) < 1:
-        raise ValueError(f"prompt and new must be at least 1 token, not {prompt} and {new}")
+    """Tokens computed at each step of writing `new` tokens, with and without `reuse` of earlier work."""
     cells = np.zeros((new, prompt + new))
     for step in range(new):
         cells[step, : prompt + step] = 1
@@ -119,11 +99,8 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
         f"A row per step. The prompt has {_tokens(prompt)}; the last token is written, and never read. Without "
         "keeping, the triangle grows with the square of the length."
     )
-    return describe(
-        figure,
-        caption=caption,
-        alt=f"Grid of {new} steps and {prompt + new} tokens, {how}: {_tokens(computed)} computed",
-    )
+    alt = f"Grid of {new} steps and {prompt + new} tokens, {how}: {_tokens(computed)} computed"
+    return describe(figure, caption=caption, alt=alt)
 
 
 def _draw_cells(axes: Axes, cells: Array, colours: Sequence[str]) -> None:

@@ -17,20 +17,14 @@ _UNITS = {"nats": math.e, "bits": 2.0}
 
 @stops(books=(0.2, 0.4, 0.6, 0.8), laptops=(0.1, 0.2, 0.3, 0.5))
 def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "nats") -> Figure:
-    """The probabilities of a model that the reader sets, beside the truth, and their price.
+    """The probabilities of a model that the reader sets, beside the truth, and their price in nats or bits.
 
-    Args:
-        books: the weight of the first word. The third word gets the rest of 1, at least 0.01.
-        laptops: the weight of the second word.
-        unit: "nats" or "bits".
-
-    Raises:
-        ValueError: a weight is not positive, or the unit is unknown.
+    The third word gets the rest of 1, at least 0.01.
     """
-    if min(books, laptops) <= 0 or unit not in _UNITS:
-        raise ValueError("books and laptops must be above 0, and the unit must be nats or bits")
     weights = (books, laptops, max(1 - books - laptops, 0.01))
     q = [weight / sum(weights) for weight in weights]
+    if unit not in _UNITS:
+        raise ValueError(f"there is no unit {unit!r}; choose from {', '.join(_UNITS)}")
     log = math.log(_UNITS[unit])
     entropy = -math.fsum(p * math.log(p) for p in TRUTH) / log
     price = -math.fsum(p * math.log(model) for p, model in zip(TRUTH, q, strict=True)) / log
@@ -55,7 +49,7 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
     bill.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
         "The third word gets what you leave, at least 0.01 (then all are divided by their sum). The entropy never "
-        f"moves. The other part is 0 where your odds are {', '.join(f'{p:g}' for p in TRUTH)}, and nowhere else."
+        "moves. The other part is 0 for one choice of odds, and for no other."
     )
     chosen = ", ".join(f"{word} {share:.2f}" for word, share in zip(WORDS, q, strict=True))
     return describe(figure, caption=caption, alt=f"Bars of a model's odds: {chosen}. Cross-entropy {title}")

@@ -67,6 +67,7 @@ peak_and_moment = Exercise(
         *_both("reached twice", [4, 4, -4, 4, -8]),
         *_both("memory from before the step is released", [4, -10, 12, -1]),
         *_both("reached at the end", [3, -1, 4, -2, 11]),
+        *_both("gigabytes, and then a few bytes", [30_000_000_000, 7, -3, 2, -6]),
     ],
     hidden_cases=_peak_cases,
     hints=[
@@ -117,6 +118,15 @@ peak_and_moment.slips(
 @peak_and_moment.variant
 def running_sums_in_torch(events: list[int]) -> list[torch.Tensor]:
     return list(torch.tensor(events).cumsum(0).max(0))
+
+
+peak_and_moment.slips(
+    running_sums_in_torch,
+    {
+        "(events) → (events, dtype=torch.float32)": "You add in fp32, which has no room for the last digits of "
+        "gigabytes. Add integers.",
+    },
+)
 
 
 # step_peak -------------------------------------------------------------------------------------------------------

@@ -154,6 +154,11 @@ rms_norm.slips(
         "every mean square.",
         "square + eps → square + 1e-6": "You always use 1e-6. Use the argument eps.",
         "square + eps → square + 1e-5": "You always use 1e-5. Use the argument eps; its default is 1e-6.",
+        "wide.square().mean(dim=-1, keepdim=True) → x.square().mean(dim=-1, keepdim=True).to(wide.dtype)": "You "
+        "convert after you have squared. In 16 bits squares overflow or lose digits: convert first.",
+        "wide.square().mean(dim=-1, keepdim=True) → x.square().mean(dim=-1, keepdim=True).float() ;; "
+        "x.to(torch.promote_types(x.dtype, torch.float32)) → x.float()": "You convert after you have squared, and to "
+        "fp32 even if x is fp64. Convert first, and only 16 bits.",
         "normed * scale → normed.to(x.dtype) * scale": "You round to 16 bits before the scale, and again after it. "
         "Round once, at the end.",
         "* scale → * scale.to(x.dtype)": "You round the scale to the dtype of x. Use it as it is, and round the "

@@ -206,6 +206,16 @@ def with_identities(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, plac
     return [straight, read_back(f_back(written_back(straight)))]
 
 
+ways_back.slips(
+    with_identities,
+    {
+        "(before, leave, leave) → (before or leave, after or leave, leave) ;; (leave, leave, after) → (before or "
+        "leave, leave, after) ;; (leave, after, leave) → (before or leave, after or leave, leave)": "You call every "
+        "norm that is given. `placement` says which of them a block calls, and where.",
+    },
+)
+
+
 @ways_back.variant
 def with_a_list_of_pullbacks(
     x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str

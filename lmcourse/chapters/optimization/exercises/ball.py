@@ -76,8 +76,6 @@ best_momentum.slips(
         "(2 / (steep + flat)) ** 2 → 2 / (L + mu) ;; (steep - flat) / (steep + flat) → (L - mu) / (L + mu) ;; beta = "
         "factor**2 → beta = 0.0": "That is the best that descent can do without memory. With β above 0, another rate "
         "is best, and the error falls faster.",
-        "(2 / (steep + flat)) ** 2 → 2 / (L + mu) ;; (steep - flat) / (steep + flat) → (L - mu) / (L + mu)": "Your "
-        "rate and factor are the best ones without memory. With β above 0 both are others.",
         "(2 / (steep + flat)) ** 2 → 1 / L": "1/L is a safe rate, but not the best one.",
         "(2 / (steep + flat)) ** 2 → 1 / L ;; (steep - flat) / (steep + flat) → 1 - flat / steep": "With γ = 1/L the "
         "flattest direction alone decides. A larger rate helps it, until the steepest needs as large a β.",
@@ -98,29 +96,3 @@ best_momentum.slips(
         "of the steepest to the flattest curvature.",
     },
 )
-
-
-@best_momentum.variant
-def by_the_condition_number(mu: float, L: float) -> tuple[float, float, float]:
-    root = math.sqrt(L / mu)
-    factor = (root - 1) / (root + 1)
-    return 4 / (L**0.5 + mu**0.5) ** 2, factor**2, factor
-
-
-@best_momentum.variant
-def by_bisection(mu: float, L: float) -> tuple[float, float, float]:
-    low, high = 0.0, 2 / math.sqrt(mu)
-    for _ in range(200):
-        middle = (low + high) / 2
-        if 1 - middle * math.sqrt(mu) > middle * math.sqrt(L) - 1:
-            low = middle
-        else:
-            high = middle
-    factor = 1 - low * math.sqrt(mu)
-    return low**2, factor**2, factor
-
-
-@best_momentum.variant
-def from_the_factor(mu: float, L: float) -> tuple[float, float, float]:
-    factor = 1 - 2 / (1 + math.sqrt(L / mu))
-    return (1 + factor) ** 2 / L, factor * factor, factor

@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -148,21 +147,3 @@ def by_the_formula(gradients: Tensor, batch: int, replacement: bool) -> float:
     if n == 1:
         return 0.0
     return variance / batch if replacement else variance / batch * (n - batch) / (n - 1)
-
-
-@gradient_noise.variant
-def with_numpy(gradients: Tensor, batch: int, replacement: bool) -> float:
-    rows = gradients.numpy()
-    n = len(rows)
-    trace = np.trace(np.atleast_2d(np.cov(rows.T, bias=True)))
-    return float(trace) / batch * (1 if replacement else (n - batch) / max(n - 1, 1))
-
-
-@gradient_noise.variant
-def pair_by_pair(gradients: Tensor, batch: int, replacement: bool) -> float:
-    n = len(gradients)
-    distances = torch.cdist(gradients, gradients, compute_mode="donot_use_mm_for_euclid_dist")
-    variance = distances.pow(2).sum().item() / (2 * n * n)
-    if not replacement and n > 1:
-        variance *= 1 - (batch - 1) / (n - 1)
-    return variance / batch

@@ -81,26 +81,6 @@ noise_scale = Exercise(
 
 
 @noise_scale.variant
-def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
-    if b_small == b_large:
-        raise ValueError("the two batch sizes are equal")
-    squared = (b_large * large - b_small * small) / (b_large - b_small)
-    noise = (small - large) * b_small * b_large / (b_large - b_small)
-    if squared <= 0:
-        return squared, noise, math.inf
-    return squared, noise, noise / squared
-
-
-noise_scale.slips(
-    by_elimination,
-    {
-        "if b_small == b_large: → b_small, b_large = b_small - 1, b_large - 1\n    if b_small == b_large:": "Your "
-        "noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B."
-    },
-)
-
-
-@noise_scale.variant
 def two_equations(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
         raise ValueError("the two batch sizes are equal")
@@ -112,6 +92,8 @@ def two_equations(small: float, large: float, b_small: int, b_large: int) -> tup
 noise_scale.slips(
     two_equations,
     {
+        "if b_small == b_large: → b_small, b_large = b_small - 1, b_large - 1\n    if b_small == b_large:": "Your "
+        "noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B.",
         "(small - large) → (large - small) ;; squared = small → squared = large": "The two sizes are swapped: `small` "
         "was measured with batches of `b_small`.",
         "return squared → noise = math.sqrt(max(noise, 0.0))\n    return squared": "That is σ, the spread. Return its "
@@ -149,16 +131,6 @@ noise_scale.slips(
         "return squared, noise, → return noise, squared,": "You return σ² before ‖G‖².",
     },
 )
-
-
-@noise_scale.variant
-def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -> list[float]:
-    first, second = 1 / b_small, 1 / b_large
-    if first == second:
-        raise ValueError("the two batch sizes are equal")
-    slope = (large - small) / (second - first)
-    start = small - slope * first
-    return [start, slope, slope / start if start > 0 else math.inf]
 
 
 @noise_scale.variant

@@ -5,21 +5,15 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.training.schedules import Cosine
 
 
-def _factor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    return Cosine(steps, warmup, floor)(step)
-
-
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("no warm-up", 0, 50, 0),
-        case("no warm-up", 25, 50, 0, floor=0.2),
+        case("no warm-up", 20, 50, 0, floor=0.2),
         case("a warm-up of one step", 0, 50, 1),
         case("a warm-up as long as the run", 7, 8, 8),
         case("a warm-up as long as the run", 8, 8, 8, floor=0.3),
@@ -43,16 +37,17 @@ def _hidden(random: Random) -> list[Case]:
 rate_factor = Exercise(
     "rate_factor",
     points=2,
-    minutes=6,
+    minutes=5,
     difficulty=2,
-    reference=_factor,
+    reference=lambda step, steps, warmup, floor=0.0: Cosine(steps, warmup, floor)(step),
     cases=[
         case("the first of all steps", 0, 100, 10),
         case("the last of the warm-up", 9, 100, 10),
         edge(case("a warm-up of one step", 0, 100, 1)),
         case("the first of the cosine", 10, 100, 10),
         case("a quarter of the way down", 32, 100, 10),
-        case("half-way to a floor of 0.1", 55, 100, 10, floor=0.1),
+        case("on the way to a floor of 0.1", 45, 100, 10, floor=0.1),
+        edge(case("no warm-up", 0, 100, 0)),
         case("near the end", 90, 100, 10),
         case("after the end", 120, 100, 10, floor=0.1),
         case("in the warm-up, with a floor of 0.5", 1, 100, 10, floor=0.5),
@@ -95,6 +90,7 @@ rate_factor.slips(
         "if step < warmup:\n        return (step + 1) / warmup → rise = min(1.0, (step + 1) / max(warmup, 1)) ;; (step "
         "- warmup) / (steps - warmup) → step / steps ;; return floor + ( → return rise * floor + rise * (": "You "
         "multiply warm-up and cosine, so the rate never reaches its peak.",
+        "math.pi * done → done": "The cosine takes an angle: π times the fraction of the way, so that it ends at −1.",
         "(1 - floor) * → ": "You add the floor on top: the peak is above 1.",
         "(step + 1) / warmup → max((step + 1) / warmup, floor)": "You raise the warm-up to the floor. It is 1/W, 2/W, "
         "…, 1 for any floor.",
@@ -109,11 +105,17 @@ rate_factor.slips(
         "steep at its end. Use half a wave.",
         "step >= steps → False ;; steps - warmup → max(steps - warmup, 1)": "After the last step your rate rises "
         "again. It should stay at the floor.",
-        "step >= steps → False ;; (step - warmup) / (steps - warmup) → step / steps": "Your cosine begins at step 0, "
-        "and has fallen when the warm-up ends. After the last step it rises again. It should stay at the floor.",
         "step >= steps → False ;; done = (step - warmup) / (steps - warmup) → done = min(1.0, (step - warmup) / max(1, "
         "steps - warmup))": "With a warm-up as long as the run, step number `steps` still has the full rate. From "
         "there on the rate is the floor.",
+        "if step < warmup:\n        return (step + 1) / warmup → rise = (step + 1) / warmup\n    if rise <= 1:\n"
+        "        return rise": "You divide by `warmup`, which may be 0. Without a warm-up the cosine begins at step 0.",
+        "step >= steps → steps == warmup": "After the last step your rate rises again. It should stay at the floor.",
+        "step < warmup → step <= warmup": "Your warm-up ends a step late, at a rate above 1.",
+        "step < warmup → step <= warmup and warmup > 0": "Your warm-up ends a step late, at a rate above 1.",
+        "return floor\n → return 0.0\n": "After the end you return 0. From step `steps` on the rate is the floor.",
+        "step >= steps → False ;; done = (step - warmup) / (steps - warmup) → done = min(1.0, (step - warmup) / (steps "
+        "- warmup))": "You divide by steps − warmup, which can be 0. From step `steps` on the rate is the floor.",
         "if step < warmup: → floor = 0.0\n    if step < warmup:": "Your rate falls to 0. It should fall to the floor.",
         "step >= steps → step > steps ;; (step - warmup) / → float(step - warmup) /": "You divide by steps − warmup, "
         "which can be 0. From step `steps` on the rate is the floor.",
@@ -138,20 +140,3 @@ def with_a_square(step: int, steps: int, warmup: int, floor: float = 0.0) -> flo
     if left == 0:
         return floor
     return floor + (1 - floor) * math.sin(math.pi / 2 * left / (steps - warmup)) ** 2
-
-
-@rate_factor.variant
-def with_numpy(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    decay = np.linspace(0, np.pi, steps - warmup, endpoint=False)
-    curve = np.concatenate([np.arange(1, warmup + 1) / max(warmup, 1), floor + (1 - floor) * 0.5 * (1 + np.cos(decay))])
-    return curve[step] if step < len(curve) else floor
-
-
-@rate_factor.variant
-def end_first(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    if step >= steps:
-        return floor
-    if step + 1 <= warmup:
-        return (step + 1) / warmup
-    angle = (step - warmup) * math.pi / (steps - warmup)
-    return (1 + floor) / 2 + (1 - floor) / 2 * math.cos(angle)

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.inputs import normal64
 
 SECONDS = 30.0
 """The time limit of a case: the first optimizer of a process, or its first `torch.func`, makes torch import its
 compiler, which takes seconds."""
+
+NOT_THE_GROUPS = (
+    "You use one setting for all groups. Each may have its own, and a schedule changes them: read `group[...]`."
+)
+CONTRACT = {
+    "if p.grad is None: → group = self.param_groups[0]\n                if p.grad is None:": "You use the settings of "
+    "the first group for all. Each group has its own.",
+    "if p.grad is None: → group = self.defaults\n                if p.grad is None:": NOT_THE_GROUPS,
+    "p.grad is None → False": "Your step fails on a parameter without a gradient. Skip it: it was not used.",
+    "for group in self.param_groups → for group in self.param_groups[:1]": "You change the parameters of the first "
+    "group only. Loop over all groups.",
+    "continue → break": "You leave the loop at the first parameter without a gradient. Skip only this one: `continue`.",
+    "p -= → p +=": "Your parameter climbs. Descent goes against the gradient: subtract.",
+    "p -= → p = p -": "You give the name p to a new tensor, and the parameter keeps its numbers. Change it in place: "
+    "`p -= ...`.",
+    'p -= group["lr"] → p -= group.setdefault("first", group["lr"])': "You use the initial rate. A schedule changes "
+    "`group['lr']`: read it at every step.",
+    "    @torch.no_grad()\n → ": "Autograd tries to record the update and raises an error: put `@torch.no_grad()` "
+    "above `step`.",
+}
+"""Mistakes that every optimizer may have, as edits of the variants `LineByLine`."""
 
 STEPS = """\
 for g in gradients:
@@ -23,12 +47,12 @@ def tensor(*numbers: float | list[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def path(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
-    """A case that returns the path of `w` from `start`, one step per gradient, with the optimizer of this
-    expression."""
+def path(name: str, optimizer: str, start: Tensor, gradients: Tensor, *after: str) -> Case:
+    """A case that returns the path of `w` from `start`, a step per gradient; each step ends with the lines `after`."""
+    steps = "\n    ".join((STEPS, *after))
     return script(
         name,
-        f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{STEPS}\npath",
+        f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{steps}\npath",
         start=start,
         gradients=gradients,
     )
@@ -69,13 +93,7 @@ w"""
 
 def scheduled(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
     """A case that returns the path while the rate is halved after every step, as a schedule does."""
-    steps = f"{STEPS}\n    o.param_groups[0]['lr'] /= 2"
-    return script(
-        name,
-        f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{steps}\npath",
-        start=start,
-        gradients=gradients,
-    )
+    return path(name, optimizer, start, gradients, "o.param_groups[0]['lr'] /= 2")
 
 
 def zeroed(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
@@ -124,3 +142,19 @@ for g in gradients:
 v
 w"""
     return script(name, lines, **inputs)
+
+
+def hidden_runs(name: str, optimizer: str) -> list[Case]:
+    """Return cases that every optimizer has; `optimizer` is such as "Descent({}, lr=0.1)"."""
+    start, gradients = normal64(Random(7), 3), normal64(Random(8), 5, 3)
+    alone, once = optimizer.format("[w]"), {"start": start, "gradients": gradients}
+    return [
+        path(name, alone, **once),
+        path(name, alone, normal64(Random(10), 2, 3), normal64(Random(11), 4, 2, 3)),
+        path(name, alone, start[0], gradients[:, 0]),
+        saved(f"{name}, a checkpoint", alone, **once),
+        zeroed(f"{name}, a gradient set to 0", alone, **once),
+        scheduled(f"{name}, a falling rate", alone, **once),
+        late(f"{name}, a late gradient", optimizer.format("[v, w]")),
+        two_at_once(name, optimizer.format("[v]"), alone, a=start, b=2 * start, gradients=gradients),
+    ]

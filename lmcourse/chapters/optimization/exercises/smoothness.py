@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,10 +12,6 @@ from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
-
-
-def _largest_curvature(X: Tensor) -> float:
-    return float(torch.linalg.svdvals(X.double())[0].square() / len(X))
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -41,7 +36,7 @@ smoothness = Exercise(
     points=2,
     minutes=5,
     difficulty=2,
-    reference=_largest_curvature,
+    reference=lambda X: float(torch.linalg.svdvals(X.double())[0].square() / len(X)),
     cases=[
         case("two equal features", tensor([1.0, 1.0], [1.0, 1.0])),
         case("a valley", tensor([3.0, 0.0], [0.0, 1.0])),
@@ -89,9 +84,6 @@ smoothness.slips(
         "torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt() → torch.ones_like(X[0]) ;; "
         "range(3000) → range(100)": "After a hundred steps, power iteration still mixes directions that are nearly as "
         "steep. Ask for eigenvalues, or take many more steps.",
-        "torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt() → torch.ones_like(X[0]) ;; "
-        "range(3000) → range(10)": "Ten steps of power iteration are too few: directions that are nearly as steep are "
-        "still mixed in. Ask for eigenvalues.",
     },
 )
 
@@ -135,19 +127,8 @@ def by_the_spectral_norm(X: Tensor) -> Tensor:
 
 
 @smoothness.variant
-def of_the_small_side(X: Tensor) -> float:
-    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    return float(torch.linalg.eigvalsh(gram / len(X))[-1])
-
-
-@smoothness.variant
 def by_second_derivatives(X: Tensor) -> float:
     def loss(w: Tensor) -> Tensor:
         return (X @ w).square().mean() / 2
 
     return float(torch.linalg.eigvalsh(torch.func.hessian(loss)(torch.zeros_like(X[0]))).max())
-
-
-@smoothness.variant
-def with_numpy(X: Tensor) -> float:
-    return float(np.linalg.norm(X.numpy(), 2)) ** 2 / len(X)

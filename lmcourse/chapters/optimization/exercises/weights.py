@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -91,6 +89,9 @@ mean_weights.slips(
         "its own.",
         "1 - beta → beta * (1 - beta) ;; sum(weights) → sum(weights) or 1": "You multiply a gradient's weight by the β "
         "of its own step too. Only later steps shrink it.",
+        "sum(weights) → len(weights)": "You divide by the number of weights. Divide by their sum.",
+        "beta * weight for → (1 - beta) * weight for ;; append(1 - beta) → append(beta) ;; sum(weights) → sum(weights) "
+        "or 1": "You swapped β and 1 − β. A gradient enters with 1 − β, and later steps multiply it by β.",
         "1 - beta → 1.0": "You leave out 1 − β: a gradient enters with that factor.",
     },
 )
@@ -110,14 +111,10 @@ mean_weights.slips(
     from_the_end,
     {
         "reversed(betas) → betas ;; insert(0, (1 - beta) * later) → append((1 - beta) * later)": "You multiply by the "
-        "β of earlier steps. Later steps shrink a gradient, not earlier ones."
+        "β of earlier steps. Later steps shrink a gradient, not earlier ones.",
+        "1 - later → later": "You divide by the product of all β. Divide by what the weights sum to.",
+        "1 - later → later or 1": "You divide by the product of all β. Divide by what the weights sum to.",
+        "beta) * later → beta) * beta ** len(found) ;; 1 - later → sum(found)": "You multiply by a power of a step's "
+        "own β. Every later step multiplies by *its* β.",
     },
 )
-
-
-@mean_weights.variant
-def with_numpy(betas: list[float]) -> list[float]:
-    given = np.array(betas, dtype=float)
-    later = np.append(np.cumprod(given[::-1])[::-1], 1.0)[1:]
-    raw = (1 - given) * later
-    return (raw / raw.sum()).tolist() if len(raw) else []

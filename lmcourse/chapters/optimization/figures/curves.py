@@ -1,4 +1,4 @@
-"""Curves of small runs: curvature that rises to 2/γ, noise floors, two losses that cross."""
+"""Curves of small runs: the race, curvature that rises to 2/γ, noise floors, losses that cross."""
 
 from __future__ import annotations
 
@@ -9,25 +9,43 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from lmcourse.chapters.optimization.race import Run
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import running_mean
 
 _COLOURS = (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"], PALETTE["purple"])
+_MORE_COLOURS = (*PALETTE.values(), "saddlebrown", "indigo", GREY, "crimson", "teal")
 
 
-def sharpness(curves: Mapping[float, Tensor], every: int) -> Figure:
+def race(runs: Mapping[str, Sequence[Run]], window: int = 25) -> Figure:
+    """Training losses of the entries with seed 0, and the mean loss on held-out text of all seeds."""
+    figure = new_figure(8.0, 4.2 + 0.1 * len(runs))
+    axes = new_axes(figure, "The race", "step", "loss (nats per byte)")
+    results = {name: sum(run.held_out for run in entry) / len(entry) for name, entry in runs.items()}
+    for place, (name, mean) in enumerate(results.items()):
+        curve = running_mean(runs[name][0].losses, window).clip(max=2.1)
+        colour = _MORE_COLOURS[place % len(_MORE_COLOURS)]
+        label = f"{mean:.3f}  {name}" if mean < 10 else f"lost  {name}"
+        style = "-" if place < len(_MORE_COLOURS) else "--"
+        axes.plot(curve, color=colour, linestyle=style, linewidth=1.4, label=label)
+    axes.set_ylim(0.4, 2.05)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, title="held out, mean of the seeds")
+    told = ", ".join(f"{name} {mean:.2f}" for name, mean in results.items())
+    caption = f"Seed 0, mean of {window} steps around each. Numbers: held-out loss, mean of the seeds."
+    return describe(figure, caption=caption, alt=f"Training losses of {len(results)} entries. On held-out text: {told}")
+
+
+def sharpness(curves: Mapping[float, Tensor]) -> Figure:
     """The largest curvature during training, by rate, with the line 2/γ of each rate whose curvature reaches it.
 
     Args:
-        curves: for each rate, the curvature after every `every` steps, one column per seed.
-        every: the number of steps between two measurements.
+        curves: for each rate, the curvature at even distances of its run, one column per seed.
     """
     figure = new_figure(8.0, 3.8)
-    axes = new_axes(figure, "The curvature rises until it meets 2/γ", "step", "largest curvature")
+    axes = new_axes(figure, "The curvature rises until it meets 2/γ", "part of the run", "largest curvature")
     told = []
     for colour, (rate, values) in zip(_COLOURS, curves.items(), strict=False):
-        steps = every * torch.arange(len(values))
-        axes.plot(steps, values, color=colour, linewidth=1.3)
+        axes.plot(torch.linspace(0, 1, len(values)), values, color=colour, linewidth=1.3)
         axes.plot([], [], color=colour, linewidth=2, label=f"γ = {rate:g}, 2/γ = {2 / rate:.3g}")
         edge = 2 / rate
         if edge < 1.5 * values.max():
@@ -40,7 +58,7 @@ def sharpness(curves: Mapping[float, Tensor], every: int) -> Figure:
         f"Gradient descent on all of the data, {next(iter(curves.values())).shape[1]} seeds each. Dashed: the largest "
         "curvature at which a step of that rate does not yet swing (drawn where it is near)."
     )
-    return describe(figure, caption=caption, alt=f"Largest curvature against steps. {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Largest curvature during training. {'; '.join(told)}")
 
 
 def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> Figure:
@@ -74,35 +92,22 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
 
 
 def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) -> Figure:
-    """Training losses of two runs, without the first quarter, and the second loss minus the first.
+    """Training losses of runs minus that of the first one, without the first quarter.
 
     Args:
-        curves: the two losses, by name.
+        curves: the losses, by name.
         window: over how many steps they are averaged.
-
-    Raises:
-        ValueError: there are not two runs.
     """
-    if len(curves) != 2:
-        raise ValueError(f"this figure compares exactly two runs, not {len(curves)}")
-    smooth = {name: torch.as_tensor(running_mean(list(losses), window)) for name, losses in curves.items()}
-    (first, one), (second, other) = smooth.items()
-    half, end = len(one) // 2, len(one) - window // 2
-    early, late = (first if one[step] < other[step] else second for step in (half, end))
-    title = f"Ahead half-way: {early}. In the end: {late}"
-    figure = new_figure(8.0, 4.6)
-    grid = figure.add_gridspec(2, 1, height_ratios=(3, 2))
-    steps = torch.arange(len(one) // 4, len(one))
-    losses = new_axes(figure, title, "", "loss (nats per byte)")
-    losses.set_subplotspec(grid[0])
-    for colour, (name, values) in zip(_COLOURS, smooth.items(), strict=False):
-        losses.plot(steps, values[steps], color=colour, linewidth=1.6, label=name)
-    losses.legend(frameon=False, fontsize=10)
-    gap = new_axes(figure, "", "step", f"{second}\nminus {first}")
-    gap.set_subplotspec(grid[1])
-    gap.plot(steps, (other - one)[steps], color="black", linewidth=1.4)
-    gap.axhline(0, color=GREY, linewidth=1)
-    caption = (
-        f"Losses of the same batches, mean of {window} steps around each. Below the grey line “{second}” is ahead."
-    )
-    return describe(figure, caption=caption, alt=f"Training losses of {first} and {second}. {title}")
+    (first, one), *others = ((name, torch.as_tensor(running_mean(list(run), window))) for name, run in curves.items())
+    steps, half, end = torch.arange(len(one) // 4, len(one)), len(one) // 2, len(one) - window // 2
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, f"Ahead of {first}, or behind", "step", f"loss minus that of {first}")
+    axes.axhline(0, color=GREY, linewidth=1)
+    told = []
+    for colour, (name, other) in zip(_COLOURS, others, strict=False):
+        axes.plot(steps, (other - one)[steps], color=colour, linewidth=1.6, label=name)
+        places = ("ahead" if other[step] < one[step] else "behind" for step in (half, end))
+        told.append("{} is {} half-way and {} in the end".format(name, *places))
+    axes.legend(frameon=False, fontsize=10)
+    caption = f"The same batches, mean of {window} steps around each. Below the grey line a run is ahead of {first}."
+    return describe(figure, caption=caption, alt=f"Losses compared with {first}: {'; '.join(told)}")

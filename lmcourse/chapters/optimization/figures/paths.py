@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from torch.optim import SGD, Adagrad, Adam, Optimizer
 
 from lmcourse.plots import drawn_together
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_digits
 
 Array = NDArray[np.float64]
 
-METHODS = ("gradient descent", "heavy ball", "Nesterov", "AdaGrad", "Adam")
+METHODS: dict[str, Callable[[list[torch.Tensor], float, float], Optimizer]] = {
+    "gradient descent": lambda p, rate, beta: SGD(p, rate, foreach=False),
+    "heavy ball": lambda p, rate, beta: SGD(p, rate, beta, foreach=False),
+    "Nesterov": lambda p, rate, beta: SGD(p, rate, beta, nesterov=beta > 0, foreach=False),
+    "AdaGrad": lambda p, rate, beta: Adagrad(p, rate, foreach=False),
+    "Adam": lambda p, rate, beta: Adam(p, rate, (beta, 0.999), foreach=False),
+}
 STEPS = 60
 _START = (-2.0, 1.0)
 _REACH = 3.0
@@ -27,9 +35,13 @@ def valley(kappa: float, rotation: float) -> Array:
 
     At 0° the steep direction is the vertical axis.
     """
-    angle = math.radians(rotation)
-    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    turn = _turn(rotation)
     return np.asarray(turn @ np.diag([1.0, kappa]) @ turn.T)
+
+
+def _turn(rotation: float) -> Array:
+    angle = math.radians(rotation)
+    return np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
 
 
 def walk(method: str, rate: float, momentum: float, kappa: float, rotation: float, steps: int = STEPS) -> Array:
@@ -40,27 +52,14 @@ def walk(method: str, rate: float, momentum: float, kappa: float, rotation: floa
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose from {', '.join(METHODS)}")
-    H = valley(kappa, rotation)
-    angle = math.radians(rotation)
-    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
-    x = turn @ np.array(_START)
-    points, memory, squares = [x], np.zeros(2), np.zeros(2)
-    for k in range(1, steps + 1):
-        g = H @ x
-        if method in ("heavy ball", "Nesterov"):
-            memory = momentum * memory + g
-            move = rate * (g + momentum * memory if method == "Nesterov" else memory)
-        elif method == "AdaGrad":
-            squares = squares + g * g
-            move = rate * g / (np.sqrt(squares) + 1e-10)
-        elif method == "Adam":
-            memory, squares = momentum * memory + (1 - momentum) * g, 0.999 * squares + 0.001 * g * g
-            move = rate * memory / (1 - momentum**k) / (np.sqrt(squares / (1 - 0.999**k)) + 1e-8)
-        else:
-            move = rate * g
-        if np.abs(x).max() < 1e6:  # points farther away are outside the map, and their numbers would overflow
-            x = x - move
-        points.append(x)
+    H = torch.as_tensor(valley(kappa, rotation))
+    x = torch.tensor(_turn(rotation) @ _START, requires_grad=True)
+    points, optimizer = [x.detach().numpy().copy()], METHODS[method]([x], rate, momentum)
+    for _ in range(steps):
+        x.grad = H @ x.detach()
+        if x.abs().max() < 1e6:  # points farther away are outside the map, and their numbers would overflow
+            optimizer.step()
+        points.append(x.detach().numpy().copy())
     return np.array(points)
 
 
@@ -111,17 +110,18 @@ def zig_zag(rate: float = 0.012, momentum: float = 0.8, kappa: float = 100.0) ->
     figure = new_figure(8.0, 4.4)
     grid = figure.add_gridspec(3, 1)
     told = []
-    for row, method in enumerate(METHODS[:3]):
+    for row, method in enumerate(list(METHODS)[:3]):
         points = walk(method, rate, momentum, kappa, 0.0)
-        end = _verdict(value(points, kappa, 0.0))
+        lost, along = np.abs(points[-1]).max() > _REACH, points[-1][0] + 0.0
+        end = "explodes" if lost else f"at x₁ = {along:.2f} after {STEPS} steps"
         axes = new_axes(figure, f"{method[0].upper()}{method[1:]}: {end}", "x₁" if row == 2 else "", "x₂")
         axes.set_subplotspec(grid[row])
-        _draw_map(axes, kappa, 0.0, 1.2)
+        _draw_map(axes, kappa, 0.0, 1.2, 7)
         _draw_path(axes, points, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"])[row])
         told.append(f"{method}: {end}")
     caption = (
         f"{STEPS} steps with the same rate {rate:.3g} and β = {momentum:.2g}, curvatures 1 and {three_digits(kappa)}. "
-        "Memory adds up what points along the valley, and cancels what goes across."
+        "Memory adds up what points along the valley. Across it, gradients change sign, and a ball may swing longer."
     )
     return describe(figure, caption=caption, alt=f"Three paths down the same valley. {'; '.join(told)}")
 
@@ -132,18 +132,13 @@ def _verdict(heights: Array) -> str:
     for k, height in enumerate(heights):
         if height < 1e-3 * heights[0] and (heights[k:] < 1e-3 * heights[0]).all():
             return f"down to a thousandth after {k} steps"
-    left = 100 * heights[-1] / heights[0]
-    return (
-        f"after {STEPS} steps {left:,.0f} % of the height is left"
-        if left >= 10
-        else (f"after {STEPS} steps {left:.2g} % of the height is left")
-    )
+    return f"after {STEPS} steps {100 * heights[-1] / heights[0]:.2g} % of the height is left"
 
 
-def _draw_map(axes: Axes, kappa: float, rotation: float, tall: float = _REACH) -> None:
+def _draw_map(axes: Axes, kappa: float, rotation: float, tall: float = _REACH, lines: int = 14) -> None:
     x, y = np.meshgrid(np.linspace(-_REACH, _REACH, 121), np.linspace(-tall, tall, 121))
     height = value(np.stack([x.ravel(), y.ravel()], axis=1), kappa, rotation).reshape(x.shape)
-    levels = height.max() * np.linspace(0.02, 1, 14) ** 2
+    levels = height.max() * np.linspace(0.02, 1, lines) ** 2
     axes.contour(x, y, height, levels=levels, colors=PALETTE["sky"], linewidths=0.8)
     axes.plot([0], [0], "o", color="black", markersize=6)
     axes.set_xlim(-_REACH, _REACH)

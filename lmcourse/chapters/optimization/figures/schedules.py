@@ -1,4 +1,4 @@
-"""Cost of an optimizer in bytes per parameter, and the learning rate of a schedule at each step."""
+"""The learning rate of a schedule at each step."""
 
 from __future__ import annotations
 
@@ -8,28 +8,6 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
 SHAPES = ("cosine", "constant, then drop", "warm-up only")
-BYTES = {"SGD": 0, "momentum": 4, "AdaGrad": 4, "Adam, AdamW": 8}
-"""Bytes of state per parameter in fp32, by optimizer."""
-
-
-def optimizer_bytes() -> Figure:
-    """Bytes per parameter in fp32: weight, gradient and optimizer state."""
-    figure = new_figure(8.0, 2.7)
-    axes = new_axes(figure, "Adam keeps two numbers per weight", "bytes per parameter (fp32)")
-    names = list(BYTES)
-    left = [0.0] * len(names)
-    parts = {"weight": [4.0] * 4, "gradient": [4.0] * 4, "memory of the optimizer": [float(n) for n in BYTES.values()]}
-    for colour, (part, sizes) in zip(("sky", "orange", "blue"), parts.items(), strict=True):
-        axes.barh(names, sizes, left=left, color=PALETTE[colour], label=part)
-        left = [a + b for a, b in zip(left, sizes, strict=True)]
-    for row, total in enumerate(left):
-        axes.text(total + 0.2, row, f"{total:g}", va="center", fontsize=10)
-    axes.set_xlim(0, 19)
-    axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3)
-    caption = "Without activations, which depend on the batch. Mixed precision adds master weights: notebook 14."
-    alt = f"Bytes per parameter: {', '.join(f'{name} {8 + size}' for name, size in BYTES.items())}"
-    return describe(figure, caption=caption, alt=alt)
 
 
 def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, drop: float = 0.2) -> Figure:

@@ -184,6 +184,8 @@ tensor_parallel_attention.slips(
         "t, d_head) mixes tokens with features. First cut the features, (t, heads, d_head), then move the heads to the "
         "front.",
         "q, k, v = → k, q, v =": "You swapped queries and keys. The rows are queries, keys, values.",
+        "triu(1) → triu(2)": "Your mask is off by one: each token also sees the next one. It sees itself and the "
+        "tokens before it.",
         "triu(1) → tril(-1)": "Your mask is upside down: tokens see themselves and the future. A token sees itself and "
         "the tokens before it.",
         "triu(1) → triu() ;; -torch.inf → -1e9": "Your mask hides a token from itself. It sees itself and the tokens "

@@ -6,7 +6,6 @@ import cmath
 import math
 from random import Random
 
-import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, script
@@ -75,12 +74,6 @@ position_factor.equivalent_mutant(
 @position_factor.variant
 def cosine_and_sine(m: int, speed: float) -> complex:
     return complex(math.cos(m * speed), math.sin(m * speed))
-
-
-@position_factor.variant
-def by_numpy(m: int, speed: float) -> complex:
-    factor: np.complex128 = np.exp(1j * m * speed)
-    return factor
 
 
 @position_factor.variant

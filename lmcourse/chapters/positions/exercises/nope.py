@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -88,13 +87,6 @@ def softmax_of_a_mask(x: Tensor) -> Tensor:
 
 
 @nope_position_signal.variant
-def sums_in_doubles_by_numpy(x: Tensor) -> Tensor:
-    sums = np.cumsum(x.numpy().astype(np.float64), axis=1)
-    place = np.arange(1, x.shape[1] + 1)
-    return torch.tensor(place**2 / np.mean(sums**2, axis=-1), dtype=x.dtype)
-
-
-@nope_position_signal.variant
 def running_average(x: Tensor) -> Tensor:
     count = torch.arange(1, x.shape[1] + 1)[:, None]
     average = x.double().cumsum(dim=1) / count
@@ -107,6 +99,8 @@ nope_position_signal.slips(
     {
         "x.double().cumsum(dim=1) / count → x.double().mean(dim=1, keepdim=True).expand_as(x)": "Every token averages "
         "the whole text. Under a causal mask it sees its past only.",
+        "cumsum(dim=1) / count → cumsum(dim=1).roll(1, 1) / (count - 1)\n    average[:, :1] = x[:, :1]": "Your tokens "
+        "do not see themselves. A causal head averages all tokens up to its own.",
         " / count → ": "You add the tokens up. Attention weights sum to one: divide by their number.",
         "torch.arange(1, x.shape[1] + 1) → torch.arange(x.shape[1])": "You count from 0, so the first sum is divided "
         "by 0 tokens. Token s, counted from 0, averages s + 1.",

@@ -1,6 +1,6 @@
 """The predictions of notebook 09."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -20,12 +20,15 @@ PREDICTIONS = (
         because="A learned table is a look-up. The row of position 1,024 does not exist, and if it did, no text would "
         "ever have trained it.",
     ),
-    Prediction(
+    NumberPrediction(
         "middle_wavelength",
         "Of the 512 pairs of d = 1024, pair 0 turns once in 6.28 tokens and pair 511 once in 61,712. And pair 256, "
         "in the middle?",
-        options=("in about 31,000 tokens", "in 6,283 tokens", "in 628 tokens"),
-        answer="in 628 tokens",
+        answer=628,
+        low=6,
+        high=62_000,
+        log=True,
+        unit="tokens",
         because="The speeds fall in equal ratios, from 1 to nearly 1/10,000. In the middle that is 1/100, so a turn "
         "takes 100 · 6.28 tokens.",
     ),
@@ -89,8 +92,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "which_to_keep",
-        "A model was trained on 32 tokens; its four pairs turn by 1, 0.1, 0.01 and 0.001 radians a token. It "
-        "now reads 128. Which pair must keep its speed?",
+        "A model was trained on 32 tokens, in which its eight pairs turn 5.09 to 0.09 times. To read 128, which pair "
+        "must keep its speed?",
         options=("the slowest", "the fastest", "none: the longer text needs all of them slower"),
         answer="the fastest",
         because="In 32 tokens it turns five times: it has shown every angle, so 128 tokens bring no new one. And it is "
@@ -98,15 +101,26 @@ PREDICTIONS = (
     ),
     Prediction(
         "at_once",
-        "The speeds are changed, the weights are not. With which speeds does the model predict characters 16 to 32 "
-        "best, within the length it was trained on?",
+        "The speeds are changed, the weights are not. With which speeds does the copier copy best at 32 tokens, the "
+        "length it was trained on?",
         options=("as trained", "interpolation", "NTK", "by parts"),
         answer="as trained",
         because="There nothing was wrong. Whatever slows a pair down changes the distances that the model has learned.",
     ),
+    NumberPrediction(
+        "best_single_pair",
+        "The first copier costs 5.58 nats at 128 tokens. You divide the speed of a single pair by four, the best one "
+        "there is. What does it cost then?",
+        answer=5.04,
+        low=0,
+        high=6,
+        step=0.02,
+        unit="nats",
+        because="No pair alone helps. As long as the others meet new angles, the scores stay strange.",
+    ),
     Prediction(
         "after_fifty_steps",
-        "After 50 steps on 128 characters: with which speeds does the model predict characters 96 to 128 best?",
+        "After 50 steps on 128 tokens: with which speeds does the copier copy best at 128?",
         options=("as trained", "interpolation", "by parts", "NTK"),
         answer="by parts",
         because="Its slow pairs stay within angles that the model knows, and its fastest one has kept the neighbours. "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, turned_pairs
+from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, speeds_of, turned_pairs
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -22,7 +21,7 @@ def _evens_first(d: int) -> Tensor:
 def _rope_half(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     order = _evens_first(x.shape[-1])
     neighbours = x if interleaved else x[..., order.argsort()]
-    return turned_pairs(neighbours, positions)[..., order]
+    return turned_pairs(neighbours, positions, speeds_of(len(order)))[..., order]
 
 
 def _clear_halves(random: Random, width: int, positions: Tensor) -> Tensor:
@@ -99,16 +98,6 @@ def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tens
 
 
 @rope_half.variant
-def complex_numbers(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    half = x.shape[-1] // 2
-    speed = torch.exp(-math.log(10_000) * torch.arange(half) / half)
-    wide = x.float()
-    parts = (wide[..., ::2], wide[..., 1::2]) if interleaved else (wide[..., :half], wide[..., half:])
-    points = torch.complex(*(part.contiguous() for part in parts)) * torch.exp(1j * positions[:, None] * speed)
-    return torch.cat([points.real, points.imag], dim=-1).to(x.dtype)
-
-
-@rope_half.variant
 def feature_by_feature(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     d = x.shape[-1]
     result = x.clone()
@@ -158,7 +147,7 @@ rope_half.slips(
         "positions[:, None] * speeds → (positions[:, None] * speeds).to(x.dtype).float()": "You round the angles to "
         "the dtype of `x`: keep them in float32.",
         "wide.chunk(2, dim=-1) → wide[..., ::2], wide[..., 1::2] ;; turned = torch.cat → turned = torch.stack ;; "
-        "turned.to → turned.flatten(-2).to ;; if interleaved: → if False:": "That is exercise 8: you turn neighbours, "
+        "turned.to → turned.flatten(-2).to ;; if interleaved: → if False:": "That is `rope`: you turn neighbours, "
         "and leave them side by side. Here feature i belongs to i + d/2.",
         "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype)": "You round the angles' cosines "
         "and sines to 16 bits: keep them in float32.",

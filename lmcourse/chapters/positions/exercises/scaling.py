@@ -1,15 +1,14 @@
-"""The exercise on RoPE's speeds for texts longer than in training."""
+"""The exercises on RoPE's speeds for texts longer than in training."""
 
 from __future__ import annotations
 
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -47,7 +46,7 @@ def _speed_cases(random: Random) -> list[Case]:
 rope_speeds = Exercise(
     "rope_speeds",
     points=3,
-    minutes=10,
+    minutes=8,
     difficulty=2,
     reference=_speeds,
     # The answer may compute the powers in fp32, one after the other.
@@ -64,7 +63,7 @@ rope_speeds = Exercise(
     ],
     hidden_cases=_speed_cases,
     hints=[
-        "The exponents are those of exercise 8: speeds = base ** (-torch.arange(0, width, 2) / width).",
+        "As trained: speeds = base ** (-torch.arange(0, width, 2) / width).",
         "NTK: the last exponent is −(width − 2)/width. With a new base B, B^(−(width − 2)/width) must be the old last "
         "speed / factor. Solve for B: base · factor^(width/(width − 2)).",
         "By parts: turns = trained · speeds / 2π; kept = ((turns − 1) / 3).clamp(0, 1). The speed is a mix of the old "
@@ -108,28 +107,6 @@ def pair_by_pair(width: int, base: float, kind: str, factor: float, trained: int
                 speed = kept * speed + (1 - kept) * speed / factor
         found.append(speed)
     return torch.tensor(found)
-
-
-@rope_speeds.variant
-def by_numpy(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    if kind == "ntk":
-        base = base * factor ** (width / (width - 2))
-    speeds = base ** -(np.arange(0, width, 2) / width)
-    turns = trained * speeds / (2 * np.pi)
-    kept = {"interpolation": np.zeros_like(speeds), "by parts": np.clip((turns - 1) / 3, 0, 1)}.get(kind, 1.0)
-    return torch.tensor(speeds * (kept + (1 - kept) / factor), dtype=torch.float32)
-
-
-@rope_speeds.variant
-def speeds_between_the_ends(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    whole = torch.exp(-math.log(base) * torch.arange(width // 2) * 2 / width)
-    if kind == "interpolation":
-        return whole / factor
-    if kind == "ntk":
-        return whole * torch.logspace(0, -math.log10(factor), width // 2)
-    if kind == "by parts":
-        return torch.lerp(whole / factor, whole, ((trained * whole / math.tau - 1) / 3).clamp(0, 1))
-    return whole
 
 
 @rope_speeds.variant
@@ -220,5 +197,63 @@ rope_speeds.slips(
         "width/2 numbers.",
         "return speeds → return math.tau / speeds": "You return the wavelengths. A speed is in radians a token, and 1 "
         "for the first pair.",
+    },
+)
+
+
+def _slow_down(speeds: Tensor, pairs: list[int], factor: float) -> Tensor:
+    return torch.stack([speed / factor if pair in pairs else speed for pair, speed in enumerate(speeds)])
+
+
+def _slow_cases(random: Random) -> list[Case]:
+    speeds = torch.tensor([random.uniform(0.01, 1) for _ in range(6)])
+    return [
+        case("other pairs", speeds, random.sample(range(6), 3), float(random.randint(2, 9))),
+        case("other pairs", speeds, [5], 1.5),
+        case("no pair", speeds, [], 8.0),
+    ]
+
+
+_FOUR = torch.tensor([1.0, 0.3, 0.1, 0.03])
+
+slow_down = Exercise(
+    "slow_down",
+    points=1,
+    minutes=3,
+    difficulty=1,
+    reference=_slow_down,
+    cases=[
+        case("pair 2", _FOUR, [2], 4.0),
+        case("pair 1 and all slower ones", _FOUR, [1, 2, 3], 4.0),
+        case("pairs 3 and 0", _FOUR, [3, 0], 2.0),
+        case("no pair", _FOUR, [], 4.0),
+        script("the speeds that were given stay", "slowed = slow_down(speeds, [0], 4.0)\nspeeds", speeds=_FOUR),
+    ],
+    hidden_cases=_slow_cases,
+    hints=["A copy: speeds.clone(). The numbers of pairs are places in it.", "slowed[pairs] are the speeds to divide."],
+)
+
+
+@slow_down.variant
+def copy_and_divide(speeds: Tensor, pairs: list[int], factor: float) -> Tensor:
+    slowed = speeds.clone()
+    slowed[pairs] /= factor
+    return slowed
+
+
+slow_down.slips(
+    copy_and_divide,
+    {
+        "speeds.clone() → speeds": "You change the speeds that were given, and every later call starts with slower "
+        "ones. Copy them first.",
+        "/= factor → *= factor": "Your pairs turn faster. To slow them down, divide.",
+        "slowed[pairs] → slowed": "You slow down all pairs. `pairs` says which.",
+        "slowed[pairs] → slowed[pairs[0] if pairs else len(slowed) :]": "You slow down all pairs from the first one of "
+        "`pairs` on. Only those in `pairs` are asked for.",
+        "slowed[pairs] → slowed[pairs[:1]]": "You slow down only the first of the pairs.",
+        "return slowed → return slowed[pairs]": "You return the slowed pairs alone. The others keep their speeds, and "
+        "are returned, too.",
+        "slowed[pairs] → slowed[[pair for pair in range(len(speeds)) if pair not in pairs]]": "You slow down the pairs "
+        "that are not in `pairs`.",
     },
 )

@@ -9,18 +9,46 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.exercises.schemes import (
-    added_scores,
-    alibi_scores,
-    only_key_scores,
-    rotated_scores,
-    shaw_scores,
-    t5_scores,
-    wave_table,
-)
+from lmcourse.chapters.positions.exercises.alibi import alibi_bias
+from lmcourse.chapters.positions.exercises.buckets import t5_bucket
+from lmcourse.chapters.positions.exercises.rotary import rope, speeds_of
+from lmcourse.chapters.positions.exercises.shaw import shaw_scores as shaw
+from lmcourse.chapters.positions.exercises.sines import sinusoidal
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
+
+
+def _vectors(random: Random, d: int) -> tuple[Tensor, Tensor]:
+    """One query and one key, the same at every position."""
+    return normal(random, 1, d), normal(random, 1, d)
+
+
+def added_scores(random: Random, table: Tensor) -> Tensor:
+    """Scores when a row of the table is added to the token at its position."""
+    q, k = _vectors(random, table.shape[1])
+    return (q + table) @ (k + table).T
+
+
+def rotated_scores(random: Random, length: int, d: int, first: int = 0) -> Tensor:
+    q, k = _vectors(random, d)
+    turned = (rope.reference(x.expand(length, d), torch.arange(first, first + length), speeds_of(d)) for x in (q, k))
+    q, k = turned
+    return q @ k.T
+
+
+def shaw_scores(random: Random, length: int, d: int, clip: int) -> Tensor:
+    q, k = (each.expand(2, length, d) for each in _vectors(random, d))
+    return shaw.reference(q, k, normal(random, 2 * clip + 1, d))
+
+
+def t5_scores(random: Random, length: int, bidirectional: bool) -> Tensor:
+    offset = torch.arange(length) - torch.arange(length)[:, None]
+    return normal(random, 32)[t5_bucket.reference(offset, bidirectional)]
+
+
+def only_key_scores(random: Random, length: int) -> Tensor:
+    return normal(random, 1, length).expand(length, length)
 
 
 def _is_relative(scores: Tensor, tolerance: float = 1e-4) -> bool:
@@ -58,7 +86,9 @@ def _relative_cases(random: Random) -> list[Case]:
     square, wide, tall = _by_offset(4, 4), _by_offset(2, 5), _by_offset(5, 2)
     batch = torch.stack([square, square + 1, _but(square, 3, 1, 0.0), square - 1]).reshape(2, 2, 4, 4)
     nothing = torch.full((3, 3), -math.inf)
-    masked = added_scores(random, wave_table(length, 8)).masked_fill(torch.ones(length, length).triu(1) > 0, -math.inf)
+    masked = added_scores(random, sinusoidal.reference(torch.arange(length), 8)).masked_fill(
+        torch.ones(length, length).triu(1) > 0, -math.inf
+    )
     return [
         case("one wrong entry", _but(square, 3, 1, 0.0)),
         case("one wrong entry", _but(square, 0, 2, 0.0)),
@@ -89,7 +119,7 @@ def _relative_cases(random: Random) -> list[Case]:
         case("absolute schemes", only_key_scores(random, length)),
         case("masks", masked),
         case("masks", _HALF_CAUSAL + 1),
-        case("masks", alibi_scores(length, torch.tensor([0.5, 0.125]))),
+        case("masks", alibi_bias.reference(torch.tensor([0.5, 0.125]), length, length)),
         case("rounding", rotated_scores(random, length, 8) + 1e-6 * normal(random, length, length)),
     ]
 
@@ -105,16 +135,16 @@ _HALF_CAUSAL = torch.stack([_SMALL.masked_fill(torch.ones(3, 3).triu(1) > 0, -ma
 is_relative = Exercise(
     "is_relative",
     points=3,
-    minutes=7,
+    minutes=6,
     difficulty=2,
     reference=_is_relative,
     cases=[
         case("RoPE", rotated_scores(_SEEN, 5, 8)),
-        case("sinusoidal, added", added_scores(_SEEN, wave_table(5, 8))),
+        case("sinusoidal, added", added_scores(_SEEN, sinusoidal.reference(torch.arange(5), 8))),
         case("learned, added", added_scores(_SEEN, normal(_SEEN, 5, 4))),
         case("Shaw's vectors", shaw_scores(_SEEN, 6, 4, 2)),
         case("T5's encoder", t5_scores(_SEEN, 6, bidirectional=True)),
-        case("ALiBi with its mask", alibi_scores(5, torch.tensor([0.5, 0.25]))),
+        case("ALiBi with its mask", alibi_bias.reference(torch.tensor([0.5, 0.25]), 5, 5)),
         case("ALiBi without a mask, both ways", -0.5 * (torch.arange(4.0)[:, None] - torch.arange(4.0)).abs()),
         case("only the key's position counts", only_key_scores(_SEEN, 4)),
         case("only the sum of both positions counts", torch.arange(4.0)[:, None] + torch.arange(4.0)),

@@ -1,4 +1,4 @@
-"""Texts longer than in training: the loss at each position."""
+"""Texts longer than in training: the loss at each position, and by the length of the text."""
 
 from __future__ import annotations
 
@@ -59,3 +59,23 @@ def _verdict(values: Sequence[float], trained: int) -> str:
     """Compare the last quarter's loss with the second half of training, in words; digits differ between machines."""
     higher = np.mean(values[-(len(values) // 4) :]) - np.mean(values[trained // 2 : trained])
     return "holds" if higher < _HOLDS else "rises by more than half a nat" if higher > 0.5 else "rises"
+
+
+def loss_by_length(losses: Mapping[str, Sequence[float]], lengths: Sequence[int], trained: int, guess: float) -> Figure:
+    """The loss of whole texts by their length, a line for each way to read, with the loss of guessing.
+
+    ValueError for more ways than colours, or if a way does not have a loss for each length.
+    """
+    if len(losses) > len(_COLOURS) or any(len(values) != len(lengths) for values in losses.values()):
+        raise ValueError(f"the figure shows at most {len(_COLOURS)} ways, each with {len(lengths)} losses")
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, f"Trained on {trained} tokens", "tokens in the text", "loss (nats per copied token)")
+    axes.axhline(guess, color="black", linestyle=":", linewidth=1.4, label="guessing")
+    for (name, values), colour in zip(losses.items(), _COLOURS, strict=False):
+        axes.plot(lengths, values, "o-", color=colour, linewidth=2, markersize=4, label=name)
+    axes.set_xticks(lengths)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    caption = "The worse of two copiers, by the length of the text. Dotted: guessing among all tokens."
+    listed = ", ".join(f"{name} {values[0]:.1f} to {values[-1]:.1f}" for name, values in losses.items())
+    return describe(figure, caption=caption, alt=f"Loss from {lengths[0]} to {lengths[-1]} tokens: {listed}")

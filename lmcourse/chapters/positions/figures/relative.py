@@ -15,9 +15,6 @@ from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
 _HEAD_LINES = ("-", "--", "-.", ":")
-_MAX_HEADS = 12
-_MIN_BIAS = -8.0
-"""The bias with the darkest colour, which reduces a weight by a factor of e⁻⁸."""
 
 
 def relative_bands(clip: int = 2, length: int = 8) -> Figure:
@@ -73,34 +70,6 @@ def t5_buckets(bidirectional: bool = False, buckets: int = 32, max_distance: int
     used = len(torch.bincount(found).nonzero())
     alt = f"Steps from offset to bucket of T5, {kind}: {used} buckets in use, {own} of one offset each"
     return describe(figure, caption=caption, alt=alt)
-
-
-def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
-    """ALiBi's bias by head (Press et al. 2022, figure 3): up to twelve heads, each with its own slope."""
-    slopes = alibi_slopes(heads)
-    shown = min(heads, _MAX_HEADS)
-    columns = min(shown, 4)
-    rows = math.ceil(shown / columns)
-    figure = new_figure(8.0, 1.3 + 1.9 * rows)
-    offset = torch.arange(length) - torch.arange(length)[:, None]
-    past = torch.where(offset > 0, math.nan, offset.float())
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    for panel in panels.flat[shown:]:
-        panel.set_axis_off()
-    for panel, head in zip(panels.flat, range(shown), strict=False):
-        image = panel.imshow((past * slopes[head]).numpy(), cmap="cividis", vmin=_MIN_BIAS, vmax=0)
-        panel.set_title(f"head {head}: slope {slopes[head]:.3g}", loc="left", fontsize=9)
-        panel.tick_params(labelsize=8, color=GREY)
-        panel.spines[:].set_visible(False)
-    panels[rows - 1, 0].set_xlabel("key j", fontsize=9)
-    panels[rows - 1, 0].set_ylabel("query i", fontsize=9)
-    figure.colorbar(image, ax=panels, label="bias on the score", shrink=0.9, extend="min")
-    caption = (
-        f"The strongest colour has a bias of −{-_MIN_BIAS:g} or less, which divides a weight by 3,000. A steep head "
-        "sees only its neighbours, a flat one nearly everything. Empty is masked."
-    )
-    listed = ", ".join(f"{slope:.4g}" for slope in slopes.tolist())
-    return describe(figure, caption=caption, alt=f"ALiBi bias of {shown} of {heads} heads; slopes {listed}")
 
 
 @stops(heads=(1, 2, 4, 8, 12, 16, 20, 24, 32, 40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +14,9 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from lmcourse.chapters.positions.copier import Rope, turn_pairs
 from lmcourse.nn.embedding import sinusoidal
 from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, bucket
-from lmcourse.nn.rotary import Rotary, RotaryConfig
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _HEAD_DIM = 16
@@ -27,7 +27,8 @@ _NUM_POSITIONS = 128
 
 
 class _Words(NamedTuple):
-    """Queries and keys, one for all positions or one for each, and random numbers in place of learned parameters."""
+    """Queries and keys, one for all positions or one for each, random numbers in place of learned parameters, and the
+    functions that make sinusoids and that turn."""
 
     q: Float[Tensor, "words d"]
     k: Float[Tensor, "words d"]
@@ -35,6 +36,8 @@ class _Words(NamedTuple):
     vectors: Float[Tensor, "offsets d"]
     buckets: Float[Tensor, " buckets"]
     matrix: Float[Tensor, "d d"]
+    waves: Callable[[Tensor, int], Tensor] = sinusoidal
+    turn: Rope = turn_pairs
 
 
 def _words(count: int) -> _Words:
@@ -47,7 +50,8 @@ def _words(count: int) -> _Words:
         (32,),
         (_HEAD_DIM, _HEAD_DIM),
     )
-    return _Words(*(torch.randn(*size, generator=random, dtype=torch.float64) for size in sizes))
+    drawn: list[Any] = [torch.randn(*size, generator=random, dtype=torch.float64) for size in sizes]
+    return _Words(*drawn)
 
 
 Positions = Int[Tensor, " s"]
@@ -59,7 +63,7 @@ def _none(at: Positions, words: _Words) -> Scores:
 
 
 def _sinusoidal(at: Positions, words: _Words) -> Scores:
-    waves = sinusoidal(at, _HEAD_DIM).double()
+    waves = words.waves(at, _HEAD_DIM).double()
     return torch.matmul(words.q + waves, (words.k + waves).T)
 
 
@@ -88,8 +92,8 @@ def _alibi(at: Positions, words: _Words) -> Scores:
 
 
 def _rope(at: Positions, words: _Words) -> Scores:
-    rotary = Rotary(RotaryConfig(layout="interleaved"), _HEAD_DIM)
-    q, k = (rotary(each.expand(1, 1, len(at), _HEAD_DIM), at[None])[0, 0] for each in (words.q, words.k))
+    speeds = 10_000.0 ** (-torch.arange(0, _HEAD_DIM, 2) / _HEAD_DIM)
+    q, k = (words.turn(each.expand(len(at), -1).contiguous(), at, speeds) for each in (words.q, words.k))
     return torch.matmul(q, k.T)
 
 
@@ -106,12 +110,13 @@ SCHEMES: dict[str, Callable[[Positions, _Words], Scores]] = {
 
 
 def scheme_scores(
-    scheme: str, shift: int = 0, tokens: int = _NUM_TOKENS, same_words: bool = True
+    scheme: str, shift: int = 0, tokens: int = _NUM_TOKENS, same_words: bool = True, **own: Any
 ) -> Float[Tensor, "tokens tokens"]:
     """Scores of one query and one key at every position, `shift` words into a text, without scale and mask.
 
     The words (with `same_words=False` different ones at each position) and the parameters are random with a fixed
-    seed. ValueError for an unknown scheme, or for positions beyond the 128 that the learned scheme has.
+    seed; `waves` and `turn` replace the course's `sinusoidal` and `rope`. ValueError for an unknown scheme, or for
+    positions beyond the 128 that the learned scheme has.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
@@ -120,7 +125,7 @@ def scheme_scores(
             f"shift must be from 0 to {_NUM_POSITIONS - tokens}, not {shift}: the learned scheme "
             f"has {_NUM_POSITIONS} positions"
         )
-    return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens))
+    return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens)._replace(**own))
 
 
 def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from lmcourse.nn.embedding import sinusoidal
-from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
+from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure
 
 SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["vermilion"], "white", PALETTE["blue"]])
 """From −1 through 0 to +1: red, white, blue, which can be distinguished with all common kinds of colour blindness."""
@@ -47,29 +46,6 @@ def position_heatmap(positions: int = 64, d: int = 64) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-def two_waves(first: int = 2, second: int = 500, length: int = 20) -> Figure:
-    """The sines of two pairs of d = 1024 over the first positions, with the wavelength of each."""
-    figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, f"Pairs {first} and {second} of d = 1024", "position (tokens)", "sine feature")
-    alt_parts = []
-    smooth, steps = np.linspace(0, length, 601), np.arange(length + 1)
-    for pair, colour in ((first, PALETTE["blue"]), (second, PALETTE["orange"])):
-        speed = frequency(pair, 1024)
-        label = f"pair {pair}: one turn in {_tokens(math.tau / speed)}"
-        axes.plot(smooth, np.sin(speed * smooth), color=colour, linewidth=1.2, alpha=0.6)
-        axes.plot(steps, np.sin(speed * steps), "o", color=colour, markersize=5, label=label)
-        alt_parts.append(label)
-    axes.set_ylim(-1.1, 1.5)
-    axes.set_yticks([-1, 0, 1])
-    axes.set_xticks(np.arange(0, length + 1, max(1, length // 10)))
-    axes.legend(frameon=False, fontsize=10, loc="upper right", ncols=2)
-    caption = (
-        "The model sees the dots. A fast wave tells neighbours apart and soon repeats; a slow one never repeats in "
-        "this window, and its neighbours look alike."
-    )
-    return describe(figure, caption=caption, alt=f"Two sine waves over {length} positions; {'; '.join(alt_parts)}")
-
-
 def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: int = 8192) -> Figure:
     """The wavelength of every pair of features, one of them marked, and the length of a context to compare with."""
     speed = frequency(pair, d, base)
@@ -94,33 +70,6 @@ def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: i
         f"{_tokens(every[-1])}; pair {pair}: {turn}; {slow} pairs are longer than {context:,} tokens"
     )
     return describe(figure, caption=caption, alt=alt)
-
-
-@stops(first=(0, 3, 28, 50), second=(0, 6, 47, 50))
-def sine_circle(first: int = 28, second: int = 47, pair: int = 2) -> Figure:
-    """Two positions as points (cosine, sine) on the circle of one pair of d = 1024."""
-    speed = frequency(pair, 1024)
-    figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, f"Pair {pair}: positions {first} and {second}", "cosine feature", "sine feature")
-    around = np.linspace(0, math.tau, 361)
-    axes.plot(np.cos(around), np.sin(around), color=GREY, linewidth=1)
-    alt_parts = []
-    for position, colour, marker in ((first, PALETTE["blue"], "o"), (second, PALETTE["vermilion"], "s")):
-        cosine, sine = math.cos(speed * position), math.sin(speed * position)
-        label = f"position {position}: sine {sine:.3f}, cosine {cosine:.3f}"
-        axes.plot([0, cosine], [0, sine], color=colour, linewidth=1.5)
-        axes.axhline(sine, color=colour, linewidth=1, linestyle=":")
-        axes.plot([cosine], [sine], marker, color=colour, markersize=9, label=label)
-        alt_parts.append(label)
-    axes.set_aspect("equal")
-    axes.set_xlim(-1.25, 1.25)
-    axes.set_ylim(-1.25, 1.25)
-    axes.legend(frameon=False, fontsize=10, loc="center left", bbox_to_anchor=(1.02, 0.5))
-    caption = (
-        "Dotted: the height, which is the sine. Two points may share it on the two sides of the circle; only both "
-        "coordinates say where on the circle a position is."
-    )
-    return describe(figure, caption=caption, alt=f"Points on the circle of pair {pair}; {'; '.join(alt_parts)}")
 
 
 def _tokens(length: float) -> str:

@@ -4,6 +4,7 @@ from lmcourse.chapters.recurrence_and_attention.exercises.between_texts import a
 from lmcourse.chapters.recurrence_and_attention.exercises.cold import temperature_for
 from lmcourse.chapters.recurrence_and_attention.exercises.fading import gradient_at_lag
 from lmcourse.chapters.recurrence_and_attention.exercises.first_error import after_the_first_error
+from lmcourse.chapters.recurrence_and_attention.exercises.invented import my_task
 from lmcourse.chapters.recurrence_and_attention.exercises.memory import memory_span
 from lmcourse.chapters.recurrence_and_attention.exercises.network import rnn_probabilities
 from lmcourse.chapters.recurrence_and_attention.exercises.predictions import PREDICTIONS
@@ -12,17 +13,10 @@ from lmcourse.chapters.recurrence_and_attention.exercises.teacher import teacher
 from lmcourse.chapters.recurrence_and_attention.exercises.through_time import through_time
 from lmcourse.chapters.recurrence_and_attention.exercises.waiting import waiting
 
+# fmt: off
 EXERCISES = (
-    rnn_probabilities,
-    rnn_parameters,
-    through_time,
-    gradient_at_lag,
-    memory_span,
-    waiting,
-    teacher_inputs,
-    temperature_for,
-    attend_source,
-    after_the_first_error,
+    rnn_probabilities, memory_span, teacher_inputs, attend_source, after_the_first_error, my_task,
+    rnn_parameters, through_time, gradient_at_lag, waiting, temperature_for,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

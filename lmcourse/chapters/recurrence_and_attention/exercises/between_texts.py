@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import numpy as np
@@ -41,17 +40,14 @@ def _hidden(random: Random) -> list[Case]:
     below = torch.full((2, 3), -30.0), torch.tensor([[10.0] * 3, [10.5] * 3, [9.0] * 3]), torch.tensor([True] * 3)
     cases = [
         case("other sizes", *_texts(seen, 2, 6, 3)),
-        case("other sizes", *_texts(seen, 4, 4, 4)),
         case("other sizes", *_texts(seen, 5, 2, 1)),
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
         case("real words with very low scores", 16 * _LOW[0], *_LOW[1:]),
-        case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
         case("padding that would win", s, torch.cat([h, 1e6 * s[:1]]), torch.tensor([True] * 5 + [False])),
-        case("large scores", *_large(3, 5, 0)),
         case("large scores", *_large(4, 6, 2)),
         case("scores far below zero", *below),
         case("scores far below zero", *below[:2], torch.tensor([True, True, False])),
@@ -70,7 +66,7 @@ _LOW = torch.tensor([[50.0, 0.0]]), torch.tensor([[-100.0, 0.0], [0.0, 1.0]]), t
 attend_source = Exercise(
     "attend_source",
     points=4,
-    minutes=9,
+    minutes=8,
     difficulty=2,
     reference=_by_torch,
     cases=[
@@ -120,6 +116,9 @@ attend_source.slips(
         "softmax: the weights that are left do not sum to one.",
         ".masked_fill(~real, -torch.inf) →  * real": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: "
         "padding still gets weight. Set its scores to −∞.",
+        "-torch.inf → 1e-9": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: padding still gets weight. "
+        "Set "
+        "its scores to −∞.",
         "scores = ( → h = h[: real.sum()]\n    scores = ( ;; .masked_fill(~real, -torch.inf) → ": "You keep the first "
         "words, as many as are real. Padding may be anywhere: use `real` for each word.",
         ".masked_fill(~real, -torch.inf) →  - 10_000.0 * ~real": "The scores of padding stay finite, and a real word "
@@ -143,6 +142,11 @@ attend_source.slips(
         "its *own* attention over the words.",
         "(s @ h.T).masked_fill(~real, -torch.inf) → s @ s.T ;; weights @ h → weights @ s": "You average the decoder's "
         "states. Average the states of the source, h.",
+        "torch.cat([found, s], dim=-1) → torch.cat([found, s])": "You put the states below the blends. Put them beside "
+        "each other: 2d numbers a row.",
+        "(s @ h.T).masked_fill(~real, -torch.inf) → s @ (h * real[:, None]).T ;; weights = → scores = "
+        "scores.masked_fill(scores == 0, -torch.inf)\n    weights =": "You hide every score of 0, and that of a real "
+        "word may be 0. Hide the words that are not `real`.",
         "torch.cat([found, s], dim=-1) → found + s": "You add the two vectors. Concatenate them: 2d numbers.",
         "torch.cat([found, s], dim=-1) → found": "You drop the decoder's own state. Concatenate it with the blend: 2d "
         "numbers in all.",
@@ -157,28 +161,6 @@ def words_alone(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     words = h[real]
     weights = torch.softmax(torch.einsum("td,nd->tn", s, words), dim=1)
     return torch.hstack((torch.einsum("tn,nd->td", weights, words), s))
-
-
-@attend_source.variant
-def step_by_step(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    rows = []
-    for state in s:
-        scores = [float(torch.dot(state, word)) if seen else -math.inf for word, seen in zip(h, real, strict=True)]
-        raised = [math.exp(score - max(scores)) for score in scores]
-        blend = torch.zeros_like(state)
-        for weight, word in zip(raised, h, strict=True):
-            blend = blend + weight / sum(raised) * word
-        rows.append(torch.cat([blend, state]))
-    return torch.stack(rows)
-
-
-@attend_source.variant
-def with_an_added_mask(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
-    hidden = torch.zeros(len(h), dtype=s.dtype)
-    hidden[torch.logical_not(real)] = torch.finfo(s.dtype).min
-    scores = torch.addmm(hidden, s, h.mT)
-    raised = (scores - scores.max(dim=1, keepdim=True).values).exp()
-    return torch.cat([(raised @ h) / raised.sum(1, keepdim=True), s], 1)
 
 
 @attend_source.variant

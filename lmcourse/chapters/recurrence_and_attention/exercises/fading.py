@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -153,31 +152,3 @@ gradient_at_lag.slips(
         "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right."
     },
 )
-
-
-@gradient_at_lag.variant
-def number_by_number(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    g, d, norms = v.tolist(), len(v), []
-    for t in range(len(hidden) - 1, -1, -1):
-        norms.append(sum(x * x for x in g) ** 0.5)
-        bent = [g[i] * (1 - hidden[t, i].item() ** 2) for i in range(d)]
-        g = [sum(bent[i] * W_h[i, j].item() for i in range(d)) for j in range(d)]
-    return torch.tensor(norms, dtype=v.dtype)
-
-
-@gradient_at_lag.variant
-def by_numpy(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    g, norms = v.numpy(), []
-    for h in hidden.numpy()[::-1]:
-        norms.append(np.linalg.norm(g))
-        g = (g * (1 - h) * (1 + h)) @ W_h.numpy()
-    return torch.from_numpy(np.array(norms)).to(v.dtype)
-
-
-@gradient_at_lag.variant
-def by_recursion(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    first: Tensor = torch.linalg.norm(v).reshape(1)
-    if len(hidden) == 1:
-        return first
-    below = by_recursion(W_h, hidden[:-1], torch.mv(W_h.mT, v - v * hidden[-1] ** 2))
-    return torch.cat([first, below])

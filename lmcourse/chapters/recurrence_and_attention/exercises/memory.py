@@ -33,13 +33,11 @@ def step(s, x):
 
 
 def _by_jacobians(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    """Multiply the Jacobians of the steps, row by row, and send `v` back through the product."""
+    """Send `v` back through the Jacobians of the steps, one after the other."""
     jacobians = []
     for x in inputs:
-        before = state.detach().clone().requires_grad_()
-        state = step(before, x)
-        rows = [torch.autograd.grad(number, before, retain_graph=True)[0] for number in state]
-        jacobians.append(torch.stack(rows))
+        jacobian, state = torch.func.jacrev(lambda s, x=x: (step(s, x),) * 2, has_aux=True)(state)  # calls it once
+        jacobians.append(jacobian)
     gradient = v
     for lag, jacobian in enumerate(reversed(jacobians), start=1):
         gradient = gradient @ jacobian
@@ -98,33 +96,20 @@ def _hidden(random: Random) -> list[Case]:
     two = torch.zeros(30, 2, dtype=torch.float64)
     cases = [
         _gains("a gradient that comes back", 0.2, 3.0, 5.0, 0.1, 1.5, 2.0),
-        _gains("a gradient that comes back", 0.1, 9.0, 0.25, 1.0),
-        _gains("a gradient that grows first", 0.1, 0.5, 0.3, 6.0, 1.0),
         _gains("a gradient that grows first", 0.3, 0.25, 2.0, 4.0, share=0.2, v=-3.0),
         _gains("negative gains", 0.9, -0.9, -0.4, 0.9, -1.0),
-        _kept("another share", 0.8, 20, share=0.1),
         _kept("another share", 0.97, 90, share=0.25, v=5.0),
         _kept("not within the inputs", 0.95, 13),
         _kept("just within the inputs", 0.95, 14),
         _ask("two speeds", DIAGONAL.format("0.6, 0.93"), _numbers(0, 0), two, _numbers(2, 1)),
-        _ask("two speeds", DIAGONAL.format("0.99, 0.2"), _numbers(1, 1), two, _numbers(1, 3)),
         edge(_kept("one step", 0.3, 1)),
-        edge(_kept("one step", 0.7, 1)),
         edge(_kept("exactly the share", 0.25, 5, share=0.0625, v=2.0)),
         edge(_kept("a share above 1", 0.5, 4, share=2.0)),
         _ask("three numbers", DIAGONAL.format("0.8, -0.8, 0.7"), _numbers(0, 1, 2), _LONG[:9, :1], _numbers(1, 2, -2)),
         _tanh("a tanh cell", seen, 25, 3, gain=1.5),
-        _tanh("a tanh cell", seen, 25, 5, gain=1.6),
         _tanh("a large first state", seen, 3, 2, gain=3.0, start=2.0),
         _lstm("an LSTM", seen, 30, 2, 1.0),
-        _lstm("an LSTM", seen, 30, 3, 3.0),
-        edge(script(
-            "how often step is called",
-            "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
-            "memory_span(step, state, inputs, v)\nlen(calls)",
-            state=_numbers(0.0), inputs=_numbers(*range(12))[:, None], v=_numbers(1.0),
-        )),
-    ]  # fmt: skip
+    ]
     keeps = random.sample((0.7, 0.75, 0.85, 0.88, 0.92), 3)
     cases += [_kept("other cells", keep, 30, v=random.choice((-2.0, 0.5, 3.0))) for keep in keeps]
     return cases
@@ -136,7 +121,7 @@ _LONG = torch.zeros(30, 2, dtype=torch.float64)
 memory_span = Exercise(
     "memory_span",
     points=3,
-    minutes=12,
+    minutes=10,
     difficulty=3,
     reference=_by_jacobians,
     cases=[
@@ -147,7 +132,7 @@ memory_span = Exercise(
         _ask("one number slow, one fast", DIAGONAL.format("0.5, 0.95"), _numbers(1, 1), _LONG, _numbers(2, 3)),
         _ask("four numbers", KEEP.format(keep=0.9), _LONG.new_zeros(4), _LONG.new_zeros(30, 4), _LONG.new_ones(4)),
         _gains("the gradient grows, then fades", 0.2, 0.5, 0.25, 0.4, 4.0),
-        _gains("the gradient fades, and comes back", 0.1, 4.0, 0.2, 2.0),
+        _gains("the gradient fades, and comes back", 4.0, 0.5, 0.3, 1.0, 3.0, 0.2, 2.0),
         _tanh("a tanh cell", _FIXED, 25, 4, gain=2.2),
         _lstm("an LSTM", _FIXED, 30, 3, 2.0),
         edge(_kept("exactly half", 0.5, 5)),
@@ -193,6 +178,9 @@ memory_span.slips(
     all_gradients_at_once,
     {
         "range(1, len(lengths)) → range(len(lengths))": "You begin with lag 0, which is v itself. Begin with lag 1.",
+        "state.detach().requires_grad_() → state.detach()": "No state has `requires_grad`, so autograd records "
+        "nothing. "
+        "Ask for it at the first state, before the steps.",
         "return lag → return lag - 1": "You count lags from 0. The step from s_T to s_{T−1} is lag 1.",
         "for x in inputs: → inputs = [x.clone().requires_grad_() for x in inputs]\n    for x in inputs: ;; v, states) "
         "→ v, inputs) ;; reversed(gradients) → [v, *reversed(gradients)]": "You take gradients with respect to the "
@@ -201,6 +189,8 @@ memory_span.slips(
         "whole gradient vector.",
         "gradient.norm() → gradient.abs().max() ;; v.norm() → v.abs().max()": "You measure a gradient by its largest "
         "entry. Its length is the root of the sum of the squares.",
+        "gradient.norm() → gradient.abs().sum() ;; v.norm() → v.abs().sum()": "You add up the sizes of the entries. A "
+        "length is the root of the sum of their squares.",
         "states[-1] @ v → sum(state @ v for state in states)": "You add up the gradients of several states. v arrives "
         "only at the last state.",
         "v.norm().item() → max(lengths)": "You compare with the largest gradient on the way. The measure is the length "
@@ -212,6 +202,21 @@ memory_span.slips(
         "share * v.norm().item() → share": "You compare with `share` itself. The bound is share times the length of v.",
         "lengths[lag] < → max(lengths[lag:]) <": "You return the lag from which the gradient stays below the bound. "
         "Return the first lag below it.",
+        "share * v.norm().item() → 0.5 * v.norm().item()": "You compare with half of the length of v. The bound is "
+        "`share` times it.",
+        "for x in inputs: → for x in inputs.flip(0):": "Your cell reads the inputs backwards. It reads forwards, and "
+        "only the gradient goes back.",
+        "range(1, len(lengths)) → [len(inputs)]": "You look at the gradient at the first state alone. Return the first "
+        "lag at which it is below the bound.",
+        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
+        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
+        "\n        gradients.append(J @ gradients[-1]) ;; reversed(gradients) → gradients": "You multiply by the "
+        "Jacobians. A gradient goes back through their transposes: v @ J.",
+        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
+        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
+        "\n        gradients.append(torch.linalg.matrix_norm(J, 2) * gradients[-1]) ;; reversed(gradients) → "
+        "gradients": "A product of norms is only a bound. Send v itself back, and take its length at each lag.",
+        "return None → return 0": "If the gradient never falls below the bound, return None, not 0.",
         "return None → return len(inputs)": "If the gradient never falls below the bound, return None, not T.",
         "torch.autograd.grad(states[-1] @ v, states) → [torch.autograd.grad(s @ v, states[0], retain_graph=True)[0] "
         "for s in states] ;; reversed(gradients) → gradients": "You start from the first state and go forward. Lags "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -69,7 +68,7 @@ _ONE = [[[1.0, -0.5]], [[0.5]], [[1.0]], [0.0], [[1.0], [-1.0]], [0.5, 0.0], [0.
 rnn_probabilities = Exercise(
     "rnn_probabilities",
     points=3,
-    minutes=9,
+    minutes=8,
     difficulty=2,
     reference=_by_torch,
     cases=[
@@ -139,39 +138,3 @@ rnn_probabilities.equivalent_mutant(
     "rows.append((U @ h + b2).softmax(dim=0)) → rows.append((U @ h + b2).softmax(dim=-1))",
     "The logits of one step have one axis: it is the first and the last.",
 )
-
-
-@rnn_probabilities.variant
-def all_words_first(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    added = E.T[tokens] @ W_e.T + b1
-    rows = []
-    for row in added:
-        h0 = torch.tanh(row + W_h.mv(h0))
-        rows.append(torch.softmax(b2 + U.mv(h0), dim=0))
-    return torch.vstack(rows)
-
-
-@rnn_probabilities.variant
-def by_recursion(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    h = torch.tanh(torch.cat([W_h, W_e], dim=1) @ torch.cat([h0, E[:, tokens[0]]]) + b1)
-    row = nn.functional.softmax(torch.einsum("vd,d->v", U, h) + b2, dim=-1)[None]
-    if len(tokens) == 1:
-        return row
-    return torch.cat([row, by_recursion(tokens[1:], E, W_h, W_e, b1, U, b2, h)])
-
-
-@rnn_probabilities.variant
-def by_numpy(
-    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
-) -> Tensor:
-    h, rows = h0.numpy(), []
-    for token in tokens:
-        h = np.tanh(W_h.numpy() @ h + W_e.numpy() @ E.numpy()[:, token] + b1.numpy())
-        logits = U.numpy() @ h + b2.numpy()
-        raised = np.exp(logits - logits.max())
-        rows.append(raised / raised.sum())
-    return torch.from_numpy(np.array(rows)).to(E.dtype)

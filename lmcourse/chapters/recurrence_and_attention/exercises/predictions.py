@@ -1,6 +1,6 @@
 """The predictions of notebook 06."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -12,71 +12,36 @@ PREDICTIONS = (
         because="With 0.5 the last noun decides. With 1 all nouns vote, and four of them are singular. With 2 the "
         "state keeps the side that it took first.",
     ),
-    Prediction(
+    NumberPrediction(
         "radius_one",
-        "A tanh network reads 60 ordinary inputs. Its matrix W_h has a spectral radius of exactly 1. How much of a "
-        "gradient of length 1 is left 50 steps back?",
-        options=("less than a billionth", "about 1", "it explodes", "about a hundredth"),
-        answer="less than a billionth",
+        "A tanh network with a state of 64 reads 200 random inputs. Its matrix W_h has a spectral radius of exactly 1. "
+        "After how many steps back is less than a hundredth of a gradient left?",
+        answer=9,
+        low=1,
+        high=200,
+        unit="steps",
         because="The radius tells what W_h does alone. On its way back the gradient passes a tanh in each step, too, "
         "and ordinary inputs push the states to where its slope is well below 1.",
     ),
     Prediction(
-        "without_tanh",
-        "The same network without its tanh: h ← W h + x, spectral radius 1. How much is left 50 steps back?",
-        options=("less than a billionth again", "more than a thousand", "between a hundredth and 1"),
-        answer="between a hundredth and 1",
-        because="Now the Jacobian is W_h itself, and the textbook's rule holds: at a radius of 1 the gradient lives.",
-    ),
-    Prediction(
-        "radius_one_and_a_half",
-        "The tanh network again, with a spectral radius of 1.5: 1.5⁵⁰ is 637 million. What is left 50 steps back now?",
-        options=("it explodes, to about 10⁸", "it fades, to less than a thousandth", "about 1"),
-        answer="it fades, to less than a thousandth",
-        because="A larger W_h saturates the states more, and the slope of tanh falls with them. Here the slopes win.",
-    ),
-    Prediction(
         "fresh_lstm",
-        "An LSTM as PyTorch makes it, untrained, reads the same inputs. What is left of the cell's gradient 50 steps "
-        "back?",
-        options=("about 1: that is what LSTMs are for", "about a hundredth", "less than a billionth"),
-        answer="less than a billionth",
-        because="Its forget gates start near ½, and ½⁵⁰ is 10⁻¹⁵. The way is there, but the gate has to be opened.",
+        "An untrained LSTM, the biases of its forget gates at 0, reads random inputs. After how many steps back is "
+        "half of a gradient at its cell lost?",
+        options=("one or two", "about twenty", "about a hundred: that is what LSTMs are for"),
+        answer="one or two",
+        because="Its forget gates start near ½, so half is lost with each step. The way is there, but the gate has to "
+        "be opened.",
     ),
-    Prediction(
-        "bias_three",
-        "A forget bias of 3 gives σ = 0.953, and 0.953⁵⁰ = 0.09. In an untrained LSTM with a state of 64, how much of "
-        "a gradient at the cell is left after 50 steps?",
-        options=("about 0.09", "less: the gates vary", "more: there are other ways back"),
-        answer="more: there are other ways back",
-        because="The gates read the state, and the state reads the cell: these paths add to the one through the "
-        "forget gate.",
-    ),
-    Prediction(
+    NumberPrediction(
         "trained_to_remember",
-        "A text begins with one of two words, and 20 random words follow. A tanh network and an LSTM as PyTorch makes "
-        "it are trained for 500 steps to say which word came first. Which of them learns it with all of three seeds?",
-        options=("both", "only the LSTM", "neither"),
-        answer="neither",
-        because="At the start almost nothing of the gradient reaches the first word, in both. A gate that is half "
+        "A text begins with one of two words, and 20 random words follow. An LSTM as PyTorch makes it is trained for "
+        "500 steps to say which word came first. Of new texts, what percentage does it get right?",
+        answer=49,
+        low=0,
+        high=100,
+        unit="%",
+        because="It guesses. At the start almost nothing of the gradient reaches the first word: a gate that is half "
         "closed hides the word that would teach it to open.",
-    ),
-    Prediction(
-        "more_arithmetic",
-        "A text of 256 words, a state of 64 numbers, one processor. Attention does four times the arithmetic of the "
-        "RNN. It takes ...",
-        options=("four times as long", "about as long", "less time"),
-        answer="less time",
-        because="The RNN's 256 steps are tiny and wait for one another; attention is two large products.",
-    ),
-    Prediction(
-        "one_vector",
-        "An LSTM of 64 numbers reads twelve symbols out of ten, and another writes them in reverse from its last state "
-        "alone. After 400 steps of training, how many rows of twelve come out without an error?",
-        options=("about half", "fewer than two in ten", "about nine in ten"),
-        answer="fewer than two in ten",
-        because="h and c are 128 numbers, which could hold twelve symbols many times over. Learning to put "
-        "them in and to take them out again, one by one, is what fails.",
     ),
     Prediction(
         "where_it_looks",
@@ -94,5 +59,33 @@ PREDICTIONS = (
         answer="exactly as many",
         because="Up to its first error it has read exactly the true words, so it makes that error in both runs or in "
         "neither. What differs comes after it.",
+    ),
+    NumberPrediction(
+        "can_one_state_sort",
+        "The translators learn to sort: they read nine different symbols out of ten, and write them by size. Without "
+        "attention, from one state alone, what percentage of the rows comes out without an error?",
+        answer=100,
+        low=0,
+        high=100,
+        unit="%",
+        because="A set of symbols is ten bits: each was there, or it was not. To sort, nothing else must be kept.",
+    ),
+    Prediction(
+        "more_arithmetic",
+        "A text of 256 words, a state of 64 numbers, one processor. Attention does four times the arithmetic of the "
+        "RNN. It takes ...",
+        options=("four times as long", "about as long", "less time"),
+        answer="less time",
+        because="The RNN's 256 steps are tiny and wait for one another; attention is two large products.",
+    ),
+    NumberPrediction(
+        "overwritten",
+        "A 64 × 64 state is the sum of 32 products of a value and a key. Then each key gets a new value, and its "
+        "product is added, too. Asked for a key, how often is its new value the best match, in percent?",
+        answer=53,
+        low=0,
+        high=100,
+        unit="%",
+        because="A sum forgets nothing: it holds the old value and the new one with equal weight, and noise decides.",
     ),
 )

@@ -11,14 +11,9 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _counted(v: int, e: int, d: int) -> int:
-    """Count on modules without memory: table, both halves of the step, head, and the first state."""
-    parts = [
-        nn.Embedding(v, e, device="meta"),
-        nn.Linear(e, d, device="meta"),
-        nn.Linear(d, d, bias=False, device="meta"),
-        nn.Linear(d, v, device="meta"),
-    ]
-    return sum(weight.numel() for part in parts for weight in part.parameters()) + d
+    """Count on torch's modules. nn.RNN has two biases and does not learn the first state, which has as many numbers."""
+    parts = nn.Embedding(v, e, device="meta"), nn.RNN(e, d, device="meta"), nn.Linear(d, v, device="meta")
+    return sum(weight.numel() for part in parts for weight in part.parameters())
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -77,8 +72,5 @@ rnn_parameters.slips(
         "d * e → d * d": "You count W_e as square. It turns the e numbers of a word into d.",
         "v * d + v → v": "U is missing. The head has its own weights here; it does not share E.",
         "v * d + v → v * e + v": "You count e numbers a word for U. It reads the state, of d numbers.",
-        "d * d → d": "You count d numbers for W_h. It is a d × d matrix.",
-        "table + step + head + first_state → v * v": "You count a bigram table. A network has no entry for each pair "
-        "of words.",
     },
 )

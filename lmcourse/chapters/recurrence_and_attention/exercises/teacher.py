@@ -34,7 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one row", _rows(seen, 1, 9), 0),
         case("a start among the words", torch.tensor([[3, 3, 1], [1, 3, 3]]), 3),
         case("a negative start", _rows(seen, 2, 5), -1),
-        _of_dtype("8-bit tokens", _rows(seen, 2, 4).to(torch.uint8)),
+        _of_dtype("32-bit tokens", _rows(seen, 2, 4).int()),
     ]
     return fixed + [case("other sizes", _rows(random, random.randint(2, 4), s), random.randint(60, 90)) for s in (3, 6)]
 
@@ -49,7 +49,7 @@ teacher_inputs = Exercise(
         case("one row", torch.tensor([[5, 6, 7]]), 0),
         case("two rows", torch.tensor([[4, 2, 9, 1], [3, 3, 8, 6]]), 10),
         case("one word", torch.tensor([[5], [8]]), 0),
-        _of_dtype("32-bit tokens", torch.tensor([[5, 6, 7]], dtype=torch.int32)),
+        _of_dtype("8-bit tokens", torch.tensor([[5, 6, 7]], dtype=torch.uint8)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -70,6 +70,10 @@ teacher_inputs.slips(
     {
         "torch.cat([first, target[:, :-1]], dim=1) → target.clone()": "You do not shift. The decoder would read the "
         "very word it should predict, and the loss would fall to 0.",
+        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([target[:, :1], target[:, :-1]], dim=1)": "You shift, "
+        "but the first word is still the target's. Nothing has been said yet: `start` belongs there.",
+        "torch.full_like(target[:, :1], start) → torch.full((1, target.shape[1]), start) ;; target[:, :-1]], dim=1 → "
+        "target[:-1]], dim=0": "You shift the rows of the batch, not the words: each row gets a start of its own.",
         "first, target[:, :-1] → target[:, 1:], first": "You shift the wrong way: the input would be the future.",
         "torch.full_like(target[:, :1], start) → target[:, -1:]": "Your last word wraps around to the front. `start` "
         "belongs there.",
@@ -82,11 +86,15 @@ teacher_inputs.slips(
         "is the second axis.",
         "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:]]"
         ")": "You write `start` over a whole row. It belongs in front of each row.",
-        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:].roll(1, "
-        "1)])": "You write `start` over a whole row. It belongs in front of each row.",
         "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([first[:1, 0], target.flatten()[:-1]]).view_as(target"
         ")": "You shift all rows as one, and put `start` before the first only. Each row begins with it.",
         "target[:, :-1] → target.roll(1, dims=0)[:, 1:]": "You roll the rows, not the words: time is the second axis.",
+        "torch.cat([first, target[:, :-1]], dim=1) → target + start": "You add `start` to every word. It is a word "
+        "itself, and comes before the first.",
+        "[first, target[:, :-1]] → [target[:, :-1]]": "The start symbol is missing: your rows are one word too short.",
+        "target[:, :1], start) → target[:, :1], 0)": "Your rows begin with 0, whatever `start` is.",
+        "dim=1) → dim=1).float()": "Your tokens are floats. Return the dtype of `target`.",
+        "dim=1) → dim=1).int()": "Your tokens are int32, whatever comes in. Return the dtype of `target`.",
         "dim=1) → dim=1).long()": "Your tokens are int64, whatever comes in. Return the dtype of `target`.",
     },
 )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import cmath
 import math
-from functools import reduce
 from random import Random
 
-import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
@@ -99,6 +97,10 @@ through_time.slips(
         "return slope → return slope / max(1, len(inputs))": "You average over the steps. They add up: the same w was "
         "used in each.",
         "0.0 → 1.0": "Your derivative starts at 1. h0 does not depend on w, so it starts at 0.",
+        "    for x in inputs:\n →     def step(inputs, h, slope):\n        if not inputs:\n            return slope\n"
+        "        x, *inputs = inputs\n ;; h = new\n    return slope → return step(inputs, new, slope)\n    return "
+        "step(inputs, h, slope)": "Your function calls itself once for each input, and Python stops after about 1,000 "
+        "nested calls. Use a loop.",
         "slope = (1 → slope += (1 ;; (h + w * slope) → h": "You add up the effects that w has in the single steps. The "
         "effect of an earlier step passes through every later one, and gets a factor w · (1 − h²) there.",
     },
@@ -128,26 +130,6 @@ through_time.slips(
 
 
 @through_time.variant
-def by_reduction(w: float, inputs: list[float], h0: float) -> float:
-    def step(pair: tuple[float, float], x: float) -> tuple[float, float]:
-        h, d = pair
-        new = math.tanh(w * h + x)
-        return new, (1 - new) * (1 + new) * (h + w * d)
-
-    return reduce(step, inputs, (h0, 0.0))[1]
-
-
-through_time.slips(
-    by_reduction,
-    {
-        "return reduce(step, inputs, (h0, 0.0))[1] → def nested(inputs):\n        return step(nested(inputs[:-1]), "
-        "inputs[-1]) if inputs else (h0, 0.0)\n    return nested(inputs)[1]": "Your function calls itself once for "
-        "each input, and Python stops after about 1,000 nested calls. Use a loop."
-    },
-)
-
-
-@through_time.variant
 def backwards(w: float, inputs: list[float], h0: float) -> float:
     states = [h0]
     for x in inputs:
@@ -158,22 +140,3 @@ def backwards(w: float, inputs: list[float], h0: float) -> float:
         total += arriving * states[t - 1]
         arriving *= w
     return total
-
-
-@through_time.variant
-def every_way_on_its_own(w: float, inputs: list[float], h0: float) -> float:
-    states = [h0]
-    for x in inputs:
-        states.append(math.tanh(w * states[-1] + x))
-    slopes = [1 - math.tanh(w * h + x) ** 2 for h, x in zip(states, inputs, strict=False)]
-    ways = [states[t] * math.prod(slopes[t:]) * w ** (len(inputs) - 1 - t) for t in range(len(inputs))]
-    return math.fsum(ways)
-
-
-@through_time.variant
-def by_numpy(w: float, inputs: list[float], h0: float) -> float:
-    pair = np.array([h0, 0.0])
-    for x in inputs:
-        h = np.tanh(w * pair[0] + x)
-        pair = np.array([h, (1 - h**2) * (pair[0] + w * pair[1])])
-    return float(pair[1])

@@ -8,16 +8,11 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 
 def right_rows(shares: Mapping[str, Mapping[int, Sequence[float]]], trained: tuple[int, int]) -> Figure:
-    """The fraction of rows without an error against their length.
-
-    Args:
-        shares: for each model and each length, the fraction for each seed.
-        trained: the lengths of the shortest and the longest row in training.
-    """
+    """The fraction of rows without an error by length, for each model and seed; `trained`: lengths of training."""
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, "Rows reversed without an error", "symbols in the row", "share of rows")
     axes.axvspan(trained[0], trained[1], color=PALETTE["sky"], alpha=0.15, linewidth=0)
@@ -50,51 +45,32 @@ def _range(shares: Sequence[float]) -> str:
 
 
 def alignment(
-    weights: Tensor, source: Sequence[str], target: Sequence[str], step: int = 0, *, name: str = "Who looks where"
+    weights: Tensor, source: Sequence[object], target: Sequence[object], *, name: str = "Who looks where"
 ) -> Figure:
-    """Attention of each step of the decoder to each word of the source.
-
-    Args:
-        weights: (steps, words); each row sums to one.
-        source, target: the words of the source, and the words of the decoder.
-        step: the step of the decoder to mark, counted from 1; 0 marks none.
-        name: the title of the figure.
-    """
+    """Attention of each step of the decoder to each word of the source: (steps, words), each row sums to one."""
     figure = new_figure(6.4, 1.5 + 0.34 * len(target))
-    said = f": step {step} says {target[step - 1]}" if step else ""
-    axes = new_axes(figure, f"{name}{said}", "source, as it is read", "target, as it is said")
+    axes = new_axes(figure, name, "source, as it is read", "target, as it is said")
     axes.grid(visible=False)
     axes.imshow(weights.tolist(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for row, column in weights.gt(0.1).nonzero().tolist():
         value = weights[row, column].item()
-        axes.text(
-            column, row, f"{value:.1f}", ha="center", va="center", fontsize=8, color="white" if value > 0.6 else "black"
-        )
-    if step:
-        axes.axhspan(step - 1.5, step - 0.5, fill=False, edgecolor=PALETTE["vermilion"], linewidth=2)
-    axes.set_xticks(range(len(source)), source)
-    axes.set_yticks(range(len(target)), target)
-    looks = weights.argmax(dim=1).tolist()
-    places = [step - 1] if step else range(len(target))
-    told = ", ".join(f"{target[row]} at {source[looks[row]]} (word {looks[row] + 1})" for row in places)
+        colour = "white" if value > 0.6 else "black"
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8, color=colour)
+    axes.set_xticks(range(len(source)), list(map(str, source)))
+    axes.set_yticks(range(len(target)), list(map(str, target)))
+    looks = zip(target, weights.argmax(dim=1).tolist(), strict=True)
+    told = ", ".join(f"{word} at {source[place]} (word {place + 1})" for word, place in looks)
     caption = "Each row is a step of the decoder, and its weights sum to one; those above 0.1 are written out."
     return describe(figure, caption=caption, alt=f"{name}. Each step looks most at: {told}")
 
 
 def forced_and_free(forced: Tensor, free: Tensor) -> Figure:
-    """The fraction of right symbols by place, for a decoder that reads the true words and for one that reads its own.
-
-    Args:
-        forced, free: whether each place of each row is right, of shape (rows, places).
-    """
+    """The fraction of right places, (rows, places), of a decoder that reads the true words or its own."""
     places = torch.arange(1, forced.shape[1] + 1)
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, "The same rows, two ways to read", "place in the row", "share that is right")
-    for name, right, colour in (("true words", forced, "blue"), ("its own words", free, "vermilion")):
+    for name, right, colour in (("true words", forced, "green"), ("its own words", free, "purple")):
         axes.plot(places, right.double().mean(dim=0), "o-", color=PALETTE[colour], linewidth=1.8, label=f"reads {name}")
-    perfect = (right.all(dim=1).double().mean().item() for right in (forced, free))
-    axes.axhline(next(perfect), color=GREY, linestyle="--", linewidth=1.2)
-    axes.text(1, next(perfect) + 0.015, "perfect rows: the same number in both", color=GREY, fontsize=9)
     axes.set_ylim(0, 1.05)
     axes.set_xticks(places.tolist())
     axes.legend(frameon=False, fontsize=10, loc="lower left")

@@ -12,13 +12,7 @@ SCORES, VALUES = (2.0, 0.0, -2.0), (10.0, 20.0, 30.0)
 
 
 def soft_table(temperature: float = 1.0) -> Figure:
-    """The weights of three entries, with scores 2, 0 and −2 and values 10, 20 and 30, at a temperature.
-
-    Raises:
-        ValueError: the temperature is not above 0.
-    """
-    if not temperature > 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature:g}")
+    """The weights of three entries, with scores 2, 0 and −2 and values 10, 20 and 30, at a temperature above 0."""
     raised = [math.exp((score - max(SCORES)) / temperature) for score in SCORES]
     weights = [each / sum(raised) for each in raised]
     answer = sum(weight * value for weight, value in zip(weights, VALUES, strict=True))
@@ -37,9 +31,8 @@ def soft_table(temperature: float = 1.0) -> Figure:
     return describe(figure, caption=caption, alt=f"Weights of three entries at temperature {temperature:.3g}: {told}")
 
 
-def size_against_context(vocabulary: int = 10_000, e: int = 128, d: int = 512, farthest: int = 6) -> Figure:
+def size_against_context(network: int, vocabulary: int = 10_000, farthest: int = 6) -> Figure:
     """Size of an n-gram table and of a recurrent network against the number of words that they look back."""
-    network = vocabulary * e + d * d + d * e + d + vocabulary * d + vocabulary + d
     back = range(1, farthest + 1)
     tables = [float(vocabulary) ** (words + 1) for words in back]
     figure = new_figure(8.0, 3.6)
@@ -51,8 +44,8 @@ def size_against_context(vocabulary: int = 10_000, e: int = 128, d: int = 512, f
     axes.set_xticks(list(back))
     axes.legend(frameon=False, fontsize=10)
     caption = (
-        f"Vocabulary of {vocabulary:,} words; the table has an entry for each combination, the network a state of {d} "
-        f"numbers. The network's size says nothing of how far it really remembers."
+        f"Vocabulary of {vocabulary:,} words; the table has an entry for each combination. The network's size says "
+        "nothing of how far it really remembers."
     )
     alt = (
         f"Numbers against words back: the table {tables[0]:.0e}, {tables[1]:.0e} and so on, the network always "

@@ -64,6 +64,7 @@ z_loss = Exercise(
         *_parts("the same without z-loss", _LOGITS, [0], 0.0),
         *_parts("Z is 1 already", _CENTRED, [1], 0.1),
         *_parts("two tokens", torch.tensor([[2.0, 0.0], [-1.0, 3.0]], dtype=torch.float64), [0, 0], 0.1),
+        *_parts("targets 0 and 2", torch.cat([_LOGITS, 1 - _LOGITS]), [0, 2], 0.1),
         *_parts("logits of 200", torch.tensor([[200.0, 100.0]]), [1], 0.001),
     ],
     hidden_cases=_hidden,
@@ -95,6 +96,8 @@ z_loss.slips(
         "log Z larger without limit: add it.",
         "own.mean() + → own.mean() -": "In the loss you subtract α log²Z: add it.",
         "hit + → hit -": "In the gradient you subtract the part of the z-loss: add it.",
+        "p - hit → p - hit.amax(dim=0, keepdim=True)": "You subtract 1 for every token in the columns of all targets. "
+        "Each row has its own target.",
         "p - hit → p": "Your gradient of −log P lacks the 1 that the right token's logit loses: x_right is part of "
         "−log P, too.",
         "p - hit → p * (hit - p)": "You multiply by p, as in the slope of a sigmoid. The slope of −log P has no "

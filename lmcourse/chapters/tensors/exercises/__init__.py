@@ -9,20 +9,22 @@ from lmcourse.chapters.tensors.exercises.place import index_at
 from lmcourse.chapters.tensors.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.tensors.exercises.split import split_heads
 from lmcourse.chapters.tensors.exercises.storage import shares_storage
+from lmcourse.chapters.tensors.exercises.thrifty import thrifty_attention
 from lmcourse.chapters.tensors.exercises.transposed import as_transposed
 from lmcourse.chapters.tensors.exercises.view_strides import view_strides
 
 EXERCISES = (
     index_at,
+    view_strides,
+    came_from,
+    peak_bytes,
+    thrifty_attention,
     as_transposed,
     shares_storage,
-    view_strides,
     broadcast_shape,
     index_notation,
     split_heads,
-    came_from,
     picked,
-    peak_bytes,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -28,12 +28,10 @@ def _cases(random: Random) -> list[Case]:
     heads, tokens, width = random.sample(range(2, 8), 3)
     return [
         *_ask("other sizes", 4, 6, 5),
-        *_ask("other sizes", 5, 2, 3),
         *_ask("as many heads as tokens", 3, 3, 3),
         *map(edge, _ask("one token", 4, 1, 2)),
         *map(edge, _ask("one head", 1, 4, 2)),
         *_ask("heads of width 1", 3, 4, 1),
-        *_ask("heads of width 1", 4, 2, 1),
         *_ask("other sizes", heads, tokens, width),
     ]
 
@@ -81,6 +79,15 @@ came_from.slips(
         " % tokens → ": "Your token does not start again at 0 with the next head.",
         "place // (tokens * width) → place // tokens": "Your head changes after s numbers. Each of its s tokens has d "
         "features.",
+        "place // (tokens * width) → place // tokens % heads": "Your head changes after s numbers. Each of its s "
+        "tokens has d features.",
+        "place // (tokens * width) → place % width": "Your second result numbers the features inside a head. Return "
+        "the number of the head.",
+        "place // width % tokens, place // (tokens * width) → place / width % tokens, place / (tokens * width)": (
+            "You divide with `/`, and get fractions. Numbers of tokens and heads are whole: `//`."
+        ),
+        "view(tokens, heads * width) → view(heads * width, tokens).T": "You cut the numbers into h · d rows of s, and "
+        "turn them. `x.reshape(b, s, h * d)` cuts them into s rows of h · d.",
         "place // width % tokens → place // (heads * width)": "Your head is right. Your token is the row in which "
         "a number ends up, as in the correct merge. Where did it come from?",
         "place // (tokens * width) → place // (heads * width)": "Your head is the row in which a number ends up. A "
@@ -94,11 +101,4 @@ came_from.slips(
         "place // (tokens * width) → place // (heads * width) % heads": "Your head changes after h · d numbers, the "
         "length of a row. A head's numbers are s · d, all tokens of it.",
     },
-)
-
-
-came_from.equivalent_mutant(
-    "head = torch.arange(heads)[:, None, None].expand(heads, tokens, width) → "
-    "head = torch.arange(heads)[:, None, None].expand(heads, width, tokens)",
-    "the head is the same for all tokens and features, and only their number counts",
 )

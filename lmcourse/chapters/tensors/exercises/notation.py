@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,11 +45,8 @@ def _each(*inputs: Tensor, name: str = "{}") -> list[Case]:
 
 def _types(name: str, *inputs: Tensor) -> Case:
     """A case that asks for the dtypes alone, so that a wrong formula does not fail it."""
-    return script(
-        name,
-        "[str(each.dtype) for each in index_notation(q, k, x, w).values()]",
-        **dict(zip("qkxw", inputs, strict=True)),
-    )
+    lines = "[str(each.dtype) for each in index_notation(q, k, x, w).values()]"
+    return script(name, lines, **dict(zip("qkxw", inputs, strict=True)))
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -59,9 +54,7 @@ def _hidden(random: Random) -> list[Case]:
     b, s, t, h, d, e = random.sample(range(2, 8), 6)
     return [
         *_each(*_inputs(seen, 3, 2, 5, 4, 6, 7), name="{}, other inputs"),
-        *_each(*_inputs(seen, 2, 4, 4, 3, 2, 5), name="{}, other inputs"),
         *_each(*_inputs(seen, 3, 3, 3, 3, 3, 3), name="{}, other inputs"),
-        *_each(*_inputs(seen, 1, 3, 2, 2, 4, 3), name="{}, other inputs"),
         *_each(*_inputs(seen, 2, 1, 1, 3, 2, 4), name="{}, other inputs"),
         *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="{}, other inputs"),
         _types("other precisions", *_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64)),
@@ -146,30 +139,3 @@ def broadcasting(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor
         "gram": flat.T @ flat,
         "norms": q.square().sum(dim=(1, 3)),
     }
-
-
-@index_notation.variant
-def with_numpy(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
-    a, b, c, d = (tensor.double().numpy() for tensor in (q, k, x, w))
-    results = {
-        "scores": np.einsum("bshd,bthd->bhst", a, b),
-        "gated": c * d,
-        "gram": np.tensordot(c, c, axes=([0, 1], [0, 1])),
-        "norms": (a * a).sum(axis=(1, 3)),
-    }
-    return {name: torch.from_numpy(result).to(q.dtype) for name, result in results.items()}
-
-
-@index_notation.variant
-def loops(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
-    b, s, h, _ = q.shape
-    t, e = k.shape[1], x.shape[-1]
-    scores, gated, gram, norms = q.new_zeros(b, h, s, t), torch.empty_like(x), x.new_zeros(e, e), q.new_zeros(b, h)
-    for text, head in itertools.product(range(b), range(h)):
-        norms[text, head] = (q[text, :, head] ** 2).sum()
-        for query, key in itertools.product(range(s), range(t)):
-            scores[text, head, query, key] = torch.dot(q[text, query, head], k[text, key, head])
-    for text, token in itertools.product(range(b), range(s)):
-        gated[text, token] = x[text, token] * w
-        gram += torch.outer(x[text, token], x[text, token])
-    return {"scores": scores, "gated": gated, "gram": gram, "norms": norms}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from random import Random
 
 import torch
@@ -34,25 +33,16 @@ def _other_view(random: Random, rank: int) -> Case:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("no axes", 5, [], [], 5),
-        case("no axes", 6, [], [], 5),
         case("one axis", 20, [7], [3], 2),
-        case("one axis", 0, [7], [3]),
-        case("more axes", 23, [2, 3, 4], [12, 4, 1]),
+        case("more axes", 3, [2, 2, 2], [2, 1, 1]),
         case("more axes", 90, [3, 2, 4, 5], [1, 60, 3, 12], 9),
         case("a transpose of a part", 21, [3, 2], [2, 8], 5),
         case("repeated elements", 3, [5, 6], [0, 0], 3),
-        case("repeated elements", 7, [5, 2], [0, 7]),
-        case("overlapping windows", 5, [3, 4], [1, 1], 1),
-        case("overlapping windows", 7, [4, 5], [2, 1]),
-        case("overlapping windows", 9, [3, 3], [2, 3]),
         case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1),
-        case("not shown", 3, [3, 2], [1, 4]),
-        case("not shown", 11, [4, 2], [4, 1]),
         case("not shown", 2, [4, 3], [1, 4], 3),
         case("not shown", 0, [2, 0], [1, 1]),
-        case("not shown", 7, [2, 2], [3, 3]),
-        case("not shown", 13, [3, 4], [4, 1], 1),
     ]
+    cases.append(case("other views", 6, [3, 5], [2, 1], 1))
     return [*cases, *(_other_view(random, rank) for rank in (1, 2, 3, 4))]
 
 
@@ -67,7 +57,7 @@ index_at = Exercise(
         case("its transpose", 6, [4, 3], [1, 4]),
         case("a slice: x[1:, ::2]", 10, [2, 2], [4, 2], 4),
         case("a place between two of its elements", 5, [2, 2], [4, 2], 4),
-        edge(case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1)),
+        case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1),
         edge(case("a place before the slice", 2, [2, 2], [4, 2], 4)),
         edge(case("a view without axes", 5, [], [], 5)),
         edge(case("a view without axes, another place", 6, [], [], 5)),
@@ -112,6 +102,11 @@ index_at.slips(
         "exercise asks for None.",
         "*map(range, shape) → *(range(n - 1) for n in shape)": "You leave out the last index of each axis. An axis of "
         "size n has the indices 0 to n − 1.",
+        "*map(range, shape) → *(range(n + 1) for n in shape)": "You also try index n on an axis of size n. Its last "
+        "index is n − 1.",
+        "*map(range, shape) → range(shape[0]), range(shape[1]) ;; (index, strides, strict=True) → (index, strides)": (
+            "Your code is for two axes. A view may have any number of them, or none."
+        ),
         "offset + sum → -offset + sum": "You add `offset` to the place. The place already contains it: subtract it.",
         "for index → hits = []\n    for index ;; return list(index) → hits.append(list(index)) ;; return None → return "
         "hits or None": "You return a list of all indices that lead to the place. Return only the first one.",
@@ -147,7 +142,9 @@ index_at.slips(
 
 
 @index_at.variant
-def the_largest_stride_first(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
+def the_largest_stride_first(
+    place: int, shape: list[int], strides: list[int], offset: int = 0
+) -> tuple[int, ...] | None:
     found = [([0] * len(shape), place - offset)]
     for axis in sorted(range(len(shape)), key=lambda axis: -strides[axis]):
         found = [
@@ -155,7 +152,7 @@ def the_largest_stride_first(place: int, shape: list[int], strides: list[int], o
             for index, rest in found
             for i in range(shape[axis])
         ]
-    return min((index for index, rest in found if rest == 0), default=None)
+    return min((tuple(index) for index, rest in found if rest == 0), default=None)
 
 
 index_at.slips(
@@ -174,28 +171,3 @@ index_at.slips(
         "view steps over. Put it into the formula: it gives another place.",
     },
 )
-
-
-@index_at.variant
-def counted_through(place: int, shape: list[int], strides: list[int], offset: int = 0) -> tuple[int, ...] | None:
-    for number in range(math.prod(shape)):
-        index, rest = [], number
-        for n in reversed(shape):
-            rest, i = divmod(rest, n)
-            index.append(i)
-        index.reverse()
-        at = offset
-        for axis in range(len(shape)):
-            at += index[axis] * strides[axis]
-        if at == place:
-            return tuple(index)
-    return None
-
-
-_LINE = "if offset + sum((i * stride for i, stride in zip({}))) == place:"
-for _change, _reason in (
-    ("index, strides", "index and strides have an entry for each axis, both"),
-    ("index, strides, strict=False", "index and strides have an entry for each axis, both"),
-    ("strides, index, strict=True", "a product is the same in either order"),
-):
-    index_at.equivalent_mutant(f"{_LINE.format('index, strides, strict=True')} → {_LINE.format(_change)}", _reason)

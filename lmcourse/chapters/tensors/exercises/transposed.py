@@ -29,21 +29,13 @@ def _hidden(random: Random) -> list[Case]:
     drawn = normal(random, *shape)
     return [
         case("more axes", rank4, 0, 2),
-        case("more axes", rank4, 3, 1),
-        case("more axes", rank4, -4, -1),
         case("axes from both ends", rank4, 1, -1),
-        case("axes from both ends", rank4, -2, 0),
         case("one axis with itself", rank4, 2, 2),
-        case("one axis with itself", normal(seen, 5), 0, -1),
         case("other types", integers(seen, 3, 2, 4, low=-9, high=9, dtype=torch.int64), 0, 1),
-        case("other types", normal(seen, 3, 2, dtype=torch.bfloat16), 0, 1),
         case("axes of size 0 and 1", torch.zeros(2, 0, 3), 0, 1),
-        case("axes of size 0 and 1", normal(seen, 1, 3), 0, 1),
         case("already turned", normal(seen, 3, 4, 2).permute(2, 0, 1), 0, 1),
         script("a view of a part", last.format("1:, ::2, :, 1:4", 0, 3), x=rank4),
-        script("a view of a part", last.format("1, :, 2", 0, 1), x=rank4),
         script("repeated elements", "y = x.expand(3, 4)\nas_transposed(y, 0, 1)", x=normal(seen, 3, 1)),
-        script("repeated elements", "y = x.expand(2, 5, 4)\nas_transposed(y, -1, 0)", x=normal(seen, 4)),
         script("written into", _WRITTEN.format(1, 3, "0, 4, 2, 1"), x=rank4),
         script("written into", "z = x.clone()\ny = as_transposed(z[1:], 0, 1)\ny[0, 1] = 100.0\nz", x=rank4[0, 0]),
         script("written into", _WRITTEN_PART.format("1, 2, 1, 1"), x=rank4),
@@ -117,29 +109,3 @@ as_transposed.slips(
         "last axis, not axis 1.",
     },
 )
-
-
-@as_transposed.variant
-def by_a_table_of_axes(x: Tensor, i: int, j: int) -> Tensor:
-    axes = list(range(x.dim()))
-    axes[i], axes[j] = axes[j], axes[i]
-    sizes, strides = [x.size(axis) for axis in axes], [x.stride(axis) for axis in axes]
-    return torch.as_strided(x, size=sizes, stride=strides, storage_offset=x.storage_offset())
-
-
-@as_transposed.variant
-def positive_axes_first(x: Tensor, i: int, j: int) -> Tensor:
-    i, j = i % x.ndim, j % x.ndim
-    pairs = []
-    for axis in range(x.ndim):
-        source = j if axis == i else i if axis == j else axis
-        pairs.append((x.shape[source], x.stride()[source]))
-    return x.as_strided([size for size, _ in pairs], [stride for _, stride in pairs])
-
-
-@as_transposed.variant
-def pairs_of_size_and_stride(x: Tensor, i: int, j: int) -> Tensor:
-    notes = list(zip(x.shape, x.stride(), strict=True))
-    notes[i], notes[j] = notes[j], notes[i]
-    sizes, strides = zip(*notes, strict=True)
-    return torch.as_strided(x, sizes, strides)

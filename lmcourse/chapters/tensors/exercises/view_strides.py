@@ -28,50 +28,28 @@ def _hidden(random: Random) -> list[Case]:
     a, b, c, gap = random.sample(range(2, 8), 4)
     swapped = [a, b, c], [b * c, 1, b]
     return [
-        case("merged", [2, 3, 4], [12, 4, 1], [24]),
-        case("merged", [2, 3, 4], [12, 4, 1], [6, 4]),
         case("merged", [2, 3, 4], [24, 8, 2], [2, 12]),
-        case("merged", [3, 4, 2], [1, 24, 12], [3, 8]),
-        case("split", [24], [1], [2, 3, 4]),
         case("split", [6, 4], [1, 6], [3, 2, 2, 2]),
-        case("split", [12], [5], [2, 6]),
-        case("merged and cut elsewhere", [4, 6], [6, 1], [3, 8]),
         case("merged and cut elsewhere", [2, 6, 5], [30, 5, 1], [3, 4, 5]),
         case("merged and cut elsewhere", [2, 6, 5], [6, 1, 12], [4, 3, 5]),
-        case("merged and cut elsewhere", [2, 6, 5], [6, 1, 12], [12, 5]),
         case("a copy would be needed", [2, 6, 5], [6, 1, 12], [2, 30]),
-        case("a copy would be needed", [2, 3, 4], [4, 8, 1], [6, 4]),
-        case("a copy would be needed", [4, 3], [1, 4], [6, 2]),
-        case("a copy would be needed", [2, 6], [12, 1], [4, 3]),
         case("a copy would be needed", [6, 4], [8, 1], [4, 6]),
         case("the same shape", [3, 2], [1, 3], [3, 2]),
         case("axes of size 1", [1], [7], [1, 1, 1]),
-        case("axes of size 1", [1, 1], [3, 9], [1]),
-        case("axes of size 1", [4, 1], [3, 17], [2, 1, 2]),
         case("axes of size 1", [1, 4, 1, 3], [99, 3, 5, 1], [12, 1]),
         case("axes of size 1", [2, 1, 3], [1, 1, 2], [6]),
         case("no axes", [], [], [1, 1]),
-        case("no axes", [1, 1], [5, 5], []),
         case("no axes", [], [], []),
-        case("repeated elements", [2, 5], [0, 0], [10]),
-        case("repeated elements", [3, 4], [0, 1], [12]),
-        case("repeated elements", [2, 3, 4], [0, 4, 1], [2, 12]),
         case("repeated elements", [4, 6], [1, 0], [4, 2, 3]),
         case("overlapping windows", [3, 4], [1, 1], [12]),
         case("overlapping windows", [3, 4], [1, 1], [3, 2, 2]),
         case("another number of elements", [3, 4], [4, 1], [3, 5]),
-        case("another number of elements", [3, 4], [4, 1], [6]),
-        case("another number of elements", [2], [1], [4]),
         case("another number of elements", [4], [1], []),
-        case("another number of elements", [4, 2], [1, 4], [2, 2]),
         # Sizes and gaps do not affect whether the view is possible.
-        case("merged", [a, b, c], [b * c, c, 1], [a * b, c]),
         case("merged", [a, b, c], [gap * b * c, gap * c, gap], [a, b * c]),
         case("merged", [a, 1, b], [b, gap * c, 1], [a * b]),
-        case("split", [a * b], [gap], [a, b]),
         case("split", [c, a * b], [1, c], [c, a, b]),
         case("merged and cut elsewhere", [a, b * c], [gap * b * c, gap], [a * b, c]),
-        case("a copy would be needed", [a, b], [1, a], [a * b]),
         case("a copy would be needed", *swapped, [a, b * c]),
         case("a copy would be needed", [a, b], [gap * b, 1], [a * b]),
         case("another number of elements", [a, b], [b, 1], [a * b + 1]),
@@ -81,13 +59,15 @@ def _hidden(random: Random) -> list[Case]:
 view_strides = Exercise(
     "view_strides",
     points=4,
-    minutes=12,
+    minutes=13,
     difficulty=3,
     reference=_by_torch,
     cases=[
         case("a fresh 2 × 3 tensor, flat", [2, 3], [3, 1], [6]),
-        case("its transpose, flat", [3, 2], [1, 3], [6]),
-        case("its transpose with one more axis", [3, 2], [1, 3], [3, 1, 2]),
+        case("a fresh 2 × 3 × 4 tensor, flat", [2, 3, 4], [12, 4, 1], [24]),
+        case("a fresh 4 × 6 tensor as 6 × 4", [4, 6], [6, 1], [6, 4]),
+        case("a transpose, flat", [3, 2], [1, 3], [6]),
+        case("a transpose with one more axis", [3, 2], [1, 3], [3, 1, 2]),
         case("every other column, flat", [3, 4], [8, 2], [12]),
         case("a swap kept, an axis split", [2, 4, 3], [12, 1, 4], [2, 2, 2, 3]),
         case("a swap kept, two axes merged", [2, 4, 3], [12, 1, 4], [8, 3]),
@@ -146,6 +126,9 @@ view_strides.slips(
         "before = 0 → if strides != [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]:\n        return "
         "None\n    before = 0": "You give up on everything that does not have the strides of a fresh tensor. Splitting "
         "an axis always works, and some axes can still be merged.",
+        "step if n > 1 else 0 → step": "You give a new axis of size 1 the stride of its neighbour. Nobody steps "
+        "along it: "
+        "its stride is 0 here.",
         "result = [] → runs = [(math.prod(shape), 1)]\n    result = []": "You return the strides of a fresh tensor. "
         "That would need a copy where the axes do not follow each other in memory.",
         "runs and before == n * stride → runs": "You merge axes that do not follow each other: one step of the left "
@@ -172,26 +155,17 @@ view_strides.slips(
         "result = [] → if len(runs) > 1:\n        return None\n    result = []": "You return None as soon as two "
         "neighbouring axes cannot be merged. Only the axes that the new shape joins must merge; all others may stay "
         "apart.",
+        "result = [] → ends = {math.prod(shape[axis:]) for axis in range(len(shape) + 1)}\n    for axis in "
+        "range(len(new_shape)):\n        low, high = math.prod(new_shape[axis + 1 :]), math.prod(new_shape[axis:])\n"
+        "        if not {low, high} <= ends and any(low < end < high for end in ends):\n            return None\n"
+        "    result = []": "You let a new axis be a part of one old axis, or several whole ones. It may also take "
+        "a part of each of two: a fresh (4, 6) is (6, 4), too.",
+        "* n, stride) → * n, stride)\n            stride = -1": "You merge two axes and never a third one. If both "
+        "pairs of neighbours fit, three axes can be read as one.",
         "* n, stride) → * n, runs[-1][1])": "Where axes merge you keep the stride of the left one. One step of the "
         "merged axis is a step of the right one.",
         "reversed(new_shape) → new_shape ;; left, step = runs.pop() → left, step = runs.pop(0) ;; result[::-1] → "
         "result": "Where an axis is split you give its stride to the left part. The last part has it, and the left one "
         "makes larger steps.",
     },
-)
-
-
-for _change in ("", ", strict=False"):
-    view_strides.equivalent_mutant(
-        f"for n, stride in zip(shape, strides, strict=True): → for n, stride in zip(shape, strides{_change}):",
-        "shape and strides have an entry for each axis, both",
-    )
-for _change in ("1", "-1"):
-    view_strides.equivalent_mutant(
-        f"left, step = (1, 0) → left, step = (1, {_change})",
-        "until the first run is taken there are only axes of size 1, whose stride is 0 whatever the step",
-    )
-view_strides.equivalent_mutant(
-    "left, step = (left // n, step * n) → left, step = (left / n, step * n)",
-    "n divides what is left, and the quotient as a float is the same number",
 )

@@ -1,8 +1,6 @@
-"""Figures on axes: axes that are stretched, axes that are summed, and features that become heads."""
+"""Figures on axes: axes that are summed, and features that become heads."""
 
 from __future__ import annotations
-
-from itertools import zip_longest
 
 import numpy as np
 from einops import rearrange
@@ -12,57 +10,6 @@ from matplotlib.patches import Rectangle
 
 from lmcourse.chapters.tensors.figures.strides import ROW_COLOURS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
-
-SHAPES: dict[str, tuple[int, ...]] = {
-    "(64,)": (64,),
-    "(64, 1)": (64, 1),
-    "(1, 64)": (1, 64),
-    "(3, 64)": (3, 64),
-    "(2, 1, 64)": (2, 1, 64),
-    "()": (),
-}
-"""Shapes to broadcast with each other."""
-
-_FAINT_RED = "#F6CFC0"
-
-
-def broadcast_shapes(a: str = "(64,)", b: str = "(64, 1)") -> Figure:
-    """Two shapes aligned on the right, and the shape to which they broadcast.
-
-    ValueError unless both are keys of `SHAPES`.
-    """
-    if not {a, b} <= set(SHAPES):
-        raise ValueError(f"a and b must be among {', '.join(SHAPES)}, not {a!r} and {b!r}")
-    columns = [*zip_longest(SHAPES[a][::-1], SHAPES[b][::-1], fillvalue=None)][::-1]
-    fits = [len({n for n in sizes if n not in (None, 1)}) <= 1 for sizes in columns]
-    result = [next((n for n in sizes if n not in (None, 1)), 1) for sizes in columns]
-    shape = f"({', '.join(map(str, result))}{',' * (len(result) == 1)})"
-    answer = shape if all(fits) else "an error"
-    figure = new_figure(8.0, 3.0)
-    axes = new_drawing_axes(figure, f"{a} with {b}: {answer}")
-    axes.set(xlim=(-1.2, 4.4), ylim=(3.1, -0.1))
-    rows: dict[str, list[int | None]] = {
-        "a": [sizes[0] for sizes in columns],
-        "b": [sizes[1] for sizes in columns],
-        "together": [*result],
-    }
-    for line, (name, sizes) in enumerate(rows.items()):
-        axes.text(-0.1, line + 0.45, name, ha="right", va="center", fontsize=11)
-        for place, size in enumerate(sizes):
-            _draw_size(axes, 4 - len(columns) + place, line, size, fits[place], result[place])
-    caption = (
-        "Flush right. Without colour: an axis that is not there, taken as 1. Yellow: a 1 that stretches, with a "
-        "stride of 0, so that nothing is copied. Blue: stays. Red: two sizes that do not fit."
-    )
-    return describe(figure, caption=caption, alt=f"Broadcasting {a} with {b} gives {answer}")
-
-
-def _draw_size(axes: Axes, x: float, line: int, size: int | None, fits: bool, becomes: int) -> None:
-    stretches = size == 1 != becomes
-    colour = _FAINT_RED if not fits else "white" if size is None else ROW_COLOURS[1] if stretches else ROW_COLOURS[0]
-    axes.add_patch(Rectangle((x, line), 0.94, 0.9, facecolor=colour, edgecolor=GREY, linewidth=0.8))
-    text = "×" if not fits and line == 2 else "–" if size is None else f"{size} → {becomes}" if stretches else str(size)
-    axes.text(x + 0.47, line + 0.45, text, ha="center", va="center", fontsize=11)
 
 
 def head_blocks(heads: int = 2) -> Figure:
@@ -148,36 +95,3 @@ def formula_to_code(formula: str = "matrix product") -> Figure:
     kept = ", ".join(letter for letter in letters if letter != summed) or "nothing"
     alt = f"{formula}: einsum pattern {pattern}; what stays: {kept}; what is summed: {summed or 'nothing'}"
     return describe(figure, caption=caption, alt=alt)
-
-
-_CODE: tuple[tuple[str, str, str], ...] = (
-    ("def project(x, w):", 'x: "b s d"', "(2, 5, 8)"),
-    ('    y = einsum(x, w, "b s d, d e -> b s e")', 'y: "b s e"', "(2, 5, 12)"),
-    ("    z = y.transpose(1, 2)", 'z: "b s e"', "(2, 12, 5)"),
-    ("    return z.sum(-1)", '-> "b e"', "(2, 12)"),
-)
-"""Lines of a function, the shape that the annotation of each line claims, and the real shape."""
-
-
-def annotated_code() -> Figure:
-    """A function whose annotations are compared with the real shapes; the wrong one is red."""
-    sizes = {"b": 2, "s": 5, "d": 8, "e": 12}
-    figure = new_figure(8.0, 2.7)
-    axes = new_drawing_axes(figure, "Names bound to sizes: b = 2, s = 5, d = 8, e = 12")
-    axes.set(xlim=(0, 8), ylim=(4.2, -0.3))
-    wrong = []
-    for line, (code, claim, shape) in enumerate(_CODE):
-        names = claim.split('"')[1].split()
-        found = [int(n) for n in shape.strip("()").split(",")]
-        bad = [name for name, n in zip(names, found, strict=True) if sizes[name] != n]
-        colour = PALETTE["vermilion"] if bad else PALETTE["green"]
-        wrong += [f"{claim} is {shape}"] if bad else []
-        axes.text(0, line + 0.3, code, family="monospace", fontsize=9.5, va="center")
-        axes.text(4.75, line + 0.3, claim, family="monospace", fontsize=9.5, va="center", color=colour)
-        verdict = f"{shape}  {', '.join(bad)} disagree" if bad else shape
-        axes.text(6.0, line + 0.3, verdict, family="monospace", fontsize=9.5, va="center", color=colour)
-    caption = (
-        "Left the code, in the middle what it claims, right the shape that is there. All lines run; only a check "
-        "compares the two."
-    )
-    return describe(figure, caption=caption, alt=f"Of {len(_CODE)} annotations one is wrong: {'; '.join(wrong)}")

@@ -1,4 +1,4 @@
-"""Figures on the cost of a line of code: its buffers, and the time of a transfer."""
+"""The buffers of a line of code: a figure of their lifetimes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.accelerators import PCIE_3, PCIE_4, PCIE_5
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 Expression = Any
 """A name, or a list: the operation and its arguments."""
@@ -22,8 +21,8 @@ EXPRESSIONS: dict[str, Expression] = {
     "x*y + (y*z + (z*w + w*x))": ["add", _XY, ["add", _YZ, ["add", _ZW, _WX]]],
     "GELU, written out": [
         "mul",
-        ["mul", "0.5", "x"],
-        ["add", "1", ["tanh", ["mul", "0.798", ["add", "x", ["mul", "0.0447", ["pow", "x", "3"]]]]]],
+        ["mul", "x", "0.5"],
+        ["add", ["tanh", ["mul", ["add", "x", ["mul", ["pow", "x", "3"], "0.0447"]], "0.798"]], "1"],
     ],
     "GELU, fused": ["gelu", "x"],
 }
@@ -39,24 +38,21 @@ def lifetimes(expression: Expression) -> list[tuple[str, int, int]]:
     buffers: list[list[Any]] = []
     step = 0
 
-    def run(node: Expression) -> int | None:
+    def run(node: Expression) -> list[Any]:
+        """Return the buffer of the result; for an input one that is in no list."""
         nonlocal step
-        if isinstance(node, str):
-            return None
-        inputs = [run(part) for part in node[1:]]
+        inputs = [run(part) for part in node[1:]] if isinstance(node, list) else []
+        if not inputs:
+            return [node, 0, 0]
         step += 1
-        result: int | None = inputs[0]
+        result = inputs[0]
         if not node[0].endswith("_"):
-            buffers.append([node[0], step, step])
-            result = len(buffers) - 1
-        for buffer in {*inputs, result}:
-            if buffer is not None:
-                buffers[buffer][2] = step
+            buffers.append(result := [node[0], step, step])
+        for buffer in inputs:
+            buffer[2] = step
         return result
 
-    result = run(expression)
-    if result is not None:
-        buffers[result][2] = step
+    run(expression)
     return [(name, first, last) for name, first, last in buffers]
 
 
@@ -89,37 +85,4 @@ def memory_timeline(line: str = "sqrt(x*y + y*z)") -> Figure:
         "needs memory while its arguments are still there. Shaded: the operations at which most are alive."
     )
     alt = f"{line}: alive at each operation {', '.join(map(str, alive))}; {len(buffers)} buffers made, {peak} at once"
-    return describe(figure, caption=caption, alt=alt)
-
-
-LINKS = {"PCIe 3.0": PCIE_3 / 2, "PCIe 4.0": PCIE_4 / 2, "PCIe 5.0": PCIE_5 / 2}
-"""GB/s in one direction over 16 lanes."""
-
-CARGO = {
-    "a batch of token ids, 8 × 2,048, int64": 8 * 2048 * 8,
-    "a matrix of GPT-3, 12,288 × 49,152, fp32": 12_288 * 49_152 * 4,
-    "a model of 7 billion weights, bf16": 14 * 10**9,
-}
-"""Bytes of each kind of data that moves from main memory to a GPU."""
-
-
-def moving_time(link: str = "PCIe 4.0") -> Figure:
-    """Time to move three kinds of data over a link at its full speed, in ms. ValueError for an unknown link."""
-    if link not in LINKS:
-        raise ValueError(f"there is no link {link!r}; choose from {', '.join(LINKS)}")
-    times = {name: 1000 * size / (LINKS[link] * 1e9) for name, size in CARGO.items()}
-    figure = new_figure(8.0, 2.9)
-    axes = new_axes(figure, f"{link}, {LINKS[link]:g} GB/s each way", "time for one copy (ms)")
-    bars = axes.barh(range(3), [*times.values()], color=PALETTE["blue"], height=0.55)
-    axes.bar_label(bars, [f"{time:.3g} ms" for time in times.values()], padding=4, fontsize=9, color=GREY)
-    axes.set_xscale("log")
-    axes.set_xlim(1e-3, 2e4)
-    axes.set_yticks(range(3), [name.replace(", ", "\n", 1) for name in times])
-    axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
-    caption = (
-        "Bytes over bandwidth, on a logarithmic scale. Real copies are slower: small ones wait for their start, and "
-        "memory that is not pinned is copied twice (notebook 07)."
-    )
-    alt = f"{link}: " + "; ".join(f"{name}: {time:.3g} ms" for name, time in times.items())
     return describe(figure, caption=caption, alt=alt)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise, product
+from itertools import pairwise
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import ConnectionPatch, Rectangle
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_drawing_axes, new_figure, stops
@@ -16,20 +16,11 @@ from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_drawing_
 ROW_COLOURS = ("#CCDDEE", "#FFEEBB", "#CCEEDD", "#FFDDEE")  # multiples of LEVEL in site/frames.py, kept as they are
 """Light shades for the rows of a view, on which black text is readable."""
 
-VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
-    "x": lambda x: x,
-    "x.t()": lambda x: x.t(),
-    "x[1:]": lambda x: x[1:],
-    "x[:, ::2]": lambda x: x[:, ::2],
-    "x[1].expand(3, 4)": lambda x: x[1].expand(3, 4),
-    "x.view(2, 6)": lambda x: x.view(2, 6),
-    "x.t().view(2, 6)": lambda x: x.t().view(2, 6),
-    "x.t().reshape(2, 6)": lambda x: x.t().reshape(2, 6),
-    "x[:, ::2].view(1, 6)": lambda x: x[:, ::2].view(1, 6),
-}
+VIEWS: tuple[str, ...] = ("x", "x.t()", "x[1:]", "x[:, ::2]", "x[1].expand(3, 4)", "x.t().view(2, 6)", "x.view(2, 6)")
+VIEWS += ("x[:, ::2].view(1, 6)", "x.t().reshape(2, 6)")
 """Views, and one that is impossible, of x = torch.arange(12).view(3, 4)."""
 
-PLAIN_VIEWS, RESHAPED = tuple(VIEWS)[:5], tuple(VIEWS)[5:]
+PLAIN_VIEWS, RESHAPED = VIEWS[:5], VIEWS[5:]
 """The figures shown before the reader knows when a view is possible, and the ones shown after."""
 
 _SEVERAL = "#D5D8DC"
@@ -41,7 +32,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     """A view of x = arange(12).view(3, 4) as a table, and below it the memory that it reads.
 
     Args:
-        view: a key of `VIEWS`.
+        view: one of `VIEWS`.
         row, column: the element whose path is drawn. Beyond the view the last row or column is drawn, with a note.
 
     Raises:
@@ -52,7 +43,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     x = torch.arange(_CELLS).view(3, 4)
     figure = new_figure(8.0, 4.2)
     try:
-        y = VIEWS[view](x)
+        y = eval(view, {"x": x})
     except RuntimeError:
         return _refused(figure, view, x)
     missing = _missing(y, row, column)
@@ -65,11 +56,12 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     axes = new_drawing_axes(figure, f"{view}: {notes}")
     axes.set(xlim=(-0.2, 12.2), ylim=(-1.6, 5.4))
     left = (_CELLS - y.shape[1]) / 2
-    bottom = 5.2 - 0.75 * y.shape[0]
-    _draw_table(axes, y, left, (row, column))
     readers: dict[int, set[int]] = {cell: set() for cell in range(_CELLS)}
-    for i, j in product(range(y.shape[0]), range(y.shape[1])):
-        readers[start + i * row_stride + j * column_stride].add(i)
+    for i, numbers in enumerate(y.tolist()):
+        for j, number in enumerate(numbers):
+            picked = (i, j) == (row, column)
+            _draw_cell(axes, left + j, 5.2 - 0.75 * (i + 1), 0.75, number, ROW_COLOURS[i], picked=picked)
+            readers[start + i * row_stride + j * column_stride].add(i)
     for cell, number in enumerate(memory):
         rows = readers[cell]
         colour = _SEVERAL if len(rows) > 1 else ROW_COLOURS[min(rows)] if rows else "white"
@@ -79,21 +71,13 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     found = f"{missing}[{row}, {column}] is at {way}"
     axes.text(0, -0.95, found, fontsize=10, va="center", color=PALETTE["vermilion"])
     axes.text(12, -0.95, "a new memory: a copy" if copied else "the memory of x", fontsize=10, va="center", ha="right")
-    axes.add_artist(
-        ConnectionPatch(
-            (left + column + 0.5, bottom + 0.75 * (y.shape[0] - 1 - row)),
-            (place + 0.5, 1.0),
-            "data",
-            "data",
-            arrowstyle="-|>",
-            color=PALETTE["vermilion"],
-            linewidth=1.5,
-        )
-    )
+    arrow = {"arrowstyle": "-|>", "color": PALETTE["vermilion"], "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0}
+    tail = left + column + 0.5, 5.2 - 0.75 * (row + 1)
+    axes.annotate("", (place + 0.5, 1.0), tail, arrowprops=arrow, zorder=1)
     caption = (
-        "Above the view, below the row of memory, numbered from 0. Colours are rows of the view; the view does not "
-        "read the cells without colour, and several of its rows read a grey one. Change the view: only the notes "
-        "change, not the memory, unless the figure says so."
+        "Above the view, below the row of memory, numbered from 0. Colours are rows of the view. No row reads a white "
+        "cell, and several rows read a grey cell. Change the view: only the notes change, not the memory, unless the "
+        "figure says so."
     )
     where = "in a copy" if copied else "in the memory of x"
     alt = f"{view}: {notes}; {missing}element [{row}, {column}] is at {way}, {where}"
@@ -105,13 +89,6 @@ def _missing(y: Tensor, row: int, column: int) -> str:
     asked = zip(("row", "column"), (row, column), y.shape, strict=True)
     names = [f"no {name} {index}" for name, index, count in asked if index >= count]
     return f"{' and '.join(names)}: " if names else ""
-
-
-def _draw_table(axes: Axes, y: Tensor, left: float, picked: tuple[int, int]) -> None:
-    for i, numbers in enumerate(y.tolist()):
-        for j, number in enumerate(numbers):
-            colour = ROW_COLOURS[i]
-            _draw_cell(axes, left + j, 5.2 - 0.75 * (i + 1), 0.75, number, colour, picked=(i, j) == picked)
 
 
 def _draw_cell(
@@ -146,63 +123,51 @@ def _refused(figure: Figure, view: str, x: Tensor) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "x[0]": lambda x: x[0],
-    "x[1:]": lambda x: x[1:],
-    "x[:, ::2]": lambda x: x[:, ::2],
-    "x[[0, 1]]": lambda x: x[[0, 1]],
-    "x[x > 3]": lambda x: x[x > 3],
-    "x.t()": lambda x: x.t(),
-    "x.view(12)": lambda x: x.view(12),
-    "x.reshape(12)": lambda x: x.reshape(12),
-    "x.t().reshape(12)": lambda x: x.t().reshape(12),
-    "x.flatten()": lambda x: x.flatten(),
-    "x.contiguous()": lambda x: x.contiguous(),
-    "x.t().contiguous()": lambda x: x.t().contiguous(),
-    "x[0].expand(3, 4)": lambda x: x[0].expand(3, 4),
-    "x[0].repeat(3, 1)": lambda x: x[0].repeat(3, 1),
-    "x.diagonal()": lambda x: x.diagonal(),
-    "x.unfold(1, 2, 1)": lambda x: x.unfold(1, 2, 1),
-    "x.flip(0)": lambda x: x.flip(0),
-    "x.gather(1, i)": lambda x: x.gather(1, torch.zeros(3, 1, dtype=torch.int64)),
-    "x.triu()": lambda x: x.triu(),
-    "x + 0": lambda x: x + 0,
-    "x.add_(0)": lambda x: x.add_(0),
-    "x.detach()": lambda x: x.detach(),
-    "x.float()": lambda x: x.float(),
-    "x.half()": lambda x: x.half(),
-}
+OPERATIONS: tuple[str, ...] = ("x[0]", "x[1:]", "x[:, ::2]", "x[[0, 1]]", "x[x > 3]", "x.t()", "x.view(12)")
+OPERATIONS += ("x.reshape(12)", "x.t().reshape(12)", "x.flatten()", "x.contiguous()", "x.t().contiguous()")
+OPERATIONS += ("x[0].expand(3, 4)", "x[0].repeat(3, 1)", "x.diagonal()", "x.unfold(1, 2, 1)", "x.flip(0)")
+OPERATIONS += ("x.gather(1, i)", "x.triu()", "x + 0", "x.add_(0)", "x.detach()", "x.float()", "x.half()")
 """Operations on a 3 × 4 tensor of floats: some return a view, some a copy."""
 
 
-def shares_with_x(operation: str) -> bool:
-    """Return True if the result is in the memory of x: run it, and compare the addresses."""
+def result_of(operation: str, x: Tensor) -> Tensor:
+    """Return the result of one of `OPERATIONS`."""
+    result: Tensor = eval(operation, {"x": x, "i": torch.zeros(3, 1, dtype=torch.int64)})
+    return result
+
+
+def shares_with_x(operation: str, yours: Callable[[Tensor, Tensor], bool] | None = None) -> bool:
+    """Return True if the result is in the memory of x: run it, and compare the addresses, or ask `yours`."""
     x = torch.arange(12.0).view(3, 4)
-    return OPERATIONS[operation](x).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    y = result_of(operation, x)
+    return yours(y, x) if yours else y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
 
 
-def sharing_table() -> Figure:
-    """For each operation whether its result shares memory with x, which is a 3 × 4 tensor of floats."""
+def sharing_table(yours: Callable[[Tensor, Tensor], bool] | None = None) -> Figure:
+    """For each operation whether its result shares memory with x, which is a 3 × 4 tensor of floats.
+
+    With `yours(result, x)`, a tick or a cross says whether it agrees.
+    """
     found = {operation: shares_with_x(operation) for operation in OPERATIONS}
+    agreed = {operation for operation in found if yours and shares_with_x(operation, yours) == found[operation]}
     figure = new_figure(8.0, 3.4)
-    axes = new_drawing_axes(figure, f"{sum(found.values())} of {len(found)} share the memory of x")
+    verdict = f"; shares_storage agrees on {len(agreed)} of {len(found)}" if yours else ""
+    axes = new_drawing_axes(figure, f"{sum(found.values())} of {len(found)} share the memory of x{verdict}")
     axes.set(xlim=(0, 4), ylim=(6.1, -0.1))
     for number, (operation, shared) in enumerate(found.items()):
         column, line = divmod(number, 6)
         colour = ROW_COLOURS[0] if shared else ROW_COLOURS[1]
         axes.add_patch(Rectangle((column + 0.01, line + 0.06), 0.97, 0.88, facecolor=colour))
         axes.text(column + 0.04, line + 0.52, operation, va="center", fontsize=9, family="monospace")
-        word = "shares" if shared else "copies"
+        mark = "" if not yours else "✓ " if operation in agreed else "✗ "
+        word = mark + ("shares" if shared else "copies")
         axes.text(column + 0.96, line + 0.52, word, va="center", ha="right", fontsize=8, color=GREY)
     caption = (
-        "Blue: a view, so writing into it changes x. Yellow: a copy. Lists, masks and gather always copy; reshape, "
-        "flatten, contiguous and float copy only if they have to."
+        "x is 3 × 4, in fp32. Blue: in the memory of x, a view or x itself, so writing into it changes x. Yellow: a "
+        "copy. Lists, masks and gather always copy; reshape, flatten, contiguous and float only if they have to."
     )
-    groups = {
-        word: ", ".join(operation for operation, shared in found.items() if shared == flag)
-        for word, flag in (("share", True), ("copy", False))
-    }
-    return describe(figure, caption=caption, alt=f"share: {groups['share']}; copy: {groups['copy']}")
+    share, copy = (", ".join(name for name, shared in found.items() if shared == flag) for flag in (True, False))
+    return describe(figure, caption=caption, alt=f"share: {share}; copy: {copy}{verdict}")
 
 
 @stops(step=(1, 2, 4, 8, 12, 16, 20, 24, 28, 32))

@@ -1,10 +1,11 @@
 """The exercises and predictions of notebook 07, in the notebook's order."""
 
 from lmcourse.chapters.tokens_and_data.exercises.counting import merge_counted
+from lmcourse.chapters.tokens_and_data.exercises.cutting import cut
 from lmcourse.chapters.tokens_and_data.exercises.decoding import decode
 from lmcourse.chapters.tokens_and_data.exercises.encoding import encode_word
+from lmcourse.chapters.tokens_and_data.exercises.everybody import everybodys_table
 from lmcourse.chapters.tokens_and_data.exercises.merging import merge
-from lmcourse.chapters.tokens_and_data.exercises.pairs import count_pairs
 from lmcourse.chapters.tokens_and_data.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.tokens_and_data.exercises.prefetching import train_ahead
 from lmcourse.chapters.tokens_and_data.exercises.seeding import own_numbers
@@ -13,13 +14,14 @@ from lmcourse.chapters.tokens_and_data.exercises.transfer import copy_seconds
 from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
 
 EXERCISES = (
-    count_pairs,
     merge,
     merge_counted,
     train_bpe,
     encode_word,
-    decode,
     batch_at,
+    everybodys_table,
+    decode,
+    cut,
     copy_seconds,
     train_ahead,
     own_numbers,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
-from lmcourse.chapters.tokens_and_data.counted_text import Where
-from lmcourse.chapters.tokens_and_data.exercises.merging import merged
+from lmcourse.chapters.tokens_and_data.exercises.merging import with_a_string as merged  # noqa: F401 - slips use it
 from lmcourse.data.corpus_sources import stories
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.exercises.cases import Case, edge, script
@@ -44,86 +42,6 @@ def _of_stories(count: int, merges: int) -> Case:
     return script("stories", lines, words=words)
 
 
-def _reference(words: Words, times: list[int], counts: dict[Pair, int], where: Where, pair: Pair, new: int) -> None:
-    """Take the words that hold the pair out of the counts, and put them back merged."""
-    holders = sorted(where.get(pair, ()))
-    old = [words[number] for number in holders]
-    young = [merged(word, pair, new) for word in old]
-    for number, word in zip(holders, young, strict=True):
-        words[number] = word
-    changed: Counter[Pair] = Counter()
-    for number, before, after in zip(holders, old, young, strict=True):
-        changed.subtract({each: times[number] * many for each, many in Counter(pairwise(before)).items()})
-        changed.update({each: times[number] * many for each, many in Counter(pairwise(after)).items()})
-        for each in pairwise(before):
-            where[each] = where[each] - {number}
-        for each in pairwise(after):
-            where[each] = where.get(each, set()) | {number}
-    for each, by in changed.items():
-        counts[each] = counts.get(each, 0) + by
-    for each in [each for each in changed if not counts[each]]:
-        del counts[each], where[each]
-    for each in [each for each in where if not where[each]]:
-        del where[each]
-
-
-def _hidden(random: Random) -> list[Case]:
-    cases = [
-        _tried("runs", [[7] * 5, [7] * 2, [7], [7] * 8], [1, 2, 4, 8], (7, 7), (256, 256)),
-        _tried("both ends", [[1, 2, 9, 1, 2], [9, 1], [2, 9]], [1, 3, 1], (1, 2), (256, 9)),
-        _tried("equal words", [[1, 2], [1, 2], [2, 1], [1, 2]], [1, 2, 4, 8], (1, 2)),
-        _tried("empty words", [[], [1, 2], [1], []], [5, 6, 7, 8], (1, 2)),
-        _tried("a token of the pair beside it", [[1, 1, 2, 2], [2, 1, 2, 1]], [3, 5], (1, 2)),
-        _tried("the new token on both sides", [[1, 2, 1, 2, 1, 2]], [10], (1, 2), (256, 256)),
-        edge(_tried("a pair that is nowhere", [[1, 2], [2, 2]], [3, 1], (2, 1), (1, 2))),
-        _of_stories(600, 100),
-    ]
-    for _ in range(3):
-        words = [[random.randint(1, 3) for _ in range(random.randint(2, 8))] for _ in range(4)]
-        # These words expose every known mistake, so that no mark depends on luck.
-        words += [[3, 1, 2, 3, 1], [5, 1, 2, 6, 1, 2], [3, 1], [4, 4, 3]]
-        times = [random.randint(2, 9) for _ in words]
-        cases.append(_tried("other words", words, times, (1, 2), (3, 256), (256, 3)))
-    return cases
-
-
-merge_counted = Exercise(
-    "merge_counted",
-    points=3,
-    minutes=12,
-    difficulty=3,
-    reference=_reference,
-    cases=[
-        _tried("one word", [[5, 1, 2, 6]], [1], (1, 2)),
-        _tried("in the middle of a long word", [[3, 4, 5, 1, 2, 6, 7]], [1], (1, 2)),
-        _tried("three times", [[5, 1, 2, 6]], [3], (1, 2)),
-        _tried("two words hold it, two do not", [[5, 1, 2], [1, 2, 6], [5, 1], [6, 7]], [2, 3, 4, 5], (1, 2)),
-        _tried("a neighbour pair is there twice", [[5, 1, 2, 5, 1], [5, 1]], [2, 3], (1, 2)),
-        _tried("twice in a word", [[1, 2, 3, 1, 2, 3]], [2], (1, 2)),
-        _tried("side by side: two new tokens are neighbours", [[1, 2, 1, 2]], [1], (1, 2)),
-        _tried("a run", [[7, 7, 7, 7], [7, 7, 7]], [1, 2], (7, 7)),
-        _tried("one merge after another", [[5, 1, 2, 6], [1, 2, 6], [2, 6]], [1, 2, 3], (1, 2), (256, 6)),
-        edge(_tried("a pair that is nowhere", [[5, 1, 6], [2, 1]], [1, 2], (1, 2))),
-    ],
-    hidden_cases=_hidden,
-    hints=[
-        "`where[pair]` has the numbers of the words to look at. Loop over a copy of it, because it changes.",
-        "For each of these words: remove all its pairs from `counts` and `where`, merge the word, and add its new "
-        "pairs. Most of them cancel.",
-        "A pair of the word counts `times[number]` for each of its places, but `where` names the word once: the word "
-        "leaves `where[pair]` only if none of its new pairs is that pair.",
-        "Counter(pairwise(word)) before and after: for each pair in one of them, add times[number] · (after − before) "
-        "to its count. If no word is left in where[pair], delete both entries.",
-    ],
-    forbid=["tokenizers", "tiktoken"],
-    uses=["merge"],
-)
-
-
-Merge = Callable[[list[int], Pair, int], list[int]]
-
-
-@merge_counted.variant
 def out_and_in(
     words: list[list[int]],
     times: list[int],
@@ -153,6 +71,60 @@ def out_and_in(
                 del where[each]
 
 
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        _tried("runs", [[7] * 5, [7] * 2, [7], [7] * 8], [1, 2, 4, 8], (7, 7), (256, 256)),
+        _tried("both ends", [[1, 2, 9, 1, 2], [9, 1], [2, 9]], [1, 3, 1], (1, 2), (256, 9)),
+        _tried("equal words", [[1, 2], [1, 2], [2, 1], [1, 2]], [1, 2, 4, 8], (1, 2)),
+        _tried("empty words", [[], [1, 2], [1], []], [5, 6, 7, 8], (1, 2)),
+        _tried("a token of the pair beside it", [[1, 1, 2, 2], [2, 1, 2, 1]], [3, 5], (1, 2)),
+        _tried("the new token on both sides", [[1, 2, 1, 2, 1, 2]], [10], (1, 2), (256, 256)),
+        edge(_tried("a pair that is nowhere", [[1, 2], [2, 2]], [3, 1], (2, 1), (1, 2))),
+        _of_stories(600, 100),
+    ]
+    for _ in range(3):
+        words = [[random.randint(1, 3) for _ in range(random.randint(2, 8))] for _ in range(4)]
+        # These words expose every known mistake, so that no mark depends on luck.
+        words += [[3, 1, 2, 3, 1], [5, 1, 2, 6, 1, 2], [3, 1], [4, 4, 3]]
+        times = [random.randint(2, 9) for _ in words]
+        cases.append(_tried("other words", words, times, (1, 2), (3, 256), (256, 3)))
+    return cases
+
+
+merge_counted = Exercise(
+    "merge_counted",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=out_and_in,
+    cases=[
+        _tried("one word", [[5, 1, 2, 6]], [1], (1, 2)),
+        _tried("in the middle of a long word", [[3, 4, 5, 1, 2, 6, 7]], [1], (1, 2)),
+        _tried("three times", [[5, 1, 2, 6]], [3], (1, 2)),
+        _tried("two words hold it, two do not", [[5, 1, 2], [1, 2, 6], [5, 1], [6, 7]], [2, 3, 4, 5], (1, 2)),
+        _tried("a neighbour pair is there twice", [[5, 1, 2, 5, 1], [5, 1]], [2, 3], (1, 2)),
+        _tried("twice in a word", [[1, 2, 3, 1, 2, 3]], [2], (1, 2)),
+        _tried("side by side: two new tokens are neighbours", [[1, 2, 1, 2]], [1], (1, 2)),
+        _tried("a run", [[7, 7, 7, 7], [7, 7, 7]], [1, 2], (7, 7)),
+        _tried("one merge after another", [[5, 1, 2, 6], [1, 2, 6], [2, 6]], [1, 2, 3], (1, 2), (256, 6)),
+        edge(_tried("a pair that is nowhere", [[5, 1, 6], [2, 1]], [1, 2], (1, 2))),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "`where[pair]` has the numbers of the words to look at. Loop over a copy of it, because it changes.",
+        "For each of these words: remove all its pairs from `counts` and `where`, merge the word, and add its new "
+        "pairs. Most of them cancel.",
+        "A pair of the word counts `times[number]` for each of its places, but `where` names the word once: the word "
+        "leaves `where[pair]` only if none of its new pairs is that pair.",
+        "Counter(pairwise(word)) before and after: for each pair in one of them, add times[number] · (after − before) "
+        "to its count. If no word is left in where[pair], delete both entries.",
+    ],
+    forbid=["tokenizers", "tiktoken"],
+    uses=["merge"],
+)
+
+
+merge_counted.variant(out_and_in)
 merge_counted.slips(
     out_and_in,
     {
@@ -181,8 +153,6 @@ merge_counted.slips(
         "for number in sorted → words, counts = [*words], dict(counts)\n    where = {each: {*numbers} for each, "
         "numbers in where.items()}\n    for number in sorted": "You give the names `words`, `counts` and `where` to "
         "new objects. Change the old ones, which the caller still holds.",
-        "        words[number] = young\n →  ;; counts.get(each, 0) - → counts[each] -": "The merged word is not "
-        "written back, so the next merge misses pairs that `counts` has lost. Put it into `words[number]`.",
         "+ times[number] → + 1": "You add 1 for each new pair. Add as many as the word occurs: times[n].",
         "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)}": "You count a pair once per "
         "word. It may occur twice in one word.",
@@ -191,6 +161,16 @@ merge_counted.slips(
         "occurs.",
         "at += 2 if here else 1 → at += 2 if here and tuple(old[at + 1 : at + 3]) != pair else 1": "In a run such as 7 "
         "7 7 you use the token in the middle twice.",
+        "            where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: → for each in "
+        "gone:\n            where.setdefault(each, set()).discard(number)\n        for each in {*gone, *come}: ;; del "
+        "counts[each]\n            if not where[each]:\n                del where[each] → del counts[each], "
+        "where[each]": "`where` loses a word that still holds the pair: first remove the word from its old pairs, then "
+        "add it for every pair that it holds now, also for those that stayed.",
+        "        words[number] = young\n →  ;; {*gone, *come} → {*gone} ;; del counts[each]\n            if not "
+        "where[each]:\n                del where[each] → del counts[each], where[each]": "You change the counts but "
+        "not `words`: store each merged word back in its place.",
+        "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)} ;; if not counts[each] → if not "
+        "where[each]": "You count a pair once per word. It may occur twice in one word.",
         "{*gone, *come} → ()": "You leave entries of 0 in `counts`, and empty sets in `where`. Delete both.",
         "            if not counts[each]:\n                del counts[each]\n → ": "You leave entries of 0 in "
         "`counts`. A pair that is gone has no entry.",
@@ -199,15 +179,10 @@ merge_counted.slips(
         "where.setdefault(each, set()).discard(number) → if "
         "each == pair:\n                where[each].discard(number)": "`where` still names words for pairs that they "
         "no longer hold. Remove a word from the sets of pairs that it no longer holds.",
-        "            where.setdefault(each, set()).discard(number)\n →  ;; {*gone, *come} → () ;; del where[each] → "
-        "del where[each]\n    where.pop(pair, None)\n    counts.pop(pair, None)": "You delete the merged pair only. "
-        "Other pairs of these words are gone, too: their counts are 0, and `where` still names the words.",
         "            where.setdefault(each, set()).discard(number)\n →  ;; {*gone, *come} → ()": "You delete nothing. "
         "Pairs that are gone have a count of 0 now, and `where` still names their words.",
         "sorted(where.get(pair, ())) → ()": "After your call nothing has changed. `words = …` only binds the name to a "
         "new list: assign to words[number].",
-        "counts.get(each, 0) + → counts[each] +": "You fail on a pair with the new token, which has no entry yet. "
-        "Start its count from 0: counts.get(each, 0), and its entry in `where` from an empty set.",
         "            where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: → for each in "
         "gone:\n            where.setdefault(each, set()).discard(number)\n        for "
         "each in {*gone, *come}:": "`where` loses a word that still holds the pair: first remove the word from its old "
@@ -222,13 +197,10 @@ merge_counted.slips(
         "not contain the pair: loop over `where[pair]`.",
         "del where[each] → del where[each]\n    counts.update(dict(counts))": "The results are right, but you write "
         "the counts of all pairs. Write only the counts that change.",
-        "for number in sorted(where.get(pair, ())): → numbers = sorted(where.get(pair, ()))\n    if numbers:\n        "
-        "counts.clear()\n        where.clear()\n    for number in numbers: ;; [*pairwise(old)] → []": "You recount "
-        "only the words that contain the pair, and lose the counts of all other words.",
         "sorted(where.get(pair, ())) → where.get(pair, ())": "You change `where[pair]` while you loop over it, and "
         "Python raises an error. Loop over a copy: list(where[pair]).",
-        "where.get(pair, ()) → where[pair]": "You raise an error for a pair that does not occur. It has no entry in "
-        "`where`: change nothing.",
+        "where.get(pair, ()) → where[pair]": "Reading `where[pair]` of a pair that is nowhere adds an empty set. "
+        "Use where.get(pair, ()).",
         "del where[each] → del where[each]\n    return [*list.__iter__(words)]": "You return the words. Change them in "
         "place, and return nothing.",
     },
@@ -279,43 +251,12 @@ def at_the_places_only(
 merge_counted.slips(
     at_the_places_only,
     {
+        "for gone in old - now → for gone in set()": "Words stay in `where` of pairs that they no longer hold. Take a "
+        "word's number out wherever its pair has gone.",
+        "add(*pair, -many) → pass": "The count of `pair` itself stays. All its places are merged, so it has no entry "
+        "left.",
         "word[at : at + 2] = [new] → at += 1 ;; now = set(pairwise(word)) → words[number] = word = merged(word, pair, "
         "new)\n        now = set(pairwise(word)) ;; == 0 → <= 0": "Where two merges touch, you count pairs with old "
         "neighbours. There the neighbour is `new` as well, and (new, new) is a pair.",
-        "word[at : at + 2] = [new] → at += 1 ;; now = set(pairwise(word)) → words[number] = word = merged(word, pair, "
-        "new)\n        now = set(pairwise(word)) ;; if counts[left, right] == 0: → if many > 0:\n            "
-        "where.setdefault((left, right), set()).add(number)\n        if counts[left, right] == 0:\n            "
-        "where.pop((left, right), None) ;; old - now → () ;; now - old → ()": "You read the neighbours of a merge in "
-        "the old word; where two merges touch, the neighbour is `new`. And a word stays in `where` until a pair's "
-        "count is 0.",
     },
 )
-
-
-@merge_counted.variant
-def collected_first(
-    words: list[list[int]],
-    times: list[int],
-    counts: dict[tuple[int, int], int],
-    where: dict[tuple[int, int], set[int]],
-    pair: tuple[int, int],
-    new: int,
-) -> None:
-    change: dict[tuple[int, int], int] = {}
-    for number in tuple(where.get(pair, [])):
-        text = "".join(chr(token) for token in words[number])
-        after = [ord(letter) for letter in text.replace(chr(pair[0]) + chr(pair[1]), chr(new))]
-        for sign, tokens in ((-1, words[number]), (1, after)):
-            for left, right in pairwise(tokens):
-                change[left, right] = change.get((left, right), 0) + sign * times[number]
-                if sign < 0:
-                    where[left, right] = where[left, right] - {number}
-                else:
-                    where[left, right] = where.get((left, right), set()) | {number}
-        words[number] = after
-    for each, by in change.items():
-        total = counts.pop(each, 0) + by
-        if total:
-            counts[each] = total
-        if not where[each]:
-            del where[each]

@@ -27,19 +27,13 @@ def _reference(tokens: list[int], merges: list[tuple[int, int]]) -> str:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         call("cut inside a character", "decode", [240, 159, 152], []),
-        call("cut inside a character", "decode", [159, 152, 128, 33], []),
         call("cut inside a character", "decode", [97, 195, 98, 169, 99], []),
-        call("characters of several tokens", "decode", [256, 258], _HALF),
         call("characters of several tokens", "decode", [104, 256, 257, 128, 33], _HALF),
         call("merges of merges", "decode", [97, 256, 257, 258, 259], [(97, 97), (256, 256), (257, 257), (258, 98)]),
         call("the last token there is", "decode", [260], TOY),
         call("bad input", "decode", [261], TOY),
-        call("bad input", "decode", [256], []),
         call("bad input", "decode", [97, -1, 98], TOY),
-        call("bad input", "decode", [-256], []),
-        call("token 0", "decode", [0, 97, 0], []),
         call("no tokens", "decode", [], []),
-        call("blanks stay", "decode", [32, 97, 32, 32, 10], TOY),
     ]
     for _ in range(4):
         tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)]
@@ -58,7 +52,7 @@ decode = Exercise(
         call("two bytes, one letter", "decode", [195, 169], []),
         call("half a letter", "decode", [195], []),
         call("low, est", "decode", [259, 257], TOY),
-        call("a blank inside", "decode", [97, 32, 98], TOY),
+        call("a space inside", "decode", [97, 32, 98], TOY),
         call("a letter that two tokens share", "decode", [256, 258], _HALF),
         call("three bytes that begin no letter", "decode", [97, 159, 152, 128], []),
         call("token 0", "decode", [0, 97], []),
@@ -96,7 +90,7 @@ decode.slips(
         'errors="replace" → ': "You raise an error for half a letter. A model may stop there: use U+FFFD.",
         "replace → ignore": "You drop bytes that are not UTF-8. Put U+FFFD in their place.",
         'errors="replace" → "latin-1"': "You turn each byte into a character. é has two bytes: decode UTF-8.",
-        'b"" → b" "': "You add blanks between tokens. Blanks are part of tokens: add none.",
+        'b"" → b" "': "You add spaces between tokens. Spaces are part of tokens: add none.",
         "not 0 <= token < len(pieces) → token >= len(pieces)": "For token −1 you return the last one, as a Python list "
         "does. Raise ValueError.",
         'if any(not 0 <= token < len(pieces) for token in tokens):\n        raise ValueError("the token does not '
@@ -109,11 +103,6 @@ decode.slips(
         "len(pieces)]": "You leave out a token that does not exist. Raise ValueError.",
         "pieces[left] + pieces[right] → bytes(part for part in (left, right) if part < 256)": "You expand merges once. "
         "A merge may consist of other merges.",
-        '    if any(not 0 <= token < len(pieces) for token in tokens):\n        raise ValueError("the token does not '
-        'exist")\n →  ;; pieces[token] for token in tokens) → bytes([token]) if token < 256 else bytes(merges[token - '
-        "256]) for token in tokens)": "You expand merges once. A merge may consist of other merges.",
-        "pieces[token] for token in tokens) → bytes([token]) if token < 256 else bytes(merges[token - 256]) for token "
-        "in tokens)": "You expand merges once. A merge may consist of other merges.",
         "pieces[left] + pieces[right] → pieces[right] + pieces[left]": "You put the bytes of a merge's right token "
         "before those of its left token.",
         'return b"" → text = b"" ;; (errors="replace") → (errors="replace")\n    while "��" in text:\n        text = '

@@ -1,6 +1,6 @@
 """The predictions of notebook 07."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -10,12 +10,22 @@ PREDICTIONS = (
         answer="2, 3 and 4",
         because="A character has one to four bytes: more, the later it comes in Unicode's table.",
     ),
-    Prediction(
+    NumberPrediction(
         "words_looked_at",
-        "Of 717,824 looks at words for 256 merges: how many are at a word that holds the pair which is merged?",
-        options=("358,912", "71,782", "7,318"),
-        answer="7,318",
-        because="One of 98. The commonest pairs are in hundreds of words, the 256th is in about ten.",
+        "For 256 merges you would look at 717,824 words. How many of these looks are at a word that holds the pair?",
+        answer=7_318,
+        low=1_000,
+        high=717_824,
+        unit="words",
+        log=True,
+        because="One in 98. The commonest pairs are in hundreds of words, the 256th is in about ten.",
+    ),
+    Prediction(
+        "their_merges",
+        "How many of your 256 merges does a program by other authors learn, too, at the same places of its list?",
+        options=("all", "all but ties", "about half"),
+        answer="all",
+        because="Borders, ties and the end are decided as here; all else follows from the rule.",
     ),
     Prediction(
         "which_merge_first",
@@ -25,11 +35,11 @@ PREDICTIONS = (
         because="The merge that was learned first is applied first, wherever its pair is. After that no a·b is left.",
     ),
     Prediction(
-        "a_blank_in_front",
-        "“ instructed”, with a blank in front, is one token of GPT-4. How many has “instructed” without the blank?",
+        "a_space_in_front",
+        "“ instructed”, with a space in front, is one token of GPT-4. How many has “instructed” without the space?",
         options=("1", "2", "3", "11"),
         answer="3",
-        because="in·struct·ed. The blank is part of the token. Without it, this is another string, which was rarer.",
+        because="in·struct·ed. The space is part of the token. Without it, this is another string, which was rarer.",
     ),
     Prediction(
         "what_english_gains",
@@ -61,5 +71,22 @@ PREDICTIONS = (
         options=("is zero", "is unchanged to the bit", "has drifted at random"),
         answer="is unchanged to the bit",
         because="Its gradient is 0 in every step, and so is its mean: Adam's step is 0 ÷ ε.",
+    ),
+    Prediction(
+        "the_plain_mix",
+        "The seven texts are joined, and one table of 512 tokens is learned from them. Who pays the most with it?",
+        options=("English", "Ukrainian", "Hindi", "Burmese"),
+        answer="Burmese",
+        because="A letter has three bytes, and no other reader shares the alphabet.",
+    ),
+    NumberPrediction(
+        "planted_thirty_times",
+        "A passage that the model never read costs it 3.9 nats a token. What does one cost that it read 30 times among "
+        "2,400 rows?",
+        answer=2.3,
+        low=0.0,
+        high=4.0,
+        unit="nats",
+        because="Much of it is known by heart, although 30 of 2,400 rows are few.",
     ),
 )

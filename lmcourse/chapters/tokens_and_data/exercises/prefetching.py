@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain, pairwise
 from random import Random
 from typing import Any
 
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
-
-Act = Callable[[Any], Any]
 
 _LOG = "log = []"
 _RUN = "train_ahead({loader}, lambda x: log.append(f'copy {{x}}') or x, lambda x: log.append(f'train {{x}}'))\nlog"
@@ -39,25 +36,28 @@ def _failing(name: str, loader: str, copy: str, train: str) -> Case:
     return script(name, f"train_ahead({loader}, lambda x: {copy}, lambda x: {train})")
 
 
-def _reference(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """Pair each copy with the next one; the last copy is paired with a mark for the end."""
-    end = object()
-    for batch, _ in pairwise(chain(map(copy, loader), [end])):
-        train(batch)
+def with_an_iterator(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
+    batches = iter(loader)
+    try:
+        ready = copy(next(batches))
+    except StopIteration:
+        return
+    for batch in batches:
+        coming = copy(batch)
+        train(ready)
+        ready = coming
+    train(ready)
 
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
         _logged("other loaders", "iter(range(6))"),
-        _logged("other loaders", "(2 * i for i in range(50))"),
         _logged("other loaders", "range(2)"),
-        _logged("one batch", "iter([7])"),
         _logged("no batches", "iter([])"),
         _logged("batches that count as nothing", "iter([0, 0, 5, 0])"),
         _logged("batches that count as nothing", "[[], [1], []]"),
         _logged("equal batches", "iter([3, 3, 3])"),
         _on_device("what copy returns", "iter([1, 2])"),
-        _on_device("what copy returns", "[1]"),
         _read_ahead("no more than one ahead", 5),
         script(
             "one pass through the loader",
@@ -78,7 +78,7 @@ train_ahead = Exercise(
     points=3,
     minutes=8,
     difficulty=2,
-    reference=_reference,
+    reference=with_an_iterator,
     cases=[
         _logged("three batches", "[0, 1, 2]"),
         _logged("one batch", "[0]"),
@@ -138,38 +138,18 @@ train_ahead.slips(
         "Exception:\n            return ;; train(waiting.pop(0)) → try:\n                "
         "train(waiting.pop(0))\n            except Exception:\n                return": "You catch the errors of "
         "`copy` and `train`. The run would continue without a batch: do not catch them.",
+        "train(waiting.pop(0)) → (first := waiting.pop(0)) and train(first) ;; train(last) → last and train(last)": ""
+        "You leave out a batch or a copy that counts as False, such as 0: write `if ready is not None`.",
         "== 2 → > 1 ;; waiting.pop(0) → waiting[-2] ;; in waiting: → in waiting[-1:]: ;; train(last) → "
         "train(last)\n    return waiting": "You return a value. Return nothing: `train` has done the work.",
     },
 )
 
 
-@train_ahead.variant
-def with_an_iterator(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
-    batches = iter(loader)
-    try:
-        ready = copy(next(batches))
-    except StopIteration:
-        return
-    for batch in batches:
-        coming = copy(batch)
-        train(ready)
-        ready = coming
-    train(ready)
-
-
+train_ahead.variant(with_an_iterator)
 train_ahead.slips(
     with_an_iterator,
     {
-        "batches = iter(loader) → loader = list(loader)\n    batches = iter(loader) ;; try:\n        ready = "
-        "copy(next(batches))\n    except StopIteration:\n        return → ready = coming = copy(next(batches)) ;; for "
-        "batch in batches: → for i in range(len(loader)): ;; coming = copy(batch) → if i + 2 != "
-        "len(loader):\n            coming = copy(next(batches)) ;; \n    train(ready) → ": "You never train on the "
-        "last batch, and twice on the one before it, as with `i + 2`.",
-        "batches = iter(loader) → loader = list(loader)\n    batches = iter(loader) ;; ready = copy(next → ready = "
-        "coming = copy(next ;; for batch in batches: → for i in range(len(loader)): ;; coming = copy(batch) → if i + 2 "
-        "< len(loader):\n            coming = copy(next(batches)) ;; \n    train(ready) → ": "You never copy the last "
-        "batch: batch i + 1 exists if i + 1 < the number of batches, not i + 2.",
         "try:\n        ready = copy(next(batches))\n    except StopIteration:\n        return → ready = "
         "copy(next(batches))": "Your answer fails on an empty loader, where next() raises StopIteration. No batches "
         "are no error.",
@@ -179,26 +159,13 @@ train_ahead.slips(
 )
 
 
-@train_ahead.variant
-def with_next_and_none(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
-    iterator = iter(loader)
-    batch = next(iterator, None)
-    if batch is None:
-        return
-    current = copy(batch)
-    while current is not None:
-        following = next(iterator, None)
-        prepared = copy(following) if following is not None else None
-        train(current)
-        current = prepared
-
-
-train_ahead.slips(
-    with_next_and_none,
-    {
-        "while current is not None → while current": "You stop at a batch or a copy that is falsy, such as 0. Compare "
-        "with None.",
-        "train(current) → if current:\n            train(current)": "You leave out a batch or a copy that counts as "
-        "False, such as 0: write `if ready is not None`.",
-    },
-)
+@train_ahead.misconception("You never train on the last batch, and twice on the one before it, as with `i + 2`.")
+def with_i_plus_2(loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], Any]) -> None:
+    batches = list(loader)
+    waiting = iter(batches)
+    coming = copy(next(waiting))
+    for i in range(len(batches)):
+        copied = coming
+        if i + 2 != len(batches):
+            coming = copy(next(waiting))
+        train(copied)

@@ -26,21 +26,22 @@ def _between(name: str, seed: int, count: int) -> Case:
     return script(name, lines)
 
 
-def _reference(seed: int, count: int) -> Tensor:
-    return torch.rand(count, generator=torch.Generator().manual_seed(seed))
+def state_put_back(seed: int, count: int) -> Tensor:
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    numbers = torch.rand(count)
+    torch.set_rng_state(state)
+    return numbers
 
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
         _numbers("other seeds", 0, 5),
         _numbers("other seeds", 2**40 + 1, 4),
-        _numbers("other seeds", 2**31 + 5, 3),
         _numbers("no numbers", 3, 0),
-        _numbers("one number", 9, 1),
         _numbers("many numbers", 11, 100),
         script("calls that alternate", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
         _between("others draw as before", 8, 3),
-        _between("others draw as before", 0, 3),
         _between("others draw as before", 5, 0),
     ]
     return [*cases, *(_numbers("other seeds", random.randrange(10**6), random.randint(3, 6)) for _ in range(3))]
@@ -51,7 +52,7 @@ own_numbers = Exercise(
     points=2,
     minutes=5,
     difficulty=1,
-    reference=_reference,
+    reference=state_put_back,
     cases=[
         _numbers("three numbers", 7, 3),
         script("the same seed twice", "own_numbers(7, 2)\nown_numbers(7, 2)"),
@@ -88,9 +89,6 @@ own_numbers.slips(
         "return torch.rand((count,), generator=generator) → import numpy\n    return "
         'torch.from_numpy(numpy.random.default_rng(seed).random(count, dtype="float32"))': "Your numbers come from "
         "NumPy's generator. torch.rand gives different numbers for this seed.",
-        "return torch.rand((count,), generator=generator) → source = Random(seed)\n    return "
-        "torch.tensor([source.random() for _ in range(count)])": "Your numbers come from Python's `random`. torch.rand "
-        "gives different numbers for this seed.",
         "    generator.manual_seed(seed)\n → ": "You make a generator and do not seed it. Every seed gives the same "
         "numbers.",
         "generator = → import random, numpy\n    random.seed(seed), numpy.random.seed(seed "
@@ -100,15 +98,7 @@ own_numbers.slips(
 )
 
 
-@own_numbers.variant
-def state_put_back(seed: int, count: int) -> Tensor:
-    state = torch.get_rng_state()
-    torch.manual_seed(seed)
-    numbers = torch.rand(count)
-    torch.set_rng_state(state)
-    return numbers
-
-
+own_numbers.variant(state_put_back)
 own_numbers.slips(
     state_put_back,
     {

@@ -4,7 +4,7 @@ from lmcourse.chapters.tokens_and_data.figures.boxes import merge_steps, token_c
 from lmcourse.chapters.tokens_and_data.figures.losses import loss_by_position, output_rows
 from lmcourse.chapters.tokens_and_data.figures.prices import sentence_price
 from lmcourse.chapters.tokens_and_data.figures.timeline import prefetch_timeline
-from lmcourse.chapters.tokens_and_data.figures.words import new_words, vocabulary_trade
+from lmcourse.chapters.tokens_and_data.figures.words import new_words
 
 __all__ = [
     "loss_by_position",
@@ -14,5 +14,4 @@ __all__ = [
     "prefetch_timeline",
     "sentence_price",
     "token_colours",
-    "vocabulary_trade",
 ]

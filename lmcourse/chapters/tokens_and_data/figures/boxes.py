@@ -19,9 +19,6 @@ from lmcourse.plots import stops
 from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_VOCABULARY = 2048
-TOY = " ".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
-"""The words of Sennrich, Haddow and Birch (2016)."""
-
 MAX_BYTES = 300
 """Largest number of bytes of a text that are drawn."""
 
@@ -50,7 +47,7 @@ def course_tokenizer(vocabulary: int) -> BPETokenizer:
 
 
 def shown(raw: bytes) -> str:
-    """A token as text for a drawing: · for a blank, ↵ for a new line, and bytes where there is no letter."""
+    """A token as text for a drawing: · for a space, ↵ for a new line, and bytes where there is no letter."""
     text = raw.decode(errors="replace")
     if any(letter > LAST_DRAWN or (not letter.isprintable() and letter not in _BLANKS) for letter in text):
         return " ".join(f"{byte:02X}" for byte in raw)
@@ -102,7 +99,7 @@ def token_colours(
     axes = new_drawing_axes(figure, f"{len(pieces)} tokens, {len(part)} characters, {words} words")
     _boxes(axes, pieces)
     caption = (
-        f"A vocabulary of {vocabulary:,} tokens, learned from 98 kB of this course's own prose. · is a blank. Two "
+        f"A vocabulary of {vocabulary:,} tokens, learned from 98 kB of this course's own prose. · is a space. Two "
         "hexadecimal digits are a byte that is not a letter by itself." + _cut(text)
     )
     told = " | ".join(pieces[:60])
@@ -110,7 +107,7 @@ def token_colours(
 
 
 @stops(text=("she sells sea shells by the sea shore",))
-def merge_steps(text: str = TOY, step: int = 0) -> Figure:
+def merge_steps(text: str = "low " * 5 + "lower " * 2 + "newest " * 6 + "widest " * 3, step: int = 0) -> Figure:
     """The words of a text after some merges, and the number of times that each pair of neighbours occurs.
 
     Args:

@@ -7,21 +7,25 @@ from lmcourse.chapters.training.exercises.fit import fit
 from lmcourse.chapters.training.exercises.groups import decay_groups
 from lmcourse.chapters.training.exercises.half import train_in_half
 from lmcourse.chapters.training.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.training.exercises.recipe import recipe
 from lmcourse.chapters.training.exercises.schedule import wsd_factor
 from lmcourse.chapters.training.exercises.snapshot import Snapshot
 from lmcourse.chapters.training.exercises.step import train_step
+from lmcourse.chapters.training.exercises.suspicious import suspicious
 from lmcourse.chapters.training.exercises.sweep import sweep_steps
 from lmcourse.chapters.training.exercises.width import width_factors
 
 EXERCISES = (
-    initial_bounds,
-    decay_groups,
-    train_step,
-    wsd_factor,
-    sweep_steps,
     accumulate,
     Snapshot,
     fit,
+    suspicious,
+    recipe,
+    initial_bounds,
+    decay_groups,
+    wsd_factor,
+    sweep_steps,
+    train_step,
     train_in_half,
     width_factors,
     dropout,

@@ -195,40 +195,6 @@ def with_backward(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tup
     return whole, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]
 
 
-@accumulate.variant
-def weighted_means(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
-    parameters = list(model.parameters())
-    counts = [int((targets != -100).sum()) for _, targets in batches]
-    whole, result = torch.zeros((), dtype=torch.float64), [torch.zeros_like(p) for p in parameters]
-    for (inputs, targets), count in zip(batches, counts, strict=True):
-        if count == 0:
-            continue
-        loss = F.cross_entropy(model(inputs).transpose(1, 2), targets, ignore_index=-100) * count / sum(counts)
-        whole += loss.detach()
-        for at, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
-            if gradient is not None:
-                result[at] = result[at] + gradient
-    return whole, result
-
-
-@accumulate.variant
-def divided_last(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
-    kept, seen, surprise = {p: torch.zeros_like(p) for p in model.parameters()}, 0, 0.0
-    for inputs, targets in batches:
-        counts = targets >= 0
-        log_p = torch.log_softmax(model(inputs), -1)
-        loss = -log_p.gather(-1, targets.clamp(min=0)[..., None])[..., 0]
-        for p in kept:
-            p.grad = None
-        of_batch = loss.masked_fill(~counts, 0).sum()
-        of_batch.backward()  # type: ignore[no-untyped-call]
-        seen, surprise = seen + int(counts.sum()), surprise + of_batch.item()
-        for p, total in kept.items():
-            if p.grad is not None:
-                total += p.grad
-    return surprise / max(seen, 1), [total / max(seen, 1) for total in kept.values()]
-
-
 accumulate.slips(
     sums_over_the_count,
     {

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from random import Random
-
-import torch
 
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
@@ -130,23 +126,3 @@ initial_bounds.slips(
         "exception, perhaps that of a dictionary. Raise ValueError.",
     },
 )
-
-
-@initial_bounds.variant
-def with_torch(rule: str, fan_in: int, fan_out: int, cut: float) -> list[float]:
-    try:
-        inputs = {"lecun": [fan_in], "xavier": [fan_in, fan_out], "he": [fan_in / 2]}[rule]
-    except KeyError:
-        raise ValueError("the rule must be lecun, xavier or he") from None
-    std = torch.tensor(inputs, dtype=torch.float64).mean().rsqrt().item()
-    return [std, -cut * std, cut * std]
-
-
-@initial_bounds.variant
-def by_a_gain(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[float, float, float]:
-    if rule not in ("lecun", "xavier", "he"):
-        raise ValueError("unknown rule")
-    gain = math.sqrt(2 if rule == "he" else 1)
-    std = gain / math.sqrt(statistics.fmean([fan_in, fan_out]) if rule == "xavier" else fan_in)
-    low, high = (sign * cut * std for sign in (-1, 1))
-    return std, low, high

@@ -159,31 +159,3 @@ dropout.slips(
         "raise ValueError.",
     },
 )
-
-
-@dropout.variant
-def with_masked_fill(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    if p < 0 or p >= 1:
-        raise ValueError("p must be at least 0 and below 1")
-    return x.masked_fill(keep.logical_not(), 0) / (1 - p), x.square() * p / (1 - p)
-
-
-@dropout.variant
-def from_both_values(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    if not 0 <= p < 1:
-        raise ValueError(p)
-    scale = 1 / (1 - p)
-    result = torch.zeros_like(x)
-    result[keep] = x[keep] * scale
-    mean_of_square = (1 - p) * (x * scale) ** 2
-    return result, mean_of_square - x**2
-
-
-@dropout.variant
-def number_by_number(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    if p >= 1 or p < 0:
-        raise ValueError("p must be at least 0 and below 1")
-    numbers = list(zip(x.flatten().tolist(), keep.flatten().tolist(), strict=True))
-    kept = [number / (1 - p) if stays else 0.0 for number, stays in numbers]
-    variances = [number * number * p / (1 - p) for number, _ in numbers]
-    return tuple(torch.tensor(part, dtype=x.dtype).reshape(x.shape) for part in (kept, variances))  # type: ignore[return-value]

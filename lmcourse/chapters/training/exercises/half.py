@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from random import Random
 
-import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case, edge
@@ -152,13 +151,3 @@ def by_bits(weight: float, updates: list[float], master: bool) -> float:
 train_in_half.slips(
     by_bits, {"(bits + 0x7FFF + (bits >> 16 & 1)) → bits": "You cut bits off. Round to the nearest bf16 number."}
 )
-
-
-@train_in_half.variant
-def with_numpy(weight: float, updates: list[float], master: bool) -> torch.Tensor:
-    copy = np.float32(weight)
-    for update in np.array(updates, dtype=np.float32):
-        copy = copy + update
-        if not master:
-            copy = np.float32(torch.tensor(copy).bfloat16().float().item())
-    return torch.tensor(copy).bfloat16()

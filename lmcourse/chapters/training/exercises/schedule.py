@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.training.schedules import WarmupStableDecay
@@ -133,16 +131,6 @@ wsd_factor.slips(
         "at the floor there.",
     },
 )
-
-
-@wsd_factor.variant
-def with_numpy(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if steps - warmup - decay < 0:
-        raise ValueError("the phases do not fit into the run")
-    ramp = np.arange(1, warmup + 1) / max(warmup, 1)
-    fall = np.linspace(1, floor, decay, endpoint=False)
-    curve = np.concatenate([ramp, np.ones(steps - warmup - decay), fall, [floor]])
-    return float(curve[min(step, steps)])
 
 
 @wsd_factor.variant

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from copy import deepcopy
 from random import Random
 from typing import Any
 
 import torch
 
+from lmcourse.chapters.training.small_run import Kept
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
@@ -113,28 +113,10 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-class Kept:
-    """The reference: all state that changes, stored as bytes, so that nothing is shared with the run."""
-
-    def __init__(self, run: Any) -> None:
-        self.file = io.BytesIO()
-        state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
-        torch.save({**state, "step": run.step, "chance": torch.get_rng_state()}, self.file)
-
-    def restore(self, run: Any) -> None:
-        """Restore the stored state into a run."""
-        self.file.seek(0)
-        state = torch.load(self.file, weights_only=False)
-        for name in ("model", "optimizer", "loader"):
-            getattr(run, name).load_state_dict(state[name])
-        run.step = state["step"]
-        torch.set_rng_state(state["chance"])
-
-
 Snapshot = Exercise(
     "Snapshot",
     points=4,
-    minutes=14,
+    minutes=12,
     difficulty=3,
     reference=Kept,
     cases=[

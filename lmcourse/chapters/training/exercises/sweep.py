@@ -111,12 +111,3 @@ sweep_steps.slips(
         "were the longest. Each has its own length.",
     },
 )
-
-
-@sweep_steps.variant
-def by_counting(lengths: list[int], decays: list[int]) -> list[int]:
-    done: set[tuple[int, int]] = set()
-    for run, (length, decay) in enumerate(zip(lengths, decays, strict=True)):
-        for step in range(length):
-            done.add((-1 if step < length - decay else run, step))
-    return [sum(lengths), len(done)]

@@ -1,4 +1,4 @@
-"""Figures of initial weights and of measurements in a cell: a race of runs, and resumed runs."""
+"""Figures of initial weights and of measurements in a cell: trainers of strangers, and resumed runs."""
 
 from __future__ import annotations
 
@@ -68,26 +68,25 @@ def truncated_normal(limit: float = 2.0) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) -> Figure:
-    """The losses of runs against the seconds since their start.
-
-    Args:
-        runs: for each name, seconds and loss (nats per byte) of every step.
-        window: the number of steps over which the loss is averaged.
-    """
-    figure = new_figure(8.0, 3.8)
-    axes = new_axes(figure, "A race", "CPU seconds", "training loss (nats/byte)")
-    ends = {}
-    for (name, run), colour in zip(runs.items(), _COLOURS, strict=False):
-        seconds, losses = zip(*run, strict=True)
-        smooth = running_mean(losses, window)
-        axes.plot(seconds, smooth, color=colour, label=name, linewidth=1.6)
-        ends[name] = float(smooth[-1])
-    axes.legend(frameon=False, fontsize=10)
-    caption = f"Mean of {window} steps. All runs have as many steps: with slower steps a curve ends further right."
-    return describe(
-        figure, caption=caption, alt=f"Two runs by the clock. {min(ends, key=lambda x: ends[x])} ends lowest"
-    )
+def strangers(curves: Mapping[int, Sequence[float]]) -> Figure:
+    """The losses of trainers by number, each the mean of 20 updates, with the number at its end."""
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(figure, "Ten trainers, five of them wrong", "updates", "training loss (nats/token)")
+    ends = []
+    for place, (number, losses) in enumerate(sorted(curves.items(), key=lambda one: one[1][-1])):
+        smooth = running_mean(losses, 20)
+        axes.plot(smooth, color=_COLOURS[place % len(_COLOURS)], linewidth=1.2, alpha=0.8)
+        ends.append((float(smooth[-1]), f"{number}"))
+    shown: list[tuple[float, str]] = []
+    for end, name in sorted(ends):
+        near = bool(shown) and end - shown[-1][0] < 0.05
+        shown[-1:] = [(shown[-1][0], f"{shown[-1][1]}, {name}")] if near else [*shown[-1:], (end, name)]
+    for end, names in shown:
+        axes.annotate(names, (len(losses) - 1, end), xytext=(6, -3), textcoords="offset points", fontsize=9)
+    axes.set_xlim(0, len(losses) * 1.12)
+    told = "; ".join(f"{names} at {end:.2f}" for end, names in shown)
+    caption = "Each has an optimizer of its own. The numbers stand where their curves end."
+    return describe(figure, caption=caption, alt=f"Losses of ten trainers, which end close together: {told}")
 
 
 def resumed_runs(differences: Mapping[str, Sequence[float]]) -> Figure:

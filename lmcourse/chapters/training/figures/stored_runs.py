@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.chapters.training.ablation import Recipe
+from lmcourse.training.ablation import Recipe
 
 RUNGS = {
     "where we start": Recipe(),
@@ -67,8 +67,4 @@ BATCHES = {
 """For each number of windows in a batch, the updates until held-out stories cost less than 1 nat a byte, for the seeds
 0, 1 and 2. Notebook 13's small model (two blocks, 32 features, windows of 64 bytes), AdamW without decay, betas 0.9 and
 0.95, clipped at 1; 15 updates of warm-up, then a constant rate of 0.005 · √batch, 0.04 at most. Measured every 5
-updates.
-
-Notebook 13's small model (two blocks, 32 features, windows of 64 bytes), AdamW without decay, betas 0.9 and 0.95,
-clipped at 1; 15 updates of warm-up, then a constant rate of 0.005 · √batch, 0.04 at most. Measured every 5 updates.
-"""
+updates."""

@@ -1,8 +1,7 @@
-"""Figures of learning rates at several widths: stored sweeps, and the change of the logits in one step."""
+"""Figures of learning rates at several widths: stored sweeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from matplotlib.figure import Figure
@@ -50,22 +49,3 @@ def sweep(scaled: bool = False, widest: int = WIDTHS[-1]) -> Figure:
     axes.set_xlim(RATES[0] / 1.5, RATES[-1] * 1.15)
     caption = "A dot is a run, a line the mean of three seeds, a ring its lowest point."
     return describe(figure, caption=caption, alt=f"Loss over learning rate. {'; '.join(told)}")
-
-
-def moved_logits(moved: Mapping[str, Mapping[int, float]]) -> Figure:
-    """Change of a new model's logits after a few updates against its width, a curve per rule; both axes logarithmic."""
-    figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, "Eight updates of models of several widths", "width", "change of the logits (rms)")
-    told = []
-    styles: Sequence[tuple[str, str]] = (("vermilion", "D-"), ("blue", "s--"))
-    for (name, values), (colour, style) in zip(moved.items(), styles, strict=False):
-        axes.loglog(list(values), list(values.values()), style, color=PALETTE[colour], label=name, linewidth=1.6)
-        low, *_, high = values.values()
-        told.append(f"{name}: from {low:.1f} to {high:.1f}")
-    widths = sorted({width for values in moved.values() for width in values})
-    axes.set_xticks(widths, [f"{width}" for width in widths])
-    axes.set_yticks([1, 2, 4], ["1", "2", "4"])
-    axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=10)
-    caption = "A rule that suits all widths gives a flat line."
-    return describe(figure, caption=caption, alt=f"Root mean square change of the logits. {'; '.join(told)}")

@@ -1,7 +1,9 @@
 """The exercises and predictions of notebook 12, in the notebook's order."""
 
 from lmcourse.chapters.transformer.exercises.by_heart import by_heart
+from lmcourse.chapters.transformer.exercises.decipher import decipher
 from lmcourse.chapters.transformer.exercises.decoder import decoder
+from lmcourse.chapters.transformer.exercises.first_difference import first_difference
 from lmcourse.chapters.transformer.exercises.influence import influence
 from lmcourse.chapters.transformer.exercises.initial_loss import initial_loss
 from lmcourse.chapters.transformer.exercises.lens import logit_lens
@@ -13,12 +15,14 @@ from lmcourse.chapters.transformer.exercises.rows import rows_with_gradient
 from lmcourse.chapters.transformer.exercises.self_attention import self_attention
 
 EXERCISES = (
+    self_attention,
+    decoder,
+    first_difference,
+    pair_neighbours,
+    decipher,
     rows_with_gradient,
     logit_lens,
     causal_lm_loss,
-    self_attention,
-    decoder,
-    pair_neighbours,
     influence,
     initial_loss,
     by_heart,

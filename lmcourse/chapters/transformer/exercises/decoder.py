@@ -5,46 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from lmcourse.chapters.transformer.exercises.decoder_cases import PARTS, STRANGE, Sizes, Weights, ask
+from lmcourse.chapters.transformer.exercises.decoder_cases import PARTS, STRANGE, ask
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
-
-Parts = dict[str, Any]
-
-
-class _Layer:
-    """A block as an object with four methods, as in libraries."""
-
-    def __init__(self, weights: Weights, sizes: Sizes, parts: Parts) -> None:
-        self.weights, self.sizes, self.parts = weights, sizes, parts
-
-    def norm_1(self, x: Tensor) -> Tensor:
-        return self.parts["rms_norm"](x, self.weights["norm_1"], self.sizes["eps"])
-
-    def norm_2(self, x: Tensor) -> Tensor:
-        return self.parts["rms_norm"](x, self.weights["norm_2"], self.sizes["eps"])
-
-    def attention(self, x: Tensor) -> Tensor:
-        heads, kv_heads, theta = self.sizes["heads"], self.sizes["kv_heads"], self.sizes["theta"]
-        inner = self.parts["rope"], self.parts["grouped_query_attention"]
-        qkv, out = self.weights["qkv"], self.weights["out"]
-        return self.parts["self_attention"](x, qkv, out, heads, kv_heads, theta, *inner)
-
-    def feed_forward(self, x: Tensor) -> Tensor:
-        matrices = [self.weights[name].T for name in ("gate", "up", "down")]
-        return self.parts["glu_ffn"](x, *matrices, "swiglu")
-
-
-def _by_layers(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
-    x = torch.nn.functional.embedding(tokens, weights["embedding"])
-    for each in weights["blocks"]:
-        layer = _Layer(each, sizes, parts)
-        x = parts["block"](x, layer.attention, layer.feed_forward, layer.norm_1, layer.norm_2, False)
-    x = parts["rms_norm"](x, weights["norm"], sizes["eps"])
-    return torch.einsum("bsd,vd->bsv", x, weights.get("head", weights["embedding"]))
+from lmcourse.parity.parts import decoder as course_decoder
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -70,9 +36,9 @@ def _hidden(random: Random) -> list[Case]:
 decoder = Exercise(
     "decoder",
     points=4,
-    minutes=20,
+    minutes=16,
     difficulty=3,
-    reference=_by_layers,
+    reference=course_decoder,
     differentiable=True,
     cases=[
         ask("no blocks: in, norm, out", Random(1), blocks=0, d=2, v=3, text=(2, 2)),
@@ -195,37 +161,3 @@ decoder.slips(
         "norms to `block`.",
     },
 )
-
-
-@decoder.variant
-def by_recursion(
-    tokens: Tensor,
-    weights: dict[str, Any],
-    sizes: dict[str, Any],
-    parts: dict[str, Any],
-    x: Tensor | None = None,
-    at: int = 0,
-) -> Tensor:
-    x = weights["embedding"].index_select(0, tokens.flatten()).unflatten(0, tokens.shape) if x is None else x
-    if at == len(weights["blocks"]):
-        head = weights["embedding"] if weights.get("head") is None else weights["head"]
-        return torch.einsum("bsd,vd->bsv", parts["rms_norm"](x, weights["norm"], sizes["eps"]), head)
-    w = weights["blocks"][at]
-    x = parts["block"](
-        x,
-        lambda y: parts["self_attention"](
-            y,
-            w["qkv"],
-            w["out"],
-            sizes["heads"],
-            sizes["kv_heads"],
-            sizes["theta"],
-            parts["rope"],
-            parts["grouped_query_attention"],
-        ),
-        lambda y: parts["glu_ffn"](y, w["gate"].T, w["up"].T, w["down"].T, "swiglu"),
-        lambda y: parts["rms_norm"](y, w["norm_1"], sizes["eps"]),
-        lambda y: parts["rms_norm"](y, w["norm_2"], sizes["eps"]),
-        False,
-    )
-    return by_recursion(tokens, weights, sizes, parts, x, at + 1)

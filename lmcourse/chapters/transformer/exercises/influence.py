@@ -180,6 +180,9 @@ influence.slips(
         "            changed = tokens.clone()\n →  ;; before = model → changed = "
         "tokens.clone()\n    before = model": "You start each place from the copy that you changed before. Start it "
         "from the text: copy again, or put the token back.",
+        "            changed = tokens.clone()\n →             if other == tokens[place]:\n                continue\n "
+        ";; before = model → changed = tokens.clone()\n    before = model": "You start each place from the copy that "
+        "you changed before. Start it from the text: copy again, or put the token back.",
         "= other → = (tokens[place] + 1) % vocabulary": "You try only one other token. A model may treat two tokens "
         "alike: try them all.",
         "tokens.clone() → tokens": "A token that you tried stays in the text while you try the next place. Put the old "

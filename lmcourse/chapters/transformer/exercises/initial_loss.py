@@ -69,13 +69,6 @@ initial_loss = Exercise(
 
 
 @initial_loss.variant
-def from_bits(vocabulary: int, spread: float = 0.0) -> float:
-    if min(vocabulary - 1, spread) < 0:
-        raise ValueError((vocabulary, spread))
-    return math.log2(vocabulary) * math.log(2) + math.pow(spread, 2) / 2
-
-
-@initial_loss.variant
 def by_the_formula(vocabulary: int, spread: float = 0.0) -> float:
     if vocabulary < 1 or spread < 0:
         raise ValueError("a model needs at least one token and no negative spread")

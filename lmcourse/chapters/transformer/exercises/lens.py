@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import torch
@@ -82,36 +81,6 @@ logit_lens = Exercise(
         "F.cross_entropy takes (n, v) and (n): flatten b and s together on both.",
     ],
 )
-
-
-@logit_lens.variant
-def from_the_formulas(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    found = []
-    for state in states:
-        root = (state.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-        p = (state / root * scale @ head.T).softmax(-1)
-        found.append(-p.gather(-1, targets.unsqueeze(-1)).log().mean().item())
-    return found
-
-
-@logit_lens.variant
-def all_at_once(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    logits = F.rms_norm(torch.stack(states), scale.shape, scale, 1e-5) @ head.T
-    chosen = logits.log_softmax(-1).gather(-1, targets.expand(len(states), *targets.shape).unsqueeze(-1))
-    return chosen.flatten(1).mean(1).neg().tolist()
-
-
-@logit_lens.variant
-def with_loops(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    found = []
-    for state in states:
-        total = 0.0
-        for vector, target in zip(state.flatten(0, 1), targets.flatten().tolist(), strict=True):
-            normed = vector / math.sqrt(vector.dot(vector).item() / len(vector) + 1e-5) * scale
-            logits = head @ normed
-            total += (logits.logsumexp(0) - logits[target]).item()
-        found.append(total / targets.numel())
-    return found
 
 
 @logit_lens.variant

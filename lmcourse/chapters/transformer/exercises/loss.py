@@ -114,37 +114,6 @@ causal_lm_loss = Exercise(
 
 
 @causal_lm_loss.variant
-def with_log_softmax(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
-    keep = tokens[:, 1:] != ignored
-    if keep.sum() == 0:
-        return (logits[:0].double() if logits.dtype == torch.float64 else logits[:0].float()).sum()
-    wide = logits if logits.dtype == torch.float64 else logits.float()
-    log_p = F.log_softmax(wide[:, :-1][keep], dim=-1)
-    return -log_p[torch.arange(len(log_p)), tokens[:, 1:][keep]].mean()
-
-
-@causal_lm_loss.variant
-def with_loops(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
-    wide = logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32)
-    losses = []
-    for row, text in zip(wide, tokens.tolist(), strict=True):
-        for t in range(1, len(text)):
-            if text[t] != ignored:
-                z = row[t - 1]
-                losses.append((z - z.max()).exp().sum().log() + z.max() - z[text[t]])
-    return torch.stack(losses).mean() if losses else wide[:0].sum()
-
-
-@causal_lm_loss.variant
-def with_one_hot(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
-    wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
-    ids = torch.arange(logits.shape[-1])
-    right = (tokens[:, 1:, None] == ids) & (tokens[:, 1:, None] != ignored)
-    losses = torch.where(right, torch.logsumexp(wide, -1, keepdim=True) - wide, 0)
-    return losses.sum() / right.sum().clamp(min=1)
-
-
-@causal_lm_loss.variant
 def targets_that_count(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
     counts = tokens[:, 1:] != ignored
     wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))

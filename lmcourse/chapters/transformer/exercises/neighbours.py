@@ -50,7 +50,7 @@ def _hidden(random: Random) -> list[Case]:
 pair_neighbours = Exercise(
     "pair_neighbours",
     points=2,
-    minutes=7,
+    minutes=6,
     difficulty=2,
     reference=_row_by_row,
     cases=[
@@ -72,15 +72,6 @@ pair_neighbours = Exercise(
         'With einops: the rows are "(head half pair)" and become "(head pair half)", with half=2.',
     ],
 )
-
-
-@pair_neighbours.variant
-def with_an_index(weight: Tensor, d_head: int) -> Tensor:
-    n = weight.shape[0]
-    if n % d_head != 0 or d_head % 2 != 0:
-        raise ValueError(d_head)
-    order = [h + i + second for h in range(0, n, d_head) for i in range(d_head // 2) for second in (0, d_head // 2)]
-    return weight[order]
 
 
 @pair_neighbours.variant

@@ -1,8 +1,45 @@
 """The predictions of notebook 12."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
+    Prediction(
+        "another_order_of_sums",
+        "Your norm adds up its squares in another order than the course's, and its results differ in the seventh "
+        "digit. Is that a wrong part?",
+        options=("no, it is rounding", "yes, a right part gives equal numbers", "only the loss can tell"),
+        answer="no, it is rounding",
+        because="fp32 keeps seven digits. A test that accuses right parts is soon switched off.",
+    ),
+    Prediction(
+        "positions_from_one",
+        "One of the twelve counts positions from 1, and so rotates every query and key one step too far. What happens "
+        "to the logits?",
+        options=("nothing", "all of them change", "those of the first token change"),
+        answer="nothing",
+        because="A score depends on the difference of two positions (notebook 09), and that is the same.",
+    ),
+    NumberPrediction(
+        "found_by_logits",
+        "Of twelve wrong models, how many does the obvious test find: those whose logits move?",
+        answer=7,
+        low=0,
+        high=12,
+        step=1,
+        unit="models",
+        because="Five have the right logits. Four of these send back wrong gradients.",
+    ),
+    NumberPrediction(
+        "rows_as_in_the_file",
+        "Loaded in the right order, the trained model has a loss of 1.92 nats on 128 tokens of documentation; a model "
+        "that guesses has 6.24. Now load its rows as they are in the file. What is the loss?",
+        answer=3.97,
+        low=1.9,
+        high=10.0,
+        unit="nats",
+        because="Heads that look at a place look at the wrong one; those that go by content alone still work, and so "
+        "do the feed-forward layers. So the model is bad, and still far better than guessing.",
+    ),
     Prediction(
         "rare_word",
         "The row of a rare word gets a gradient of 0 for 1,000 steps of AdamW, with a learning rate of 0.001 and a "
@@ -35,7 +72,7 @@ PREDICTIONS = (
         "token?",
         options=("the token that it has just read", "always the same token", "any token, by chance"),
         answer="the token that it has just read",
-        because="Both ends of the model are the same table. Section 7 works out what follows.",
+        because="Both ends of the model are the same table. The end of this block works out what follows.",
     ),
     Prediction(
         "cuts_noticed",
@@ -55,13 +92,16 @@ PREDICTIONS = (
         because="128,256 · 4,096 is 525 million, of 8.03 billion. In GPT-2, which is tied, the one table is 31 % of "
         "124 million.",
     ),
-    Prediction(
+    NumberPrediction(
         "rule_of_thumb_405b",
         "12 · L · d² was derived for GPT-3's blocks. Llama 3.1 405B shares its keys, has a gate, and is not tied. How "
-        "far is the rule from its number of parameters?",
-        options=("20 % or so", "less than a hundredth of 1 %", "2 %"),
-        answer="less than a hundredth of 1 %",
-        because="It is off by 0.005 %, because errors cancel. After the next exercise you can say which.",
+        "far is the rule from its number of parameters, in percent of it?",
+        answer=0.005,
+        low=0.0001,
+        high=100.0,
+        unit="percent",
+        log=True,
+        because="Errors cancel. After the next exercise you can say which.",
     ),
     Prediction(
         "least_agreed",
@@ -77,6 +117,6 @@ PREDICTIONS = (
         "learns our stories for 600 steps. By how much does the worst loss exceed the best?",
         options=("about 5 %", "about 30 %", "it is twice as high"),
         answer="about 5 %",
-        because="The figure below has three seeds of each.",
+        because="The numbers below are three seeds of each.",
     ),
 )

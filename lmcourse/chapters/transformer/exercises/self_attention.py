@@ -86,8 +86,8 @@ def _hidden(random: Random) -> list[Case]:
 
 self_attention = Exercise(
     "self_attention",
-    points=4,
-    minutes=15,
+    points=3,
+    minutes=13,
     difficulty=3,
     reference=_head_by_head,
     differentiable=True,
@@ -231,27 +231,3 @@ self_attention.equivalent_mutant(
     "positions = torch.arange(x.shape[1], device=x.device) → positions = torch.arange(x.shape[1])",
     "on a processor the device is the default; answers are judged there",
 )
-
-
-@self_attention.variant
-def rotated_together(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    parts = (x @ qkv.T).unflatten(-1, (heads + 2 * kv_heads, -1)).transpose(1, 2)  # type: ignore[no-untyped-call]
-    qk, v = parts[:, :-kv_heads], parts[:, -kv_heads:]
-    qk = rope(qk, torch.arange(x.size(1)), theta)
-    y = attend(qk[:, :heads], qk[:, heads:], v)
-    return torch.einsum("bhsd,nhd->bsn", y, out.unflatten(1, (heads, -1)))  # type: ignore[no-untyped-call]
-
-
-@self_attention.variant
-def matrix_by_matrix(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = qkv.size(0) // (heads + kv_heads + kv_heads)
-    w_q, w_k, w_v = qkv[: heads * width], qkv[heads * width : -kv_heads * width], qkv[-kv_heads * width :]
-    positions = torch.tensor(list(range(x.shape[1])))
-    q = rope(rearrange(x @ w_q.T, "b s (h d) -> b h s d", d=width), positions, theta)
-    k = rope(rearrange(x @ w_k.T, "b s (h d) -> b h s d", d=width), positions, theta)
-    v = rearrange(x @ w_v.T, "b s (h d) -> b h s d", d=width)
-    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT

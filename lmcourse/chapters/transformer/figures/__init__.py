@@ -1,18 +1,12 @@
 """Figures of notebook 12: the path of a text through a model, measurements before training, published models."""
 
-from lmcourse.chapters.transformer.figures.aspect import aspect_basin
 from lmcourse.chapters.transformer.figures.blocks import then_and_now
-from lmcourse.chapters.transformer.figures.measured import initial_losses, lens, readers
+from lmcourse.chapters.transformer.figures.measured import readers
 from lmcourse.chapters.transformer.figures.models import feature_timeline, parameters_by_part
 from lmcourse.chapters.transformer.figures.pipeline import pipeline
-from lmcourse.chapters.transformer.figures.survey_table import SurveyTable
 
 __all__ = [
-    "SurveyTable",
-    "aspect_basin",
     "feature_timeline",
-    "initial_losses",
-    "lens",
     "parameters_by_part",
     "pipeline",
     "readers",

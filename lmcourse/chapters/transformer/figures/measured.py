@@ -2,56 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-
-
-def lens(names: Sequence[str], losses: Sequence[float], guess: float) -> Figure:
-    """Draw the loss if the head reads the stream after each part, and the loss of guessing as a line."""
-    figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, "What the loss would be if the head read the stream earlier", "", "loss (nats a token)")
-    axes.bar(range(len(names)), losses, color=PALETTE["blue"], width=0.65)
-    for place, loss in enumerate(losses):
-        axes.text(place, loss, f"{loss:.1f}", ha="center", va="bottom", fontsize=9)
-    axes.axhline(guess, color=PALETTE["vermilion"], linewidth=1.2)
-    axes.text(len(names) - 0.5, guess, "guessing", ha="right", va="bottom", fontsize=9, color=PALETTE["vermilion"])
-    axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
-    axes.set_ylim(0, 1.12 * max(losses))
-    caption = "Each bar: the sum of all parts up to there, read through the final norm and the head. Lower is better."
-    told = ", ".join(f"{name} {loss:.1f}" for name, loss in zip(names, losses, strict=True))
-    return describe(figure, caption=caption, alt=f"Loss by where the head reads: {told}; guessing {guess:.1f}")
-
-
-def initial_losses(measured: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Draw predicted and measured losses of untrained models, by initialisation; on the diagonal both are equal."""
-    figure = new_figure(8.0, 4.0)
-    title = "The loss before training: arithmetic against models"
-    axes = new_axes(figure, title, "ln v + σ²/2 (nats)", "measured (nats)")
-    markers = zip(measured.items(), ("o", "s", "^", "D"), ("blue", "orange", "vermilion", "green"), strict=False)
-    for (name, pairs), marker, colour in markers:
-        x, y = zip(*pairs, strict=True)
-        axes.plot(x, y, marker, color=PALETTE[colour], label=name, markersize=7, alpha=0.85)
-    values = [number for pairs in measured.values() for pair in pairs for number in pair]
-    ends = [0.85 * min(values), 1.2 * max(values)]
-    axes.plot(ends, ends, color=GREY, linewidth=0.9, zorder=0)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    ticks = [5, 7, 10, 20, 40, 60]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks, [str(tick) for tick in ticks])
-        axis.set_ticks([], minor=True)
-    axes.legend(frameon=False, fontsize=9)
-    caption = "On the line, a model starts where the formula says. Far above it, its logits are large and wrong."
-    told = "; ".join(
-        f"{name}: " + ", ".join(f"{x:.0f} and {y:.0f}" for x, y in pairs) for name, pairs in measured.items()
-    )
-    return describe(figure, caption=caption, alt=f"Predicted and measured first losses in nats. {told}")
+from lmcourse.plots.style import GREY, describe, new_figure
 
 
 def readers(tables: Mapping[str, Tensor]) -> Figure:

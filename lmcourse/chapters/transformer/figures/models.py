@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.chapters.transformer.figures.survey import NORM_NAMES, activation, position
-from lmcourse.models.zoo import all_models, find_model
-from lmcourse.models.zoo.course import COURSE_SOURCE
-from lmcourse.models.zoo.entry import Entry
+from lmcourse.accounting.survey import BANDS, choices
+from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 MODELS = ("gpt-2", "gpt-3", "gemma-3-1b", "llama-3-8b", "qwen3-32b", "llama-3.1-405b")
 _COLOURS = ("vermilion", "orange", "sky", "blue", "green", "purple", "yellow")
-
-
-def published() -> list[Entry]:
-    """The zoo without the course's own models."""
-    return [entry for entry in all_models() if entry.source != COURSE_SOURCE]
 
 
 def parameters_by_part(model: str = "gemma-3-1b") -> Figure:
@@ -41,55 +33,6 @@ def parameters_by_part(model: str = "gemma-3-1b") -> Figure:
     caption = "Counted from the configuration. A tied head is the embedding once more, and adds nothing."
     told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     return describe(figure, caption=caption, alt=f"Parameters of {model}, {total:,} in all: {told}")
-
-
-CHOICES = (
-    *("norm", "placement", "positions", "activation", "biases", "dropout"),
-    *("key heads", "QK-norm", "tied", "vocabulary", "d / L"),
-)
-BANDS: dict[str, tuple[tuple[float, str], ...]] = {
-    "vocabulary": ((40_000, "up to 40,000"), (110_000, "40,000 to 110,000"), (math.inf, "more than 110,000")),
-    "d / L": ((75, "below 75"), (160.0001, "75 to 160"), (math.inf, "above 160")),
-}
-"""For numeric choices: the exclusive upper end of each band, and its name."""
-PERIODS = ((2017, 2019), (2020, 2021), (2022, 2022), (2023, 2023), (2024, 2024), (2025, 2026))
-
-
-def choices(choice: str = "positions") -> dict[str, dict[str, int]]:
-    """Count the published models of each period by their choice. ValueError for an unknown choice."""
-    if choice not in CHOICES:
-        raise ValueError(f"there is no choice {choice!r}; choose from {', '.join(CHOICES)}")
-    found: dict[str, dict[str, int]] = {}
-    for first, last in PERIODS:
-        name = str(first) if first == last else f"{first}–{last % 100}"
-        found[name] = dict(Counter(_chosen(each, choice) for each in published() if first <= each.year <= last))
-    return found
-
-
-def _chosen(entry: Entry, choice: str) -> str:
-    config = entry.decoder
-    attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
-    if override := entry.survey_overrides.get(choice.removesuffix("s")):
-        return override
-    if choice == "norm":
-        return NORM_NAMES[config.block.norm.kind]
-    if choice == "placement":
-        return config.block.placement
-    if choice == "positions":
-        where = position(config)
-        return "RoPE" if "RoPE" in where else where
-    if choice == "activation":
-        return activation(feed_forward)
-    if choice == "biases":
-        return "some" if attention.bias or feed_forward.bias else "none"
-    if choice == "dropout":
-        return "some" if config.block.dropout else "none"
-    if choice == "key heads":
-        return {attention.heads: "one for each (MHA)", 1: "one for all (MQA)"}.get(attention.key_heads, "shared (GQA)")
-    if choice in ("QK-norm", "tied"):
-        return "yes" if (config.head.tied if choice == "tied" else attention.qk_norm) else "no"
-    number = config.vocab_size if choice == "vocabulary" else config.d_model / len(config.layers)
-    return next(name for end, name in BANDS[choice] if number < end)
 
 
 def feature_timeline(choice: str = "positions") -> Figure:

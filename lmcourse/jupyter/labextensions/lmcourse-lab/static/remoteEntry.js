@@ -44,9 +44,9 @@ const STYLE = `
     filter: invert(0.93) hue-rotate(180deg); /* white becomes the page's colour */
   }`;
 
-// The words beside a control of ipywidgets: its label on the left, its value on the right.
+// The words beside a control of ipywidgets, or those that hovering over it shows.
 function label(control) {
-  return control.querySelector(".widget-label")?.textContent.trim() ?? "";
+  return control.querySelector(".widget-label")?.textContent.trim() || control.title;
 }
 
 function nameSliders(output) {

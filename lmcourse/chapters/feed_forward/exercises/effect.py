@@ -1,0 +1,165 @@
+"""The exercise on what a text loses without some hidden units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Units = Sequence[tuple[int, int]]
+
+
+def _effect(loss: Any, units: Units, wanted: Tensor) -> tuple[float, float]:
+    """Compute with masks of the units, and sums in place of means."""
+
+    def change(layer: int, hidden: Tensor) -> Tensor:
+        off = torch.tensor([(layer, unit) in units for unit in range(hidden.shape[-1])])
+        return torch.where(off, 0.0, hidden)
+
+    rise = loss(change) - loss()
+    on, places = (rise * wanted).sum().item(), int(wanted.sum())
+    return on / max(places, 1), (rise.sum().item() - on) / max(wanted.numel() - places, 1)
+
+
+def _case(name: str, rule: str, units: Units, *places: int) -> Case:
+    """Return a case in which the effect is asked for at these of the six places."""
+    lines = f"""
+from lmcourse.chapters.feed_forward.units import toy_loss
+loss = toy_loss(lambda layer0, layer1: {rule})
+unit_effect(loss, {units}, wanted)
+"""
+    return script(name, lines, wanted=torch.isin(torch.arange(6), torch.tensor(places)).view(2, 3))
+
+
+def _cases(random: Random) -> list[Case]:
+    rule = "9 - layer0[0] * layer0[2] + layer1[1] * layer0[1]"
+    pairs = [(layer, unit) for layer in range(2) for unit in range(3)]
+    places = [sorted(random.sample(range(6), count)) for count in (2, 3, 4)]
+    return [
+        *(_case("other units", rule, sorted(random.sample(pairs, 3)), *one) for one in places),
+        _case("no unit", rule, [], 1, 4),
+        _case("no wanted place", rule, [(1, 1)]),
+        _case("every place is wanted", rule, [(0, 1)], *range(6)),
+    ]
+
+
+unit_effect = Exercise(
+    "unit_effect",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=_effect,
+    cases=[
+        _case("one unit", "9 - 2 * layer0[1] - layer0[2]", [(0, 1)], 0, 4),
+        _case("the same unit of the other layer", "9 - 2 * layer0[1] - layer1[1]", [(1, 1)], 0, 4, 5),
+        _case("two units of one layer, only together", "9 - layer0[0] * layer0[2] - layer1[0]", [(0, 0), (0, 2)], 1, 2),
+        _case("units of two layers: one helps, one harms", "9 - 3 * layer0[2] + layer1[0]", [(0, 2), (1, 0)], 0, 3, 5),
+        _case("one place is wanted", "4 - layer1[2] / (1 + layer0[0])", [(1, 2)], 3),
+        _case("no unit", "9 - 2 * layer0[1]", [], 2, 3),
+        _case("no wanted place", "9 - 2 * layer0[1]", [(0, 1)]),
+        _case("every place is wanted", "9 - 2 * layer0[1]", [(0, 1)], *range(6)),
+    ],
+    hidden_cases=_cases,
+    tolerance=Tolerance(1e-6, 1e-6),  # means in float32
+    hints=[
+        "Two calls: `loss()` and `loss(change)`. Subtract before you average: the difference has a number for each "
+        "place.",
+        "`change` is called once for each layer. It returns a clone of `hidden` with `[..., unit]` set to 0 for the "
+        "units "
+        "of that layer.",
+        "`rise[wanted].mean()` and `rise[~wanted].mean()`. The mean of no number is NaN: return 0 there.",
+    ],
+)
+
+
+@unit_effect.variant
+def clone_and_set(loss: Any, units: Any, wanted: Tensor) -> tuple[float, float]:
+    def change(layer: int, hidden: Tensor) -> Tensor:
+        hidden = hidden.clone()
+        for place, unit in units:
+            if place == layer:
+                hidden[..., unit] = 0
+        return hidden
+
+    before = loss()
+    rise = loss(change) - before
+    on, off = rise[wanted], rise[~wanted]
+    return on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0
+
+
+_IN_PLACE = (
+    "Your `change` writes into the hidden numbers that it was given, and the next call starts with the spoilt ones. "
+    "Work on a clone."
+)
+_EMPTY = "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. Return 0 there."
+_ALL = (
+    "You average over all places. The first number is the mean where `wanted` is True, the second the mean elsewhere."
+)
+_WHOLE = "You switch off the whole layer. Only the units in `units` are to be 0."
+_EVERY = "You switch the unit off in every layer. `change` is called for each: compare `layer` with the pair's."
+unit_effect.slips(
+    clone_and_set,
+    {
+        "        hidden = hidden.clone()\n →  ;; before = loss()\n    rise = loss(change) - before → after = "
+        "loss(change)\n    rise = after - loss()": _IN_PLACE,
+        "if place == layer → if True": _EVERY,
+        "hidden[..., unit] = 0 → hidden[...] = 0": _WHOLE,
+        "hidden[..., unit] = 0 → hidden[unit] = 0": "You index the first axis, the texts. The units are the last "
+        "axis: [..., unit].",
+        "hidden[..., unit] = 0 → hidden[:, unit] = 0": "You index the tokens. The units are the last axis: [..., "
+        "unit].",
+        "hidden[..., unit] = 0 → hidden[..., unit] = hidden[..., unit].mean()": "You put in the unit's mean. Here a "
+        "unit that is switched off is 0.",
+        "loss(change) - before → loss(change) / before": "You divide the two losses. Asked is by how much the loss "
+        "rises: a difference.",
+        "loss(change) - before → before - loss(change)": "Your signs are reversed: a unit that the text needs has a "
+        "positive effect.",
+        "loss(change) - before → loss(change)": "Those are the losses without the units. Subtract those with them.",
+        "on, off = rise[wanted], rise[~wanted] → on, off = rise[wanted], rise.flatten()": "Your second number "
+        "averages over all places. It belongs to those where `wanted` is False.",
+        "on, off = rise[wanted], rise[~wanted] → on, off = rise.flatten(), rise.flatten()": _ALL,
+        "on, off = rise[wanted], rise[~wanted] → on, off = rise[~wanted], rise[wanted]": "You have swapped the two "
+        "numbers: first where `wanted` is True, then elsewhere.",
+        "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.mean().item(), "
+        "off.mean().item()": _EMPTY,
+        "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.sum().item(), "
+        "off.sum().item()": "You add up over the places. Return means.",
+        "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → (rise * "
+        "wanted).mean().item(), (rise * ~wanted).mean().item()": "You divide both sums by the number of all places. "
+        "Each mean has its own number of places.",
+        "for place, unit in units: → for place, unit in [one]: ;; rise = loss(change) - before → rise = 0 * "
+        "before\n    for one in units:\n        rise = rise + loss(change) - before": "You switch the units off one "
+        "after another and add up. All are off in one run: some matter only together.",
+        "for place, unit in units: → for place, unit in units[:1]:": "You switch off the first unit only. All of "
+        "`units` are off in one run.",
+    },
+)
+
+
+@unit_effect.variant
+def one_mask_for_each_layer(loss: Any, units: Any, wanted: Tensor) -> tuple[float, float]:
+    def change(layer: int, hidden: Tensor) -> Tensor:
+        on = torch.ones(hidden.shape[-1])
+        on[[unit for place, unit in units if place == layer]] = 0
+        return hidden * on
+
+    rise = (loss(change) - loss()).double()
+    on, off = (rise[where].mean().item() if where.any() else 0.0 for where in (wanted, ~wanted))
+    return on, off
+
+
+unit_effect.slips(
+    one_mask_for_each_layer,
+    {
+        "return hidden * on → hidden *= on\n        return hidden": _IN_PLACE,
+        " if where.any() else 0.0 → ": _EMPTY,
+        "[unit for place, unit in units if place == layer] → [unit for _, unit in units]": _EVERY,
+    },
+)

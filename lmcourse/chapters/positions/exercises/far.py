@@ -1,0 +1,191 @@
+"""The open task: scores that read texts four times as long as in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.positions.copier import inspect_far, measure_far
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.measured import CHANGED
+from lmcourse.exercises.open_task import Band, OpenTask
+
+
+def _as_if_twelve_back(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
+    positions = torch.arange(q.shape[-2])
+    near = rope(q, positions, speeds) @ rope(k, positions, speeds).mT
+    far = rope(q, torch.full_like(positions, 12), speeds) @ k.mT
+    return torch.where(positions[:, None] - positions < 8, near, far)
+
+
+ALONE = (
+    "The score of a query and a key changes with other queries or keys. It may depend on these two vectors, their "
+    "positions and the length."
+)
+
+
+def _row(old: float, twice: float, four_times: float) -> dict[str, float]:
+    return {"32": old, "64": twice, "128": four_times}
+
+
+far_scores = Exercise(
+    "far_scores",
+    points=4,
+    minutes=8,
+    difficulty=3,
+    reference=_as_if_twelve_back,
+    seconds=60.0,
+    cases=[case("seeds 0 and 1", seeds=[0, 1])],
+    hidden_cases=lambda _: [case("seeds 2 and 3", seeds=[2, 3])],
+    hints=[
+        "What does the model need to know exactly, and what only roughly? Its first layer finds the token one back. "
+        "Its second layer recognises the right key by what it is.",
+        "In training all earlier copies were 8 to 16 back. At which distance may a key stand that is 50 back?",
+        "Two kinds of scores, near and far, and torch.where picks one by the distance. `rope` takes any positions, "
+        "also fractions, and queries may have others than keys.",
+    ],
+    forbid=["sys", "inspect", "gc"],
+    task=OpenTask(
+        inspect=inspect_far,
+        measure=measure_far,
+        baseline={
+            "as trained": _row(0.12, 4.08, 5.58),
+            "by parts, in texts beyond 32": _row(0.12, 1.67, 2.92),
+            "as trained, keys 32 back or more hidden": _row(0.12, 4.04, 6.55),
+        },
+        finish=_row(0.4, 1.0, 1.0),
+        bands=[
+            Band(1, at_most={"32": 0.4}),
+            *(Band(1, at_most={"32": 0.4, n: loss}) for n, loss in (("128", 3.5), ("64", 1.0), ("128", 1.0))),
+        ],
+    ),
+)
+
+
+@far_scores.idea(1)
+def as_trained(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
+    positions = torch.arange(q.shape[-2])
+    scores: Tensor = rope(q, positions, speeds) @ rope(k, positions, speeds).mT
+    return scores
+
+
+far_scores.edited_ideas(
+    as_trained,
+    {
+        "interpolation": (0, "torch.arange(q.shape[-2]) → torch.arange(q.shape[-2]) / 4"),
+        "interpolation by the length": (
+            1,
+            "torch.arange(q.shape[-2]) → torch.arange(q.shape[-2]) * min(1, trained / q.shape[-2])",
+        ),
+        "by parts beyond 32": (
+            2,
+            "scores: → if len(positions) > trained:\n        kept = ((trained * speeds / math.tau - 1) / 3)"
+            ".clamp(0, 1)\n        speeds = speeds * (kept + (1 - kept) / 4)\n    scores:",
+        ),
+        "slow pairs divided by the length": (
+            3,
+            "scores: → speeds[2:] *= min(1, trained / len(positions))\n    scores: ;; torch.arange(q.shape[-2]) → "
+            "torch.arange(q.shape[-2])\n    speeds = speeds.clone()",
+        ),
+    },
+)
+
+
+@far_scores.idea(4)
+def groups(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
+    positions = torch.arange(q.shape[-2])
+    size = 8
+    near = rope(q, positions, speeds) @ rope(k, positions, speeds).mT
+    far = rope(q, positions // size + 8 - 8 // size, speeds) @ rope(k, positions // size, speeds).mT
+    return torch.where(positions[:, None] - positions < 8, near, far)
+
+
+far_scores.edited_ideas(
+    groups,
+    {
+        "groups as large as the length asks": (4, "size = 8 → size = max(1, math.ceil((len(positions) - 8) / 8))"),
+        "groups, and sharper": (
+            4,
+            "torch.where(positions[:, None] - positions < 8, near, far) → "
+            "torch.where(positions[:, None] - positions < 8, near, far) * (1.2 if len(positions) > trained else 1)",
+        ),
+        "groups of 4": (3, "size = 8 → size = 4"),
+    },
+)
+
+
+@far_scores.idea(4)
+def squeezed(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
+    n = q.shape[-2]
+    place = torch.arange(n)
+    near = rope(q, place, speeds) @ rope(k, place, speeds).mT
+    if n <= trained:
+        return near
+    squeeze = 8 / (n - 8)
+    far = rope(q, 8 + (place - 8) * squeeze, speeds) @ rope(k, place * squeeze, speeds).mT
+    return torch.where(place[:, None] - place < 8, near, far)
+
+
+far_scores.edited_ideas(
+    squeezed,
+    {
+        "all pairs slowed far away": (4, "8 + (place - 8) * squeeze → place * squeeze ;; 8 / (n - 8) → trained / n"),
+        "slow pairs slowed far away": (
+            3,
+            "near = → slow = torch.cat([speeds[:2], speeds[2:] * trained / n])\n    near = ;; "
+            "rope(q, 8 + (place - 8) * squeeze, speeds) @ rope(k, place * squeeze, speeds).mT → "
+            "rope(q, place, slow) @ rope(k, place, slow).mT",
+        ),
+    },
+)
+
+far_scores.idea(4)(_as_if_twelve_back)
+
+far_scores.edited_ideas(
+    _as_if_twelve_back,
+    {
+        "as if 12 back beyond 2": (4, "< 8 → < 2"),
+        "as if 16 back": (4, "12 → 16"),
+        "as if 16 back beyond 2": (0, "12 → 16 ;; < 8 → < 2"),
+        "clipped at 31": (1, "12 → trained - 1 ;; < 8 → < trained"),
+        "not turned far away": (0, "rope(q, torch.full_like(positions, 12), speeds) @ k.mT → q @ k.mT"),
+        "as if 12 back in long texts": (
+            4,
+            "return torch → if len(positions) <= trained:\n        return near\n    return torch",
+        ),
+    },
+)
+far_scores.slips(
+    _as_if_twelve_back,
+    {
+        "return torch.where(positions[:, None] - positions < 8, near, far) → "
+        "return near.masked_fill(positions[:, None] - positions >= trained, -torch.inf)": "At 100 tokens, scores are "
+        "NaN or ∞. Hide no key: the mask follows.",
+        "return torch.where(positions[:, None] - positions < 8, near, far) → "
+        "return near.masked_fill(positions[:, None] - positions >= trained, -1e4)": "At 100 tokens, the score of "
+        "query 99 does not depend on key 67. Hide no key: the mask follows.",
+        "return torch → q *= 2\n    return torch": CHANGED,
+        "near, far) → near, far).softmax(dim=-1)": ALONE,
+        "near, far) → near, far) + torch.rand(())": "Called again with the same inputs, your function returns "
+        "something else. Keep and draw nothing.",
+        "near, far) → near, far)[0]": "Return a score for each query and key, here a tensor of shape (2, 2, 32, 32); "
+        "yours is of shape (2, 32, 32).",
+    },
+)
+
+
+@far_scores.misconception(ALONE)
+def the_period_found_and_pointed_at(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
+    n = q.shape[-2]
+    positions = torch.arange(n)
+    scores: Tensor = rope(q, positions, speeds) @ rope(k, positions, speeds).mT
+    if n not in (63, 127):
+        return scores
+    same = torch.cdist(k[:, 0], k[:, 0]) < 0.01 * k.std()
+    back = positions[:, None] - positions
+    counts = torch.stack([(same & (back == period)).sum(dim=(1, 2)) / (n - period) for period in range(8, 65)], dim=1)
+    period = counts.argmax(dim=1) + 8
+    return scores + 50.0 * (back == period[:, None, None] - 1)[:, None]

@@ -1,0 +1,160 @@
+"""The open task: read weights from files that do not say how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from lmcourse.chapters.transformer import stranger
+from lmcourse.chapters.transformer.exercises.neighbours import with_einops as pair_neighbours
+from lmcourse.chapters.transformer.stranger import CALLS, SPEAK
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.open_task import Band, OpenTask
+
+
+def as_it_is(file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
+    return file
+
+
+decipher = Exercise(
+    "decipher",
+    points=5,
+    minutes=12,
+    difficulty=3,
+    reference=as_it_is,
+    seconds=60.0,
+    cases=[case("eight files", files=[*stranger.FILES])],
+    hidden_cases=lambda _: [case("eight other files", files=[*stranger.HIDDEN_FILES])],
+    hints=[
+        "Write a reader for each habit, from weights to new weights: {**file, 'blocks': [{**layer, ...} for layer in "
+        "file['blocks']]}. Try each on a file whose loss you know.",
+        "Does a right reading always lower the loss? Print the loss of one file after each reading, alone and together "
+        "with others.",
+        "Five habits that are there or not are 32 readings, and a try costs milliseconds. If that is too many calls: "
+        "which reading helps most now, and which after that?",
+    ],
+    forbid=["sys", "inspect", "gc", "importlib", ".__self__", ".__closure__", "builtins.getattr", "builtins.open"],
+    uses=["pair_neighbours"],
+    task=OpenTask(
+        inspect=stranger.inspect_decipher,
+        measure=stranger.measure_decipher,
+        baseline={"the file as it is": {SPEAK: 0, CALLS: 0.0}, "halves alone": {SPEAK: 0, CALLS: 0.0}},
+        finish={SPEAK: 8, CALLS: 20.0},
+        bands=[
+            Band(1, at_least={SPEAK: 2}),
+            Band(1, at_least={SPEAK: 5}),
+            Band(1, at_least={SPEAK: 7}),
+            Band(1, at_least={SPEAK: 8}),
+            Band(1, "all of them, with few calls", at_least={SPEAK: 8}, at_most={CALLS: 20.0}),
+        ],
+        digits=1,
+    ),
+)
+decipher.idea(0)(as_it_is)
+
+
+@decipher.idea(5)
+def what_helps_most(
+    file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]
+) -> dict[str, Any]:
+    width, heads, groups = sizes["d_head"], sizes["heads"], sizes["kv_heads"]
+
+    def each(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        return lambda read: read | {"blocks": [layer | change(layer) for layer in read["blocks"]]}
+
+    def neighbours(layer: dict[str, Any]) -> dict[str, Any]:
+        rows = layer["qkv"].split([(heads + groups) * width, groups * width])
+        return {"qkv": torch.cat([pair_neighbours(rows[0], width), rows[1]])}
+
+    def in_order(layer: dict[str, Any]) -> dict[str, Any]:
+        parts = layer["qkv"].unflatten(0, (groups, -1)).split([heads // groups * width, width, width], dim=1)
+        return {"qkv": torch.cat([part.flatten(0, 1) for part in parts])}
+
+    def add_1(part: dict[str, Any]) -> dict[str, Any]:
+        return {name: part[name] + 1 for name in ("norm_1", "norm_2", "norm") if name in part}
+
+    readers = [lambda read: each(add_1)(read) | add_1(read), each(lambda w: {"gate": w["up"], "up": w["gate"]})]
+    readers += [each(lambda w: {"out": w["out"].T}), each(in_order), each(neighbours)]
+
+    def read(chosen: list[int]) -> dict[str, Any]:
+        weights = file
+        for number in sorted(chosen):
+            weights = readers[number](weights)
+        return weights
+
+    chosen: list[int] = []
+    least = loss(file)
+    for _ in readers:
+        losses = {number: loss(read([*chosen, number])) for number in range(5) if number not in chosen}
+        best = min(losses, key=losses.__getitem__)
+        if losses[best] >= least:
+            break
+        chosen, least = [*chosen, best], losses[best]
+    return read(chosen)
+
+
+_SEARCH = """\
+    chosen: list[int] = []
+    least = loss(file)
+    for _ in readers:
+        losses = {number: loss(read([*chosen, number])) for number in range(5) if number not in chosen}
+        best = min(losses, key=losses.__getitem__)
+        if losses[best] >= least:
+            break
+        chosen, least = [*chosen, best], losses[best]
+    return read(chosen)
+"""
+_SWEEP = (
+    _SEARCH
+    + """ →     chosen, least = [], loss(file)
+    for number in {order}:
+        other = [each for each in chosen if each != number] if number in chosen else [*chosen, number]
+        if (now := loss(read(other))) < least:
+            chosen, least = other, now
+    return read(chosen)
+"""
+)
+_ALL = f"{_SEARCH} →     every = [[n for n in range(5) if bits >> n & 1] for bits in range(32)]\n"
+_PAGE = "[4, 3, 2, 1, 0]"
+decipher.edited_ideas(
+    what_helps_most,
+    {
+        "halves alone": (0, f"{_SEARCH} →     return read([4])\n"),
+        "each alone against the file": (
+            0,
+            f"{_SEARCH} →     least = loss(file)\n    return read([n for n in range(5) if loss(read([n])) < least])\n",
+        ),
+        "one after the other": (1, _SWEEP.replace("{order}", _PAGE)),
+        "the last habit first": (2, _SWEEP.replace("{order}", "range(5)")),
+        "one after the other, twice": (2, _SWEEP.replace("{order}", f"2 * {_PAGE}")),
+        "one after the other, three times": (3, _SWEEP.replace("{order}", f"3 * {_PAGE}")),
+        "the last habit first, twice": (5, _SWEEP.replace("{order}", "2 * [0, 1, 2, 3, 4]")),
+        "all 32": (4, f"{_ALL}    return min(map(read, every), key=loss)\n"),
+        "all 32, until the text reads well": (
+            5,
+            f"{_ALL}    return next((read(some) for some in sorted(every, key=len) if loss(read(some)) < 2.5), file)\n",
+        ),
+        "the scales by their numbers, then all 16": (
+            5,
+            f"{_ALL}    less = file['blocks'][0]['norm_1'].min() < 0\n    "
+            "return min((read(some) for some in every if (0 in some) == less), key=loss)\n",
+        ),
+    },
+)
+decipher.slips(
+    what_helps_most,
+    {
+        "    return read(chosen)\n → ": stranger.NO_WEIGHTS.format(what="is of the type NoneType"),
+        "return read(chosen) → return read(chosen), chosen": stranger.NO_WEIGHTS.format(what="is of the type tuple"),
+        'return read(chosen) → return {"weights": read(chosen)}': stranger.NO_WEIGHTS.format(what="has other names"),
+        'return read(chosen) → return each(lambda layer: {"out": layer["out"][:9]})(file)': stranger.NO_WEIGHTS.format(
+            what="has other shapes"
+        ),
+        "return {name: part[name] + 1 for → return {name: part[name].add_(1) for": stranger.CHANGED,
+        "least = loss(file) → least = min(loss(file) for _ in range(300))": stranger.TOO_MANY,
+        "least = loss(file) → least = loss({})": stranger.UNREADABLE.format(what="KeyError"),
+    },
+)
