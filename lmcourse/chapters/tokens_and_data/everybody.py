@@ -159,9 +159,11 @@ def _plain_dearest(seed: int) -> int:
 
 
 def bill_rows(paid: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield a line for each bill: every reader's tokens, their sum, the dearest one's ratio to the first bill's."""
-    first = next(iter(paid.values()))
-    yield f"{'':24}" + "".join(f"{name:>10}" for name in (*first, "all", "ratio"))
-    for name, bill in paid.items():
-        numbers = "".join(f"{tokens:10,}" for tokens in (*bill.values(), sum(bill.values())))
-        yield f"{name:24}{numbers}{max(bill.values()) / max(first.values()):10.3f}"
+    """Yield a line for each reader with the tokens of every bill, then sums and the dearest's ratio to the first bill."""
+    first = max(next(iter(paid.values())).values())
+    yield f"{'':10}" + "".join(f"  {name}" for name in paid)
+    rows = {reader: [f"{bill[reader]:,}" for bill in paid.values()] for reader in READERS}
+    rows["all"] = [f"{sum(bill.values()):,}" for bill in paid.values()]
+    rows["ratio"] = [f"{max(bill.values()) / first:.3f}" for bill in paid.values()]
+    for name, numbers in rows.items():
+        yield f"{name:10}" + "".join(f"{number:>{len(of) + 2}}" for of, number in zip(paid, numbers, strict=True))
