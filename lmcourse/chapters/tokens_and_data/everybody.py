@@ -159,7 +159,7 @@ def _plain_dearest(seed: int) -> int:
 
 
 def bill_rows(paid: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield a line for each reader with the tokens of every bill, then sums and the dearest's ratio to the first bill."""
+    """Yield a line for each reader with the tokens of every bill, then sums and the ratio to the first bill."""
     first = max(next(iter(paid.values())).values())
     yield f"{'':10}" + "".join(f"  {name}" for name in paid)
     rows = {reader: [f"{bill[reader]:,}" for bill in paid.values()] for reader in READERS}
