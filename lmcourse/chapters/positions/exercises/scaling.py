@@ -90,26 +90,6 @@ def as_llama_3_1_does(width: int, base: float, kind: str, factor: float, trained
 
 
 @rope_speeds.variant
-def pair_by_pair(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    found = []
-    for pair in range(width // 2):
-        speed = base ** (-2 * pair / width)
-        if kind == "interpolation":
-            speed /= factor
-        elif kind == "ntk":
-            speed /= factor ** (2 * pair / (width - 2))
-        elif kind == "by parts":
-            turns = trained * speed / (2 * math.pi)
-            if turns <= 1:
-                speed /= factor
-            elif turns < 4:
-                kept = (turns - 1) / 3
-                speed = kept * speed + (1 - kept) * speed / factor
-        found.append(speed)
-    return torch.tensor(found)
-
-
-@rope_speeds.variant
 def kind_by_kind(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind == "ntk":
         base *= factor ** (width / (width - 2))
