@@ -127,8 +127,8 @@ rope_speeds.slips(
         "kept grows with the turns: (turns − 1)/3.",
         "(turns - 1) / 3 → turns.log() / math.log(4)": "By parts: your fraction grows with the logarithm of the "
         "turns. It grows linearly: (turns − 1)/3.",
-        'kind == "by parts" → kind == "by_parts"': 'Your function gives "by parts" the speeds of "none". The kind is '
-        'called "by parts", with a space.',
+        'kind == "by parts" → kind == "by_parts"': 'Your function gives "by parts" the speeds of "none". Its name '
+        "has a space; and a pair turns trained · ω / 2π times in training.",
         "kept = → kept = 1 -": "By parts: you slow down the fast pairs and keep the slow ones. Do it the other way "
         "round.",
         "((turns - 1) / 3).clamp(0, 1) → (turns >= 4).double()": "By parts: pairs between one turn and four are "
@@ -230,6 +230,9 @@ slow_down.slips(
         "slowed[pairs] → slowed": "You slow down all pairs. `pairs` says which.",
         "slowed[pairs] → slowed[pairs[0] if pairs else len(slowed) :]": "You slow down all pairs from the first one of "
         "`pairs` on. Only those in `pairs` are asked for.",
+        "slowed[pairs] → slowed[min(pairs, default=8) :]": "You slow down all pairs from the fastest of `pairs` on. "
+        "Only those in `pairs` are asked for.",
+        "/= factor → / factor": "Your speeds stay as they are: divide those of `pairs`, and store the result.",
         "slowed[pairs] → slowed[pairs[:1]]": "You slow down only the first of the pairs.",
         "return slowed → return slowed[pairs]": "You return the slowed pairs alone. The others keep their speeds, and "
         "are returned, too.",

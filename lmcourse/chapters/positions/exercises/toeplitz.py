@@ -17,21 +17,15 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-def _vectors(random: Random, d: int) -> tuple[Tensor, Tensor]:
-    """One query and one key, the same at every position."""
-    return normal(random, 1, d), normal(random, 1, d)
-
-
 def added_scores(random: Random, table: Tensor) -> Tensor:
-    """Scores when a row of the table is added to the token at its position."""
-    q, k = _vectors(random, table.shape[1])
+    """Scores of one query and one key when a row of the table is added to the token at its position."""
+    q, k = normal(random, 2, 1, table.shape[1])
     return (q + table) @ (k + table).T
 
 
 def rotated_scores(random: Random, length: int, d: int, first: int = 0) -> Tensor:
-    q, k = _vectors(random, d)
-    turned = (rope.reference(x.expand(length, d), torch.arange(first, first + length), speeds_of(d)) for x in (q, k))
-    q, k = turned
+    places = torch.arange(first, first + length)
+    q, k = (rope.reference(x.expand(length, d), places, speeds_of(d)) for x in normal(random, 2, 1, d))
     return q @ k.T
 
 
