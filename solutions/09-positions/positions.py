@@ -916,9 +916,7 @@ with your("rope_speeds"):
         print(f"{kind:14} 32 tokens: {afterwards[kind][0]:.2f}   128 tokens: {afterwards[kind][1]:.2f}")
 
 # %% [markdown]
-# By parts now copies at 128 (0.08 to 0.12 with seeds 0 to 3), and has forgotten the old length: 1.4 to 1.9 in place of 0.1 to 0.2. Trained on 128 tokens from the start, for 500 steps, the copier does not learn to copy at all (4.1 nats, seed 0). So short texts first, then stretched, is cheaper, and better.
-#
-# (YaRN's code mixes by the number of the pair, not by its turns.)
+# By parts now copies at 128 (0.08 to 0.12 with seeds 0 to 3), and has forgotten the old length: 1.4 to 1.9 in place of 0.1 to 0.2. Trained on 128 tokens from the start, for 500 steps, the copier does not learn to copy at all (4.1 nats, seed 0). So short texts first, then stretched, is cheaper, and better. (YaRN's code mixes by the number of the pair, not by its turns.)
 #
 # **In real models.**
 #

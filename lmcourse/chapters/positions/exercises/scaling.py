@@ -26,14 +26,12 @@ def _speeds(width: int, base: float, kind: str, factor: float, trained: int) -> 
     return torch.tensor(speeds)
 
 
-_KINDS = ("none", "interpolation", "ntk", "by parts")
-
-
 def _speed_cases(random: Random) -> list[Case]:
     width, base = 2 * random.randint(5, 20), float(random.randint(5, 90) * 1000)
     factor, trained = random.randint(3, 32) / 2, random.randint(100, 2000)
+    kinds = ("none", "interpolation", "ntk", "by parts")
     return [
-        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in _KINDS),
+        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in kinds),
         case("other models, none", 4, 100.0, "none", 2.0, 64),
         case("other models, interpolation", 4, 100.0, "interpolation", 2.0, 64),
         case("other models, ntk", 4, 100.0, "ntk", 2.0, 64),

@@ -109,6 +109,9 @@ sinusoidal.slips(
         "has no cosine: raise ValueError.",
         'if d % 2:\n        raise ValueError("odd")\n    omega → omega': "You do not refuse an odd width, whose last "
         "sine has no cosine. Raise ValueError.",
+        'if d % 2:\n        raise ValueError("odd")\n    omega → omega ;; , dtype=torch.float64 → ': "Your angles are "
+        "in float32, where those of far positions are rounded to 0.001 or so: use float64. And an odd width raises "
+        "ValueError.",
         "/ d) → / max(d - 2, 1))": "Your last pair turns at exactly 1/10000, an exponent of −2i/(d − 2). Some code "
         "does that; here only pair d/2, one after the last, would.",
         "* omega → * omega * math.pi / 180": "Your sines take degrees. The angle is in radians, as math.sin and "

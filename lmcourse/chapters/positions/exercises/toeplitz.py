@@ -230,6 +230,9 @@ is_relative.slips(
         "over all heads is then NaN. Check every head separately.",
         "> tolerance → >= tolerance": "A spread of exactly the tolerance counts as constant: it is *at most* the "
         "tolerance.",
+        "diagonal.amax(-1) - diagonal.amin(-1) → diagonal.diff().abs() ;; "
+        "(spread > tolerance).any() → not (spread <= tolerance).all()": "You compare neighbours on the diagonal, so "
+        "small steps add up; and −∞ minus −∞ is NaN, so you reject a mask.",
         "range(1 - rows, columns) → range(1 - columns, columns)": "You take the matrix to be square. With t keys and s "
         "queries the offsets go from −(s − 1) to t − 1.",
         "diagonal.amax(-1) - diagonal.amin(-1) → (diagonal - diagonal[..., :1]).abs()": "You compare with the first "
