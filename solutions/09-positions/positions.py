@@ -954,7 +954,7 @@ with your("rope_speeds"):
 # - Shaw et al., 2018, *Self-attention with relative position representations*; Dai et al., 2019, *Transformer-XL*; Raffel et al., 2020, *Exploring the limits of transfer learning* (T5), §2.1.
 # - Press et al., 2022, *Train short, test long* (ALiBi).
 # - Su et al., 2021, *RoFormer: enhanced transformer with rotary position embedding*.
-# - Chen et al., 2023, *Extending context window of large language models via positional interpolation*; Peng et al., 2024, *YaRN*; Jin et al., 2024, *LLM maybe LongLM: self-extend LLM context window without tuning*.
+# - Chen et al., 2023, *Extending context window of large language models via positional interpolation*; Peng et al., 2024, *YaRN: efficient context window extension of large language models*; Jin et al., 2024, *LLM maybe LongLM: self-extend LLM context window without tuning*.
 # - Kazemnejad et al., 2023, *The impact of positional encoding on length generalization in transformers*.
 # - In this package: `lmcourse/nn/rotary.py`, `rope_scaling.py` and `position_bias.py`.
 
