@@ -70,8 +70,7 @@ predict("learned_beyond")
 
 # %% [markdown]
 # Learned positions end where training ended. And each is learned alone: what a model knows about position 17 tells it nothing about 18.
-
-# %% [markdown]
+#
 # ## 2 · Waves
 #
 # Could we *compute* a vector for each position? Think of a number in binary: the last bit changes at every step, the one before it at every second, the next at every fourth. Vaswani et al. (2017, §3.5) do the same with smooth digits: pairs of a sine and a cosine, each pair slower than the one before. The vector of position $p$ has $d/2$ pairs:
@@ -94,7 +93,6 @@ def sinusoidal(positions: Int[Tensor, " s"], d: int) -> Float[Tensor, "s d"]:
     angles = positions[:, None] * omega
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).float()
     ### END SOLUTION
-
 
 # %% check="sinusoidal"
 check(sinusoidal)
@@ -129,8 +127,7 @@ for p, r in (waves[[3, 5]], waves[[103, 105]]):
 
 # %% [markdown]
 # The cross terms depend on the positions themselves. Adding any vector to the input *leaks the absolute position*: the score of two neighbours changes when a paragraph is put before them.
-
-# %% [markdown]
+#
 # ## 3 · Into the score
 #
 # A word does not care that the verb is at position 17, but that it is two back. So put the distance into the score of query $i$ and key $j$:
@@ -154,8 +151,7 @@ predict("flattest_head")
 
 # %% [markdown]
 # That is a built-in belief: near is important. A token 10,000 back costs 39 even in the flattest head, and $e^{-39}$ is nothing, however well it matches. All three schemes know the distance alone. But their scores are no longer a query *times* a key, which is what fast kernels compute.
-
-# %% [markdown]
+#
 # ## 4 · Turn, do not add: RoPE
 #
 # Wanted (Su et al., 2021): a function $f$ that puts the position into a query and into a key, each on its own, so that their inner product depends on the two vectors and their *distance* alone:
@@ -181,7 +177,6 @@ def position_factor(m: int, speed: float) -> complex:
     ### BEGIN SOLUTION
     return cmath.exp(1j * m * speed)
     ### END SOLUTION
-
 
 # %% check="position_factor"
 check(position_factor)
@@ -223,7 +218,6 @@ def rope(
     return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
     ### END SOLUTION
 
-
 # %% check="rope"
 check(rope)
 ### BEGIN HIDDEN TESTS
@@ -251,7 +245,6 @@ def is_relative(scores: Float[Tensor, "*batch s t"], tolerance: float = 1e-4) ->
             return False
     return True
     ### END SOLUTION
-
 
 # %% check="is_relative"
 check(is_relative)
@@ -287,8 +280,7 @@ with your("sinusoidal", "rope", "is_relative"):
 
 # %% [markdown]
 # Only "none" and RoPE are both. What is *added to the score* has to be brought into the $s \times s$ matrix, inside the kernel. RoPE changes the vectors before the kernel begins, and a cache stores turned keys (notebook 17).
-
-# %% [markdown]
+#
 # ## 6 · Longer than in training
 #
 # Most schemes *can* read texts longer than in training. How well? Four tiny models learn our little stories, 32 characters at a time: without positions, with a learned table of 128 rows, with ALiBi and with RoPE. Then each reads 128 characters of new stories. (Four runs of 3 to 10 seconds.)
@@ -314,8 +306,7 @@ figures.loss_by_position(measured, 32, frequency_loss())
 # - **No positions**: slowly worse, and already behind within the 32.
 #
 # The last column with seeds 0 to 3: RoPE 4.1 to 4.8, table 2.6 to 3.3, none 2.0 to 2.2, ALiBi 0.6 to 0.95.
-
-# %% [markdown]
+#
 # ## 7 · Slower clocks
 #
 # Stories need little more than their last 30 characters. **The copier** of notebook 08, two layers of attention alone, needs what is far away. It is trained on 32 random tokens that begin again after 8 to 16 of them. Then it reads 128 that begin again after 32 to 64: what it has to find is farther back than anything it has seen.
@@ -350,7 +341,6 @@ def rope_speeds(width: int, base: float, kind: str, factor: float, trained: int)
         return speeds * (kept + (1 - kept) / factor)
     return speeds
     ### END SOLUTION
-
 
 # %% check="rope_speeds"
 check(rope_speeds)
@@ -400,7 +390,6 @@ def slow_down(speeds: Float[Tensor, " pairs"], pairs: list[int], factor: float) 
     return slowed
     ### END SOLUTION
 
-
 # %% check="slow_down"
 check(slow_down)
 ### BEGIN HIDDEN TESTS
@@ -422,8 +411,7 @@ with your("slow_down"):
 
 # %% [markdown]
 # Pair 0 is at the left. For seeds 0 to 3: **pair 0 must stay**, because it finds the neighbour; and **no pair alone helps**: the best one leaves 4.6 to 5.1 at 128 tokens. Pairs 2 to 7 *together* bring 1.7 to 2.6. Switching one thing at a time would have said that none matters.
-
-# %% [markdown]
+#
 # ## 8 · Four times as long
 #
 # The copier stays as it is. Make it read 64 and 128 tokens, and lose nothing at 32: **write the scores**.
@@ -447,7 +435,6 @@ def far_scores(
     as_if_12_back = rope(q, torch.full_like(positions, 12), speeds) @ k.mT
     return torch.where(positions[:, None] - positions < 8, exact, as_if_12_back)
     ### END SOLUTION
-
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
 lengths = [32, 48, 64, 80, 96, 112, 128]
@@ -476,8 +463,7 @@ figures.loss_by_length(curves, lengths, 32, math.log(64))
 # Layer 0 needs exact neighbours. Layer 1 recognises the right key by its content, and needs only *some* distance that it knows: the induction head of notebook 08. So: exact near by, coarse far away. Clipping at 31 fails, because no copy was ever 31 back. Self-Extend (Jin et al., 2024) puts far positions into groups; ReRoPE (Su, 2023) gives all far keys one distance; dynamic NTK changes the base with the length; YaRN also raises the scores a little.
 #
 # </details>
-
-# %% [markdown]
+#
 # ## What to keep
 #
 # | scheme | where it acts | relative | beyond the trained length |
@@ -575,7 +561,6 @@ def shift_matrix(k: int, d: int) -> Float[Tensor, "d d"]:
     return torch.block_diag(*blocks)
     ### END SOLUTION
 
-
 # %% check="shift_matrix"
 check(shift_matrix)
 ### BEGIN HIDDEN TESTS
@@ -632,7 +617,6 @@ def shaw_scores(
     relative = per_vector.gather(-1, index.expand(heads, -1, -1))
     return (content + relative) / d**0.5
     ### END SOLUTION
-
 
 # %% check="shaw_scores"
 check(shaw_scores)
@@ -694,7 +678,6 @@ def t5_bucket(
     return bucket + side * (offset > 0) if bidirectional else bucket
     ### END SOLUTION
 
-
 # %% check="t5_bucket"
 check(t5_bucket)
 ### BEGIN HIDDEN TESTS
@@ -747,7 +730,6 @@ def alibi_bias(slopes: Float[Tensor, " h"], queries: int, keys: int) -> Float[Te
     offset = torch.arange(keys) - query[:, None]
     return (slopes[:, None, None] * offset).masked_fill(offset > 0, -math.inf)
     ### END SOLUTION
-
 
 # %% check="alibi_bias"
 check(alibi_bias)
@@ -823,7 +805,6 @@ def rope_half(
     return torch.cat(turned, dim=-1).to(x.dtype)
     ### END SOLUTION
 
-
 # %% check="rope_half"
 check(rope_half)
 ### BEGIN HIDDEN TESTS
@@ -888,7 +869,6 @@ def nope_position_signal(x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s"]:
     return 1 / average.square().mean(dim=-1)
     ### END SOLUTION
 
-
 # %% check="nope_position_signal"
 check(nope_position_signal)
 ### BEGIN HIDDEN TESTS
@@ -936,9 +916,7 @@ with your("rope_speeds"):
         print(f"{kind:14} 32 tokens: {afterwards[kind][0]:.2f}   128 tokens: {afterwards[kind][1]:.2f}")
 
 # %% [markdown]
-# By parts now copies at 128 (0.08 to 0.12 with seeds 0 to 3), and has forgotten the old length: 1.4 to 1.9 in place of 0.1 to 0.2. Trained on 128 tokens from the start, for 500 steps, the copier does not learn to copy at all (4.1 nats, seed 0). So short texts first, then stretched, is cheaper, and better.
-#
-# (YaRN's code mixes by the number of the pair, not by its turns.)
+# By parts now copies at 128 (0.08 to 0.12 with seeds 0 to 3), and has forgotten the old length: 1.4 to 1.9 in place of 0.1 to 0.2. Trained on 128 tokens from the start, for 500 steps, the copier does not learn to copy at all (4.1 nats, seed 0). So short texts first, then stretched, is cheaper, and better. (YaRN's code mixes by the number of the pair, not by its turns.)
 #
 # **In real models.**
 #

@@ -98,9 +98,10 @@ def train_on_32(rope: Rope, seed: int) -> Copier:
     return Copier(model, rope)
 
 
-FarScores = Callable[..., Tensor]
-"""Takes (q, k, speeds, trained, rope); returns the scores of queries and keys that are not turned."""
-
+ALONE = (
+    "The score of a query and a key changes with other queries or keys. It may depend on these two vectors, their "
+    "positions and the length."
+)
 LENGTHS = (32, 64, 128)
 _JUDGED = (32, 100, *(length - 1 for length in LENGTHS), 1)  # of a text of n tokens, n − 1 are read
 _BACK = (0, 1, 7, 8, 9, 31, 32, 60)
@@ -109,13 +110,13 @@ _SAME = 1e-4
 _copier = cache(partial(train_on_32, turn_pairs))
 
 
-def measure_far(answer: FarScores, seeds: list[int]) -> dict[str, float]:
+def measure_far(answer: Callable[..., Tensor], seeds: list[int]) -> dict[str, float]:
     """Return the loss per copied token at each length, of the worse of the copiers that have these seeds."""
     copiers: list[Copier] = [_copier(seed) for seed in seeds]
     return {str(n): max(one.loss(n, scores=_checked(answer, n)) for one in copiers) for n in LENGTHS}
 
 
-def _checked(answer: FarScores, length: int) -> Scores:
+def _checked(answer: Callable[..., Tensor], length: int) -> Scores:
     """Return the scores of an answer; they raise `Unfit` unless each score uses its own query and key alone."""
     _, periods = repeating_texts(64, torch.Generator().manual_seed(99), length)  # as in `Copier.loss`
 
@@ -131,7 +132,7 @@ def _checked(answer: FarScores, length: int) -> Scores:
 
 @one_thread()
 @torch.no_grad()
-def inspect_far(answer: FarScores) -> None:
+def inspect_far(answer: Callable[..., Tensor]) -> None:
     """Raise `Unfit` unless each score depends on its own query and key, on no other, and on no earlier call."""
     generator = torch.Generator().manual_seed(0)
     for length in _JUDGED:
@@ -160,7 +161,7 @@ def inspect_far(answer: FarScores) -> None:
 
 
 def _mixed(
-    answer: FarScores, q: Tensor, k: Tensor, query: Int[Tensor, " n"], key: Int[Tensor, " n"]
+    answer: Callable[..., Tensor], q: Tensor, k: Tensor, query: Int[Tensor, " n"], key: Int[Tensor, " n"]
 ) -> Float[Tensor, "n h"]:
     """Return the score of a query and a key in each text after all other queries and keys were replaced."""
     texts, generator = torch.arange(len(q)), torch.Generator().manual_seed(1)
@@ -173,13 +174,10 @@ def _mixed(
 
 def _compare(mixed: Float[Tensor, "n h"], found: Float[Tensor, "n h"]) -> None:
     if ((mixed - found).abs() > _SAME * found.abs().max()).any():
-        raise Unfit(
-            "The score of a query and a key changes with other queries or keys. It may depend on these two vectors, "
-            "their positions and the length."
-        )
+        raise Unfit(ALONE)
 
 
-def _call(answer: FarScores, q: Tensor, k: Tensor) -> Float[Tensor, "b h s s"]:
+def _call(answer: Callable[..., Tensor], q: Tensor, k: Tensor) -> Float[Tensor, "b h s s"]:
     """Return the scores of an answer, which gets copies; raise `Unfit` for another shape, or if they are not finite."""
     given = q.clone(), k.clone(), SPEEDS.clone()
     scores = answer(*given, TRAINED, turn_pairs)

@@ -66,19 +66,6 @@ alibi_bias = Exercise(
 
 
 @alibi_bias.variant
-def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
-    if keys < queries:
-        raise ValueError("there are more queries than keys")
-    bias = torch.full((len(slopes), queries, keys), float("-inf"), dtype=slopes.dtype)
-    for head, slope in enumerate(slopes.tolist()):
-        for row in range(queries):
-            last = keys - queries + row
-            for key in range(last + 1):
-                bias[head, row, key] = -slope * (last - key)
-    return bias
-
-
-@alibi_bias.variant
 def offset_then_mask(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
         raise ValueError("there are more queries than keys")
@@ -99,8 +86,6 @@ alibi_bias.slips(
         "attention their bias is −∞.",
         ".masked_fill(offset > 0, -math.inf) → ": "You do not hide later keys: theirs is a positive bias, the largest "
         "of all. Keys ahead of the query need −∞.",
-        "* offset → * -offset ;; .masked_fill(offset > 0, -math.inf) → ": "You reward distance in the past, and do not "
-        "hide later keys. The bias is slope · (j − i) up to the query, and −∞ ahead of it.",
         "-math.inf → -1e9": "Later keys get −1e9. That is a large number; keys ahead of the query need −∞, -math.inf.",
         "-math.inf → torch.finfo(slopes.dtype).min": "Later keys get the lowest finite number. Keys ahead of the query "
         "need −∞, -math.inf.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from random import Random
 
@@ -106,18 +105,6 @@ t5_bucket = Exercise(
         "torch.where(near, distance, far) combines both; clamp the distance to at least 1 before the logarithm.",
     ],
 )
-
-
-@t5_bucket.variant
-def borders_first(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    side = buckets // 2 if bidirectional else buckets
-    half = side // 2
-    ratio = (max_distance / half) ** (1 / (side - half))
-    borders = [*range(1, half + 1), *(half * ratio**step for step in range(1, side - half))]
-    sizes = (offset.abs() if bidirectional else torch.relu(-offset)).reshape(-1).tolist()
-    result = torch.tensor([bisect.bisect_right(borders, size) for size in sizes], dtype=torch.int32)
-    result = result.reshape(offset.shape)
-    return torch.where(offset > 0, result + side, result) if bidirectional else result
 
 
 @t5_bucket.variant

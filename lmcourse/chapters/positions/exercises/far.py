@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.copier import inspect_far, measure_far
+from lmcourse.chapters.positions.copier import ALONE, inspect_far, measure_far
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.measured import CHANGED
@@ -19,12 +19,6 @@ def _as_if_twelve_back(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope:
     near = rope(q, positions, speeds) @ rope(k, positions, speeds).mT
     far = rope(q, torch.full_like(positions, 12), speeds) @ k.mT
     return torch.where(positions[:, None] - positions < 8, near, far)
-
-
-ALONE = (
-    "The score of a query and a key changes with other queries or keys. It may depend on these two vectors, their "
-    "positions and the length."
-)
 
 
 def _row(old: float, twice: float, four_times: float) -> dict[str, float]:

@@ -59,31 +59,9 @@ nope_position_signal = Exercise(
 
 
 @nope_position_signal.variant
-def running_sum(x: Tensor) -> Tensor:
-    texts = []
-    for text in x:
-        total, signal = torch.zeros_like(text[0]), []
-        for count, token in enumerate(text, 1):
-            total = total + token
-            average = total / count
-            signal.append(1 / (average * average).mean())
-        texts.append(torch.stack(signal))
-    return torch.stack(texts)
-
-
-@nope_position_signal.variant
 def torchs_own_attention(x: Tensor) -> Tensor:
     received = F.scaled_dot_product_attention(torch.zeros_like(x), torch.zeros_like(x), x, is_causal=True)
     return received.pow(2).mean(2).reciprocal()
-
-
-@nope_position_signal.variant
-def softmax_of_a_mask(x: Tensor) -> Tensor:
-    length = x.shape[1]
-    scores = torch.zeros(length, length, dtype=x.dtype).masked_fill(torch.ones(length, length).triu(1) > 0, -torch.inf)
-    received = torch.einsum("ij,bjd->bid", scores.softmax(-1), x)
-    signal: Tensor = x.shape[2] / received.square().sum(dim=-1)
-    return signal
 
 
 @nope_position_signal.variant
@@ -147,12 +125,11 @@ nope_position_signal.slips(
 
 
 nope_position_signal.slips(
-    softmax_of_a_mask,
+    torchs_own_attention,
     {
-        "scores = torch.zeros(length, length, dtype=x.dtype) → scores = (x @ x.mT / x.shape[2] ** 0.5) ;; "
-        '"ij,bjd → "bij,bjd': "Your scores are products of the tokens. Here all scores are equal: every token that is "
-        "seen gets the same weight.",
-        "torch.zeros( → torch.ones( ;; -torch.inf → 0.0": "Hidden scores of 0 still get weight, because e^0 is 1. Fill "
-        "them with −∞ before the softmax.",
+        "torch.zeros_like(x), torch.zeros_like(x), x → x, x, x": "Your scores are products of the tokens. Here all "
+        "scores are equal: every token that is seen gets the same weight.",
+        "is_causal=True → attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=x.dtype).tril()": "Hidden scores of 0 "
+        "still get weight, because e^0 is 1. Fill them with −∞ before the softmax.",
     },
 )

@@ -6,9 +6,9 @@ import math
 from random import Random
 
 import torch
-from einops import rearrange
 from torch import Tensor
 
+from lmcourse.chapters.positions.copier import turn_pairs
 from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -27,9 +27,7 @@ def turned_pairs(x: Tensor, positions: Tensor, speeds: Tensor) -> Tensor:
     """Apply RoPE: multiply neighbouring features, as complex numbers, by e^(i angle), in float64."""
     if x.shape[-1] % 2:
         raise ValueError(f"RoPE turns features in pairs: the width must be even, not {x.shape[-1]}")
-    angle = positions.double()[:, None] * speeds.double()
-    pairs = torch.view_as_complex(rearrange(x.double(), "... (pair two) -> ... pair two", two=2).contiguous())
-    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2).to(x.dtype)
+    return turn_pairs(*(each.double() for each in (x, positions, speeds))).to(x.dtype)
 
 
 def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:

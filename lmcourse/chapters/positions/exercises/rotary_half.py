@@ -98,19 +98,6 @@ def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tens
 
 
 @rope_half.variant
-def feature_by_feature(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    d = x.shape[-1]
-    result = x.clone()
-    for i in range(d // 2):
-        first, second = (2 * i, 2 * i + 1) if interleaved else (i, i + d // 2)
-        angle = positions.double() * 10_000 ** (-2 * i / d)
-        a, b = x[..., first].double(), x[..., second].double()
-        result[..., i] = (a * angle.cos() - b * angle.sin()).to(x.dtype)
-        result[..., i + d // 2] = (b * angle.cos() + a * angle.sin()).to(x.dtype)
-    return result
-
-
-@rope_half.variant
 def halves_turned(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     d = x.shape[-1]
     if interleaved:

@@ -26,14 +26,12 @@ def _speeds(width: int, base: float, kind: str, factor: float, trained: int) -> 
     return torch.tensor(speeds)
 
 
-_KINDS = ("none", "interpolation", "ntk", "by parts")
-
-
 def _speed_cases(random: Random) -> list[Case]:
     width, base = 2 * random.randint(5, 20), float(random.randint(5, 90) * 1000)
     factor, trained = random.randint(3, 32) / 2, random.randint(100, 2000)
+    kinds = ("none", "interpolation", "ntk", "by parts")
     return [
-        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in _KINDS),
+        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in kinds),
         case("other models, none", 4, 100.0, "none", 2.0, 64),
         case("other models, interpolation", 4, 100.0, "interpolation", 2.0, 64),
         case("other models, ntk", 4, 100.0, "ntk", 2.0, 64),
@@ -90,26 +88,6 @@ def as_llama_3_1_does(width: int, base: float, kind: str, factor: float, trained
 
 
 @rope_speeds.variant
-def pair_by_pair(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
-    found = []
-    for pair in range(width // 2):
-        speed = base ** (-2 * pair / width)
-        if kind == "interpolation":
-            speed /= factor
-        elif kind == "ntk":
-            speed /= factor ** (2 * pair / (width - 2))
-        elif kind == "by parts":
-            turns = trained * speed / (2 * math.pi)
-            if turns <= 1:
-                speed /= factor
-            elif turns < 4:
-                kept = (turns - 1) / 3
-                speed = kept * speed + (1 - kept) * speed / factor
-        found.append(speed)
-    return torch.tensor(found)
-
-
-@rope_speeds.variant
 def kind_by_kind(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind == "ntk":
         base *= factor ** (width / (width - 2))
@@ -147,8 +125,8 @@ rope_speeds.slips(
         "kept grows with the turns: (turns − 1)/3.",
         "(turns - 1) / 3 → turns.log() / math.log(4)": "By parts: your fraction grows with the logarithm of the "
         "turns. It grows linearly: (turns − 1)/3.",
-        'kind == "by parts" → kind == "by_parts"': 'Your function gives "by parts" the speeds of "none". The kind is '
-        'called "by parts", with a space.',
+        'kind == "by parts" → kind == "by_parts"': 'Your function gives "by parts" the speeds of "none". Its name '
+        "has a space; and a pair turns trained · ω / 2π times in training.",
         "kept = → kept = 1 -": "By parts: you slow down the fast pairs and keep the slow ones. Do it the other way "
         "round.",
         "((turns - 1) / 3).clamp(0, 1) → (turns >= 4).double()": "By parts: pairs between one turn and four are "
@@ -250,6 +228,9 @@ slow_down.slips(
         "slowed[pairs] → slowed": "You slow down all pairs. `pairs` says which.",
         "slowed[pairs] → slowed[pairs[0] if pairs else len(slowed) :]": "You slow down all pairs from the first one of "
         "`pairs` on. Only those in `pairs` are asked for.",
+        "slowed[pairs] → slowed[min(pairs, default=8) :]": "You slow down all pairs from the fastest of `pairs` on. "
+        "Only those in `pairs` are asked for.",
+        "/= factor → / factor": "Your speeds stay as they are: divide those of `pairs`, and store the result.",
         "slowed[pairs] → slowed[pairs[:1]]": "You slow down only the first of the pairs.",
         "return slowed → return slowed[pairs]": "You return the slowed pairs alone. The others keep their speeds, and "
         "are returned, too.",

@@ -82,18 +82,6 @@ def table_of_angles(positions: Tensor, d: int) -> Tensor:
     return waves.flatten(-2).float()
 
 
-@sinusoidal.variant
-def exponential_of_the_logarithm(positions: Tensor, d: int) -> Tensor:
-    if d & 1:
-        raise ValueError("odd")
-    speed = torch.exp(torch.arange(0, d, 2).double() * (-math.log(10_000.0) / d))
-    angle = positions.unsqueeze(1) * speed
-    table = torch.empty(positions.numel(), d)
-    table[:, 0::2] = torch.sin(angle)
-    table[:, 1::2] = torch.cos(angle)
-    return table
-
-
 sinusoidal.slips(
     table_of_angles,
     {
@@ -134,17 +122,11 @@ sinusoidal.slips(
         "positions[:, None] * omega → (positions[:, None] * omega).float() ;; "
         "angle.cos() → (angle + math.pi / 2).sin()": "Your cosine is a sine whose angle is moved by π/2 in float32. "
         "Far into the text that sum is rounded to 0.001.",
+        "10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d) → "
+        "torch.exp(torch.arange(0, d, 2) * (-math.log(10_000.0) / d))": "Your angles are in float32. At position "
+        "20,000 they are off by about 0.001: compute in float64, and make sines and cosines float32 at the end.",
         ", dtype=torch.float64 → ": "Your angles are in float32, and those of far positions are rounded to 0.001 or "
         "so. Use dtype=torch.float64 for the exponents.",
-    },
-)
-
-
-sinusoidal.slips(
-    exponential_of_the_logarithm,
-    {
-        ".double() → ": "Your angles are in float32. At position 20,000 they are off by about 0.001: compute them in "
-        "float64, and make the sines and cosines float32 at the end.",
     },
 )
 
@@ -197,18 +179,6 @@ shift_matrix = Exercise(
 
 
 @shift_matrix.variant
-def one_step_many_times(k: int, d: int) -> Tensor:
-    step = torch.eye(d, dtype=torch.float64)
-    for i in range(0, d, 2):
-        cos, sin = math.cos(10_000 ** (-i / d)), math.sin(10_000 ** (-i / d))
-        step[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64)
-    if k < 0:
-        step = step.T
-    steps: Tensor = torch.linalg.matrix_power(step, abs(k))
-    return steps.float()
-
-
-@shift_matrix.variant
 def block_by_block(k: int, d: int) -> Tensor:
     blocks = []
     for i in range(0, d, 2):
@@ -220,21 +190,16 @@ def block_by_block(k: int, d: int) -> Tensor:
 
 
 shift_matrix.slips(
-    one_step_many_times,
-    {
-        "torch.eye(d, dtype=torch.float64) → torch.eye(d)": "You multiply matrices of one step in float32. Each "
-        "product rounds again, and 20,000 steps add that up: multiply in float64, or multiply the angle by k.",
-    },
-)
-
-
-shift_matrix.slips(
     block_by_block,
     {
         "k * 10_000 ** (-i / d) → k": "Your blocks have cos k and sin k. Each pair turns at its own speed: cos ωk and "
         "sin ωk.",
         "[cos, sin], [-sin, cos] → [cos, -sin], [sin, cos]": "Your matrix steps back by k. With the sine first, the "
         "row of the sine is [cos ωk, sin ωk], both with a plus.",
+        "k * 10_000 → 10_000 ;; "
+        "torch.block_diag(*blocks) → torch.linalg.matrix_power(torch.block_diag(*blocks), k)": "You multiply matrices "
+        "of one step in float32. Each product rounds again, and 20,000 steps add that up: multiply in float64, or "
+        "multiply the angle by k.",
         "k * → abs(k) *": "Your matrix ignores the sign of k: for a negative k it must step back.",
         "-sin → sin": "No entry of yours is −sin ωk. The derivative of the cosine is minus the sine.",
         "return matrix → order = [*range(0, d, 2), *range(1, d, 2)]\n    return matrix[order][:, order]": "You pair "

@@ -10,41 +10,29 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.alibi import alibi_bias
-from lmcourse.chapters.positions.exercises.buckets import t5_bucket
 from lmcourse.chapters.positions.exercises.rotary import rope, speeds_of
-from lmcourse.chapters.positions.exercises.shaw import shaw_scores as shaw
 from lmcourse.chapters.positions.exercises.sines import sinusoidal
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-def _vectors(random: Random, d: int) -> tuple[Tensor, Tensor]:
-    """One query and one key, the same at every position."""
-    return normal(random, 1, d), normal(random, 1, d)
-
-
 def added_scores(random: Random, table: Tensor) -> Tensor:
-    """Scores when a row of the table is added to the token at its position."""
-    q, k = _vectors(random, table.shape[1])
+    """Scores of one query and one key when a row of the table is added to the token at its position."""
+    q, k = normal(random, 2, 1, table.shape[1])
     return (q + table) @ (k + table).T
 
 
 def rotated_scores(random: Random, length: int, d: int, first: int = 0) -> Tensor:
-    q, k = _vectors(random, d)
-    turned = (rope.reference(x.expand(length, d), torch.arange(first, first + length), speeds_of(d)) for x in (q, k))
-    q, k = turned
+    places = torch.arange(first, first + length)
+    q, k = (rope.reference(x.expand(length, d), places, speeds_of(d)) for x in normal(random, 2, 1, d))
     return q @ k.T
 
 
-def shaw_scores(random: Random, length: int, d: int, clip: int) -> Tensor:
-    q, k = (each.expand(2, length, d) for each in _vectors(random, d))
-    return shaw.reference(q, k, normal(random, 2 * clip + 1, d))
-
-
-def t5_scores(random: Random, length: int, bidirectional: bool) -> Tensor:
-    offset = torch.arange(length) - torch.arange(length)[:, None]
-    return normal(random, 32)[t5_bucket.reference(offset, bidirectional)]
+def offset_scores(random: Random, length: int, reach: int) -> Tensor:
+    """Scores with a number for each offset, shared by all offsets beyond the reach, as in T5 and ALiBi."""
+    numbers, place = normal(random, 2 * reach + 1), torch.arange(length)
+    return numbers[(place - place[:, None]).clamp(-reach, reach) + reach]
 
 
 def only_key_scores(random: Random, length: int) -> Tensor:
@@ -112,9 +100,9 @@ def _relative_cases(random: Random) -> list[Case]:
         case("rounding", _drift(2, 7e-5)),
         case("beyond the tolerance", _drift(2, 1.5e-4)),
         case("large scores", 1000.0 + _drift(3, 0.01).double()),
-        case("relative schemes", shaw_scores(random, length, 4, 2)),
+        case("relative schemes", offset_scores(random, length, 2)),
         case("relative schemes", rotated_scores(random, length, 16, first=random.randint(0, 99))),
-        case("relative schemes", t5_scores(random, length, bidirectional=False)),
+        case("relative schemes", offset_scores(random, length, length)),
         case("absolute schemes", added_scores(random, normal(random, length, 6))),
         case("absolute schemes", only_key_scores(random, length)),
         case("masks", masked),
@@ -142,8 +130,8 @@ is_relative = Exercise(
         case("RoPE", rotated_scores(_SEEN, 5, 8)),
         case("sinusoidal, added", added_scores(_SEEN, sinusoidal.reference(torch.arange(5), 8))),
         case("learned, added", added_scores(_SEEN, normal(_SEEN, 5, 4))),
-        case("Shaw's vectors", shaw_scores(_SEEN, 6, 4, 2)),
-        case("T5's encoder", t5_scores(_SEEN, 6, bidirectional=True)),
+        case("Shaw's vectors", torch.stack([offset_scores(_SEEN, 6, 2), offset_scores(_SEEN, 6, 2)])),
+        case("T5's encoder", offset_scores(_SEEN, 6, 5)),
         case("ALiBi with its mask", alibi_bias.reference(torch.tensor([0.5, 0.25]), 5, 5)),
         case("ALiBi without a mask, both ways", -0.5 * (torch.arange(4.0)[:, None] - torch.arange(4.0)).abs()),
         case("only the key's position counts", only_key_scores(_SEEN, 4)),

@@ -62,8 +62,8 @@ def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: i
     axes.set_ylim(4, max(20 * context, 2 * every[-1]))
     slow = sum(length > context for length in every)
     caption = (
-        f"One step turns the marked pair by {_degrees(speed)}. {slow} of {d // 2} pairs do not complete a turn within "
-        f"the context: their angle alone tells every position in it, but coarsely."
+        f"One step turns the marked pair by {math.degrees(speed):.3g}°. {slow} of {d // 2} pairs do not complete a "
+        "turn within the context: their angle alone tells every position in it, but coarsely."
     )
     alt = (
         f"Wavelengths of the {d // 2} pairs of d = {d} with base {base:g}, from {_tokens(every[0])} to "
@@ -75,7 +75,3 @@ def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: i
 def _tokens(length: float) -> str:
     """A wavelength with at least three digits: "6.51 tokens", "50,632.6 tokens"."""
     return f"{length:,.2f} tokens" if length < 1000 else f"{length:,.1f} tokens"
-
-
-def _degrees(radians: float) -> str:
-    return f"{math.degrees(radians):.3g}°"
