@@ -35,7 +35,22 @@ from lmcourse.chapters.feed_forward.units import toy_loss
 loss = toy_loss(lambda layer0, layer1: {rule})
 unit_effect(loss, {units}, wanted)
 """
-    return script(name, lines, wanted=torch.isin(torch.arange(6), torch.tensor(places)).view(2, 3))
+    return script(name, lines, wanted=_at(*places))
+
+
+def _at(*places: int) -> Tensor:
+    return torch.isin(torch.arange(6), torch.tensor(places)).view(2, 3)
+
+
+def _afterwards(name: str, unit: tuple[int, int]) -> Case:
+    """A case that looks at the loss after the answer has run: hidden numbers changed in place spoil it."""
+    lines = f"""
+from lmcourse.chapters.feed_forward.units import toy_loss
+loss = toy_loss(lambda layer0, layer1: 9 - 2 * layer0[1] - layer1[2])
+unit_effect(loss, [{unit}], wanted)
+loss()
+"""
+    return script(name, lines, wanted=_at(0, 4))
 
 
 def _cases(random: Random) -> list[Case]:
@@ -47,6 +62,7 @@ def _cases(random: Random) -> list[Case]:
         _case("no unit", rule, [], 1, 4),
         _case("no wanted place", rule, [(1, 1)]),
         _case("every place is wanted", rule, [(0, 1)], *range(6)),
+        _afterwards("the loss after the call", (1, 2)),
     ]
 
 
@@ -65,6 +81,7 @@ unit_effect = Exercise(
         _case("no unit", "9 - 2 * layer0[1]", [], 2, 3),
         _case("no wanted place", "9 - 2 * layer0[1]", [(0, 1)]),
         _case("every place is wanted", "9 - 2 * layer0[1]", [(0, 1)], *range(6)),
+        _afterwards("the loss after the call is that before it", (0, 1)),
     ],
     hidden_cases=_cases,
     tolerance=Tolerance(1e-6, 1e-6),  # means in float32
@@ -72,8 +89,7 @@ unit_effect = Exercise(
         "Two calls: `loss()` and `loss(change)`. Subtract before you average: the difference has a number for each "
         "place.",
         "`change` is called once for each layer. It returns a clone of `hidden` with `[..., unit]` set to 0 for the "
-        "units "
-        "of that layer.",
+        "units of that layer.",
         "`rise[wanted].mean()` and `rise[~wanted].mean()`. The mean of no number is NaN: return 0 there.",
     ],
 )
@@ -109,7 +125,13 @@ unit_effect.slips(
     {
         "        hidden = hidden.clone()\n →  ;; before = loss()\n    rise = loss(change) - before → after = "
         "loss(change)\n    rise = after - loss()": _IN_PLACE,
+        "        hidden = hidden.clone()\n → ": _IN_PLACE,
+        "        return hidden\n\n → \n": "Your `change` returns nothing. Return the hidden numbers to go on with.",
         "if place == layer → if True": _EVERY,
+        "for place, unit in units: → for unit, place in units:": "You take a pair for (unit, layer). The layer comes "
+        "first.",
+        "hidden[..., unit] = 0 → hidden[..., unit] = torch.where(wanted, 0.0, hidden[..., unit])": "You switch the "
+        "units off only where `wanted` is True. Switch them off everywhere: other places may need them, too.",
         "hidden[..., unit] = 0 → hidden[...] = 0": _WHOLE,
         "hidden[..., unit] = 0 → hidden[unit] = 0": "You index the first axis, the texts. The units are the last "
         "axis: [..., unit].",
@@ -119,6 +141,9 @@ unit_effect.slips(
         "unit that is switched off is 0.",
         "loss(change) - before → loss(change) / before": "You divide the two losses. Asked is by how much the loss "
         "rises: a difference.",
+        "on, off = rise[wanted], rise[~wanted] → "
+        "on, off = (rise[at] / before[at].mean() for at in (wanted, ~wanted))": "You divide the rise by the loss. "
+        "Asked is a difference, in nats.",
         "loss(change) - before → before - loss(change)": "Your signs are reversed: a unit that the text needs has a "
         "positive effect.",
         "loss(change) - before → loss(change)": "Those are the losses without the units. Subtract those with them.",
@@ -138,6 +163,8 @@ unit_effect.slips(
         "before\n    for one in units:\n        rise = rise + loss(change) - before": "You switch the units off one "
         "after another and add up. All are off in one run: some matter only together.",
         "for place, unit in units: → for place, unit in units[:1]:": "You switch off the first unit only. All of "
+        "`units` are off in one run.",
+        "for place, unit in units: → for place, unit in units[-1:]:": "You switch off the last unit only. All of "
         "`units` are off in one run.",
     },
 )
