@@ -89,6 +89,8 @@ gelu.slips(
         "Convert only 16-bit inputs to float32, and return the dtype of x.",
         'wide * gate → torch.nn.functional.gelu(x.float(), approximate="tanh")': "That is the tanh approximation "
         "(0.044715), computed in float32. The exact GELU has erf, and float64 stays float64.",
+        "x.double() → x.float() ;; (1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is "
+        "x·σ(1.702x), computed in float32. The exact GELU has erf, and float64 stays float64.",
         "x.double() → x.float()": "You always compute in float32, which loses half the digits of float64. Convert only "
         "16-bit inputs to float32.",
         "(1 + (wide / math.sqrt(2)).erf()) / 2 → (wide / math.sqrt(2)).erf()": "Your gate is erf(x/√2), which goes "

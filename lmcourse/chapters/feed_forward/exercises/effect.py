@@ -115,10 +115,6 @@ _IN_PLACE = (
     "Work on a clone."
 )
 _EMPTY = "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. Return 0 there."
-_ALL = (
-    "You average over all places. The first number is the mean where `wanted` is True, the second the mean elsewhere."
-)
-_WHOLE = "You switch off the whole layer. Only the units in `units` are to be 0."
 _EVERY = "You switch the unit off in every layer. `change` is called for each: compare `layer` with the pair's."
 unit_effect.slips(
     clone_and_set,
@@ -132,7 +128,8 @@ unit_effect.slips(
         "first.",
         "hidden[..., unit] = 0 → hidden[..., unit] = torch.where(wanted, 0.0, hidden[..., unit])": "You switch the "
         "units off only where `wanted` is True. Switch them off everywhere: other places may need them, too.",
-        "hidden[..., unit] = 0 → hidden[...] = 0": _WHOLE,
+        "hidden[..., unit] = 0 → hidden[...] = 0": "You switch off the whole layer. Only the units "
+        "in `units` are to be 0.",
         "hidden[..., unit] = 0 → hidden[unit] = 0": "You index the first axis, the texts. The units are the last "
         "axis: [..., unit].",
         "hidden[..., unit] = 0 → hidden[:, unit] = 0": "You index the tokens. The units are the last axis: [..., "
@@ -149,7 +146,8 @@ unit_effect.slips(
         "loss(change) - before → loss(change)": "Those are the losses without the units. Subtract those with them.",
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[wanted], rise.flatten()": "Your second number "
         "averages over all places. It belongs to those where `wanted` is False.",
-        "on, off = rise[wanted], rise[~wanted] → on, off = rise.flatten(), rise.flatten()": _ALL,
+        "on, off = rise[wanted], rise[~wanted] → on, off = rise.flatten(), rise.flatten()": "You average "
+        "over all places. The first number is the mean where `wanted` is True, the second the mean elsewhere.",
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[~wanted], rise[wanted]": "You have swapped the two "
         "numbers: first where `wanted` is True, then elsewhere.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.mean().item(), "
@@ -166,27 +164,5 @@ unit_effect.slips(
         "`units` are off in one run.",
         "for place, unit in units: → for place, unit in units[-1:]:": "You switch off the last unit only. All of "
         "`units` are off in one run.",
-    },
-)
-
-
-@unit_effect.variant
-def one_mask_for_each_layer(loss: Any, units: Any, wanted: Tensor) -> tuple[float, float]:
-    def change(layer: int, hidden: Tensor) -> Tensor:
-        on = torch.ones(hidden.shape[-1])
-        on[[unit for place, unit in units if place == layer]] = 0
-        return hidden * on
-
-    rise = (loss(change) - loss()).double()
-    on, off = (rise[where].mean().item() if where.any() else 0.0 for where in (wanted, ~wanted))
-    return on, off
-
-
-unit_effect.slips(
-    one_mask_for_each_layer,
-    {
-        "return hidden * on → hidden *= on\n        return hidden": _IN_PLACE,
-        " if where.any() else 0.0 → ": _EMPTY,
-        "[unit for place, unit in units if place == layer] → [unit for _, unit in units]": _EVERY,
     },
 )
