@@ -841,7 +841,7 @@ explore(figures.glue_scores, runs=(1, 16))
 # **In real models.** A gate helps; it is not necessary. GPT-3 (GELU, 2020), Falcon 2 11B (GELU, 2024) and Nemotron-4 340B (squared ReLU, 2024) are plain, and good. Most others have SwiGLU (PaLM, LLaMA 1 to 3, Mistral, Qwen, OLMo, DeepSeek, Yi, Phi-3) or GEGLU (T5 v1.1, LaMDA, Gemma 1 to 3).
 
 # %% [markdown]
-# ### D · Not all of it for every token  (34 min)
+# ### D · Not all of it for every token  (33 min)
 #
 # So far every weight works on every token. Does a comma need the weights that know capitals?
 #

@@ -114,8 +114,6 @@ _IN_PLACE = (
     "Your `change` writes into the hidden numbers that it was given, and the next call starts with the spoilt ones. "
     "Work on a clone."
 )
-_EMPTY = "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. Return 0 there."
-_EVERY = "You switch the unit off in every layer. `change` is called for each: compare `layer` with the pair's."
 unit_effect.slips(
     clone_and_set,
     {
@@ -123,7 +121,8 @@ unit_effect.slips(
         "loss(change)\n    rise = after - loss()": _IN_PLACE,
         "        hidden = hidden.clone()\n → ": _IN_PLACE,
         "        return hidden\n\n → \n": "Your `change` returns nothing. Return the hidden numbers to go on with.",
-        "if place == layer → if True": _EVERY,
+        "if place == layer → if True": "You switch the unit off in every layer. `change` is called for each: "
+        "compare `layer` with the pair's.",
         "for place, unit in units: → for unit, place in units:": "You take a pair for (unit, layer). The layer comes "
         "first.",
         "hidden[..., unit] = 0 → hidden[..., unit] = torch.where(wanted, 0.0, hidden[..., unit])": "You switch the "
@@ -151,7 +150,8 @@ unit_effect.slips(
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[~wanted], rise[wanted]": "You have swapped the two "
         "numbers: first where `wanted` is True, then elsewhere.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.mean().item(), "
-        "off.mean().item()": _EMPTY,
+        "off.mean().item()": "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. "
+        "Return 0 there.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.sum().item(), "
         "off.sum().item()": "You add up over the places. Return means.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → (rise * "

@@ -163,8 +163,8 @@ decoder_shape.slips(
         "2.5 * d → 5 * d ;; 4 * d + 1 → 8 * d + 1": "Your feed-forward layers are not between 2.5 and 4 times as wide "
         "as the model.",
         "for d in range(head_width, 4000, head_width): → for deepest, d in [(most, d) for most in (60, 5) "
-        "for d in range(head_width, 4000, head_width)]: ;; d // 60 → d // deepest": "If no shape satisfies all rules, raise "
-        "ValueError. You return one that breaks a rule.",
+        "for d in range(head_width, 4000, head_width)]: ;; d // 60 → d // deepest": "If no shape satisfies all rules, "
+        "raise ValueError. You return one that breaks a rule.",
         "for d in → found = []\n    for d in ;; if off <= 0.03 * parameters:\n                return { → "
         'found.append((off, len(found), { ;; "d_ff": d_ff} → "d_ff": d_ff})) ;; '
         'raise ValueError(f"no shape has about {parameters:,} parameters") → return min(found)[2]': "You return "

@@ -122,12 +122,7 @@ def by_gradient(loss: Any, wanted: Tensor, k: int) -> Any:
 
 silence.edited_ideas(
     by_gradient,
-    {
-        "each of the best 16 measured alone, on 30 windows": (
-            5,
-            "best[:k] if rise(*best[:k]) else [] → sorted(best, key=rise)[-k:]",
-        )
-    },
+    {"each measured alone": (5, "best[:k] if rise(*best[:k]) else [] → sorted(best, key=rise)[-k:]")},
 )
 
 silence.idea(5)(by_gradient_two_at_a_time)
