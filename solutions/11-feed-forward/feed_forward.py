@@ -524,12 +524,11 @@ assert max(alone) < 0.05 and statistics.median(alone) < 0.002 and sum(rise < 0.0
 #
 # Which curve?
 #
-
 # | name | $f(x)$ | used in |
 # | --- | --- | --- |
 # | **sigmoid** $\sigma$ | $1 / (1 + e^{-x})$ | gates, LSTMs |
 # | **ReLU** | $\max(0, x)$ | the first transformer, T5, OPT |
-# | **GELU** | $x\,\Phi(x)$ | GPT-1, 2, 3, GPT-J, BERT |
+# | **GELU** | $x\,\Phi(x)$ | GPT-1, 2, 3, GPT-J, BERT, BLOOM, Falcon, Falcon 2 |
 # | **SiLU** or **Swish** | $x\,\sigma(x)$, or $x\,\sigma(\beta x)$ | LLaMA, PaLM, inside a gate |
 # | **ReLU²** | $\max(0, x)^2$ | Nemotron-4 340B |
 # | **ELU** | $x$, or $e^x - 1$ below 0 | before transformers |
@@ -541,7 +540,6 @@ assert max(alone) < 0.05 and statistics.median(alone) < 0.002 and sum(rise < 0.0
 #
 # #### GELU, exactly
 #
-
 # PyTorch has no $\Phi$ under this name, but it has the error function, which the rest of mathematics uses:
 #
 # $$\operatorname{erf}(z) = \frac{2}{\sqrt\pi} \int_0^z e^{-t^2}\, dt, \qquad
@@ -586,8 +584,6 @@ for name, near in approximations.items():
 # %% [markdown]
 # The tanh is off by less than bf16 can tell apart near 1; SiLU is another function. GPT-2 and GPT-J were trained with the tanh, CLIP's text model with the sigmoid. BERT's weights are run by two programs: Google's has the tanh, Hugging Face's the exact form. Before you run weights, find out which one they were trained with.
 #
-
-# %% [markdown]
 # #### A dip below zero
 #
 # GELU and SiLU do something that ReLU does not: they go *down* first. For which $x$?
@@ -712,8 +708,7 @@ for name in ("gpt-3", "t5-11b", "t5-v1.1-xxl", "llama-7b", "llama-3-8b", "llama-
 
 # %% [markdown]
 # Where the share is above two thirds, the keys and values of attention are shared among heads (notebook 08), so attention is smaller, or the feed-forward layer is wider than it had to be. (For T5 this is the decoder's attention to itself; its attention to the encoder is extra.)
-
-# %% [markdown]
+#
 # A decoder has a handful of sizes: layers $L$, width $d$, the feed-forward width, the number of heads and their width, and the vocabulary $V$. No theory gives them. So look at what others chose, one size after another, and ask of each habit what it is good for.
 #
 # #### The feed-forward width
@@ -824,8 +819,6 @@ with your("decoder_shape"):
 # %% [markdown]
 # The larger the table, the less is left for layers: at 262,144 tokens only a few layers, at 100 million parameters nothing that keeps the rules. So a small model with a large vocabulary is tempted to break them. Gemma 3 1B breaks three: it is narrow, to keep its table small, and deep instead (26 layers, $d = 1152$, an aspect of 44); its feed-forward layers are $6d$ wide; and its heads are 1,024 wide together.
 #
-
-# %% [markdown]
 # #### And the ratio?
 #
 # Is the expansion factor a wide basin? The training of section 5, with plain GELU layers: six models of two layers, each with 98,304 weights outside of the table (to 0.2 %), from a wide stream with thin feed-forward layers to the opposite. The runs are stored, three seeds each. Where does the loss rise by more than the scatter?
@@ -845,18 +838,10 @@ explore(figures.glue_scores, runs=(1, 16))
 # %% [markdown]
 # $0.32 = 2 \cdot 0.235 \sqrt{2/n}$ gives $n = 4.3$: five of each.
 #
-# **In real models.** A gate helps; it is not necessary. GPT-3 (GELU, 2020), Falcon 2 11B (GELU, 2024) and Nemotron-4 340B (squared ReLU, 2024) are plain, and good. Almost everything else since 2024 is SwiGLU or GEGLU:
-#
-# | layer | models |
-# | --- | --- |
-# | ReLU | transformer (2017), T5, OPT |
-# | GELU | GPT-1 to 3, BERT, GPT-J, BLOOM, Falcon, Falcon 2 |
-# | squared ReLU | Nemotron-4 |
-# | GEGLU | T5 v1.1, LaMDA, Gemma 1 to 3 |
-# | SwiGLU | PaLM, LLaMA 1 to 3, Mistral, Qwen, OLMo, DeepSeek, Yi, Phi-3 |
+# **In real models.** A gate helps; it is not necessary. GPT-3 (GELU, 2020), Falcon 2 11B (GELU, 2024) and Nemotron-4 340B (squared ReLU, 2024) are plain, and good. Most others have SwiGLU (PaLM, LLaMA 1 to 3, Mistral, Qwen, OLMo, DeepSeek, Yi, Phi-3) or GEGLU (T5 v1.1, LaMDA, Gemma 1 to 3).
 
 # %% [markdown]
-# ### D · Not all of it for every token  (34 min)
+# ### D · Not all of it for every token  (33 min)
 #
 # So far every weight works on every token. Does a comma need the weights that know capitals?
 #
@@ -980,8 +965,7 @@ with your("moe_counts"):
 # | gpt-oss-120b (2025) | 128 | 4 | 0 | 117 billion, 5.1 |
 #
 # Routers differ: DeepSeek-V3 scores with a sigmoid, and keeps the balance mainly by a bias per expert, which is raised while the expert gets too few tokens.
-
-# %% [markdown]
+#
 # #### More questions
 #
 # 1. GPT-2's weights are run with the exact GELU in place of the tanh. How far off can one hidden number be? Is that why the logits differ in the third digit?

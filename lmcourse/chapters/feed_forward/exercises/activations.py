@@ -91,8 +91,6 @@ gelu.slips(
         "(0.044715), computed in float32. The exact GELU has erf, and float64 stays float64.",
         "x.double() → x.float() ;; (1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is "
         "x·σ(1.702x), computed in float32. The exact GELU has erf, and float64 stays float64.",
-        "x.double() → x ;; (1 + (wide / math.sqrt(2)).erf()) / 2 → (1.702 * wide).sigmoid()": "That is x·σ(1.702x), "
-        "computed in the input's 16 bits. The exact GELU has the error function.",
         "x.double() → x.float()": "You always compute in float32, which loses half the digits of float64. Convert only "
         "16-bit inputs to float32.",
         "(1 + (wide / math.sqrt(2)).erf()) / 2 → (wide / math.sqrt(2)).erf()": "Your gate is erf(x/√2), which goes "

@@ -5,9 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-import torch
-from torch import Tensor
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -103,9 +100,3 @@ elementwise_intensity.slips(
         "work = → kernels = kernels[:1]\n    work =": "Only your first kernel counts.",
     },
 )
-
-
-@elementwise_intensity.variant
-def with_torch(kernels: list[list[int]], bytes_each: int) -> Tensor:
-    work, reads, writes = torch.tensor(kernels).sum(dim=0)
-    return torch.div(work, bytes_each * (reads + writes))

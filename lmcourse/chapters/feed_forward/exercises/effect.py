@@ -35,7 +35,22 @@ from lmcourse.chapters.feed_forward.units import toy_loss
 loss = toy_loss(lambda layer0, layer1: {rule})
 unit_effect(loss, {units}, wanted)
 """
-    return script(name, lines, wanted=torch.isin(torch.arange(6), torch.tensor(places)).view(2, 3))
+    return script(name, lines, wanted=_at(*places))
+
+
+def _at(*places: int) -> Tensor:
+    return torch.isin(torch.arange(6), torch.tensor(places)).view(2, 3)
+
+
+def _afterwards(name: str, unit: tuple[int, int]) -> Case:
+    """A case that looks at the loss after the answer has run: hidden numbers changed in place spoil it."""
+    lines = f"""
+from lmcourse.chapters.feed_forward.units import toy_loss
+loss = toy_loss(lambda layer0, layer1: 9 - 2 * layer0[1] - layer1[2])
+unit_effect(loss, [{unit}], wanted)
+loss()
+"""
+    return script(name, lines, wanted=_at(0, 4))
 
 
 def _cases(random: Random) -> list[Case]:
@@ -47,6 +62,7 @@ def _cases(random: Random) -> list[Case]:
         _case("no unit", rule, [], 1, 4),
         _case("no wanted place", rule, [(1, 1)]),
         _case("every place is wanted", rule, [(0, 1)], *range(6)),
+        _afterwards("the loss after the call", (1, 2)),
     ]
 
 
@@ -65,6 +81,7 @@ unit_effect = Exercise(
         _case("no unit", "9 - 2 * layer0[1]", [], 2, 3),
         _case("no wanted place", "9 - 2 * layer0[1]", [(0, 1)]),
         _case("every place is wanted", "9 - 2 * layer0[1]", [(0, 1)], *range(6)),
+        _afterwards("the loss after the call is that before it", (0, 1)),
     ],
     hidden_cases=_cases,
     tolerance=Tolerance(1e-6, 1e-6),  # means in float32
@@ -72,8 +89,7 @@ unit_effect = Exercise(
         "Two calls: `loss()` and `loss(change)`. Subtract before you average: the difference has a number for each "
         "place.",
         "`change` is called once for each layer. It returns a clone of `hidden` with `[..., unit]` set to 0 for the "
-        "units "
-        "of that layer.",
+        "units of that layer.",
         "`rise[wanted].mean()` and `rise[~wanted].mean()`. The mean of no number is NaN: return 0 there.",
     ],
 )
@@ -98,19 +114,21 @@ _IN_PLACE = (
     "Your `change` writes into the hidden numbers that it was given, and the next call starts with the spoilt ones. "
     "Work on a clone."
 )
-_EMPTY = "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. Return 0 there."
-_ALL = (
-    "You average over all places. The first number is the mean where `wanted` is True, the second the mean elsewhere."
-)
-_WHOLE = "You switch off the whole layer. Only the units in `units` are to be 0."
-_EVERY = "You switch the unit off in every layer. `change` is called for each: compare `layer` with the pair's."
 unit_effect.slips(
     clone_and_set,
     {
         "        hidden = hidden.clone()\n →  ;; before = loss()\n    rise = loss(change) - before → after = "
         "loss(change)\n    rise = after - loss()": _IN_PLACE,
-        "if place == layer → if True": _EVERY,
-        "hidden[..., unit] = 0 → hidden[...] = 0": _WHOLE,
+        "        hidden = hidden.clone()\n → ": _IN_PLACE,
+        "        return hidden\n\n → \n": "Your `change` returns nothing. Return the hidden numbers to go on with.",
+        "if place == layer → if True": "You switch the unit off in every layer. `change` is called for each: "
+        "compare `layer` with the pair's.",
+        "for place, unit in units: → for unit, place in units:": "You take a pair for (unit, layer). The layer comes "
+        "first.",
+        "hidden[..., unit] = 0 → hidden[..., unit] = torch.where(wanted, 0.0, hidden[..., unit])": "You switch the "
+        "units off only where `wanted` is True. Switch them off everywhere: other places may need them, too.",
+        "hidden[..., unit] = 0 → hidden[...] = 0": "You switch off the whole layer. Only the units "
+        "in `units` are to be 0.",
         "hidden[..., unit] = 0 → hidden[unit] = 0": "You index the first axis, the texts. The units are the last "
         "axis: [..., unit].",
         "hidden[..., unit] = 0 → hidden[:, unit] = 0": "You index the tokens. The units are the last axis: [..., "
@@ -119,16 +137,21 @@ unit_effect.slips(
         "unit that is switched off is 0.",
         "loss(change) - before → loss(change) / before": "You divide the two losses. Asked is by how much the loss "
         "rises: a difference.",
+        "on, off = rise[wanted], rise[~wanted] → "
+        "on, off = (rise[at] / before[at].mean() for at in (wanted, ~wanted))": "You divide the rise by the loss. "
+        "Asked is a difference, in nats.",
         "loss(change) - before → before - loss(change)": "Your signs are reversed: a unit that the text needs has a "
         "positive effect.",
         "loss(change) - before → loss(change)": "Those are the losses without the units. Subtract those with them.",
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[wanted], rise.flatten()": "Your second number "
         "averages over all places. It belongs to those where `wanted` is False.",
-        "on, off = rise[wanted], rise[~wanted] → on, off = rise.flatten(), rise.flatten()": _ALL,
+        "on, off = rise[wanted], rise[~wanted] → on, off = rise.flatten(), rise.flatten()": "You average "
+        "over all places. The first number is the mean where `wanted` is True, the second the mean elsewhere.",
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[~wanted], rise[wanted]": "You have swapped the two "
         "numbers: first where `wanted` is True, then elsewhere.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.mean().item(), "
-        "off.mean().item()": _EMPTY,
+        "off.mean().item()": "Where no place is wanted, or every place, a mean has nothing to average, and gives NaN. "
+        "Return 0 there.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → on.sum().item(), "
         "off.sum().item()": "You add up over the places. Return means.",
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → (rise * "
@@ -139,27 +162,7 @@ unit_effect.slips(
         "after another and add up. All are off in one run: some matter only together.",
         "for place, unit in units: → for place, unit in units[:1]:": "You switch off the first unit only. All of "
         "`units` are off in one run.",
-    },
-)
-
-
-@unit_effect.variant
-def one_mask_for_each_layer(loss: Any, units: Any, wanted: Tensor) -> tuple[float, float]:
-    def change(layer: int, hidden: Tensor) -> Tensor:
-        on = torch.ones(hidden.shape[-1])
-        on[[unit for place, unit in units if place == layer]] = 0
-        return hidden * on
-
-    rise = (loss(change) - loss()).double()
-    on, off = (rise[where].mean().item() if where.any() else 0.0 for where in (wanted, ~wanted))
-    return on, off
-
-
-unit_effect.slips(
-    one_mask_for_each_layer,
-    {
-        "return hidden * on → hidden *= on\n        return hidden": _IN_PLACE,
-        " if where.any() else 0.0 → ": _EMPTY,
-        "[unit for place, unit in units if place == layer] → [unit for _, unit in units]": _EVERY,
+        "for place, unit in units: → for place, unit in units[-1:]:": "You switch off the last unit only. All of "
+        "`units` are off in one run.",
     },
 )

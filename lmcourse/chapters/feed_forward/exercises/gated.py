@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -143,27 +142,11 @@ glu_ffn.slips(
         "or what it returns is dropped. It gets the hidden numbers, and its result goes down.",
         "hidden = change(hidden)\n    return hidden @ w_down → return change(hidden @ w_down)\n    return hidden @ "
         "w_down": "You change the layer's result. `change` gets the hidden numbers, before the way down.",
+        "hidden = change(hidden) → hidden = gate * change(value)": "You change the values alone. The hidden numbers "
+        "are the products of gate and value.",
+        "hidden = change(hidden) → hidden = acts[kind](change(x @ w_gate)) * value": "You change the gate's input. The "
+        "hidden numbers are the products of gate and value.",
         "hidden = change(hidden) → hidden = change(gate) * value": "You change the gate alone. The hidden numbers are "
         "the products of gate and value.",
     },
 )
-
-
-@glu_ffn.variant
-def one_branch_for_each_kind(
-    x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str, change: Any = None
-) -> Tensor:
-    z, v = x @ w_gate, x @ w_value
-    if kind == "glu":
-        a = 1 / (1 + torch.exp(-z))
-    elif kind == "bilinear":
-        a = z
-    elif kind == "reglu":
-        a = z.clamp(min=0)
-    elif kind == "geglu":
-        a = z * (1 + torch.erf(z / math.sqrt(2))) / 2
-    elif kind == "swiglu":
-        a = z * torch.sigmoid(z)
-    else:
-        raise ValueError(kind)
-    return (change(a * v) if change else a * v) @ w_down

@@ -112,8 +112,3 @@ ffn.slips(
         "relu → sigmoid": "You use a sigmoid between the matrices. This layer has a ReLU there: max(0, z).",
     },
 )
-
-
-@ffn.variant
-def with_linear(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return F.linear(F.relu(F.linear(x, w1.t(), b1)), w2.t(), b2)

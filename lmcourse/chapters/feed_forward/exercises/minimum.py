@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from statistics import NormalDist
 
 import torch
 
@@ -12,26 +13,16 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _at_scale_one(kind: str) -> tuple[float, float]:
-    """The place and the value of the function's minimum."""
-    if kind == "silu":
-        # The solution of 0 = 1 + x·(1 − σ(x)) is x = −1 − W(1/e), and there x·σ(x) = x + 1. The loop finds W(1/e) as a
-        # fixed point.
-        w = 0.3
-        for _ in range(200):
-            w = math.exp(-1 - w)
-        return -1 - w, -w
+def _minimum(kind: str, scale: float = 1.0) -> list[float]:
+    """Bisect the slope, gate(x) + x · density(x), for scale 1: f_scale(x) = f_1(scale · x) / scale."""
+    normal = NormalDist()
+    gate = normal.cdf if kind == "gelu" else lambda x: 1 / (1 + math.exp(-x))
+    density = normal.pdf if kind == "gelu" else lambda x: gate(x) * gate(-x)
     low, high = -2.0, 0.0
     for _ in range(100):
         x = (low + high) / 2
-        slope = math.erfc(-x / math.sqrt(2)) / 2 + x * math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        low, high = (x, high) if slope < 0 else (low, x)
-    return low, low * math.erfc(-low / math.sqrt(2)) / 2
-
-
-def _minimum(kind: str, scale: float = 1.0) -> list[float]:
-    x, value = _at_scale_one(kind)
-    return [x / scale, value / scale]  # f_scale(x) = f_1(scale · x) / scale
+        low, high = (x, high) if gate(x) + x * density(x) < 0 else (low, x)
+    return [low / scale, low * gate(low) / scale]
 
 
 def _minimum_cases(random: Random) -> list[Case]:
@@ -117,19 +108,6 @@ activation_minimum.slips(
         "the scale. A gate that opens faster makes a smaller dip: divide.",
     },
 )
-
-
-@activation_minimum.variant
-def by_golden_section(kind: str, scale: float = 1.0) -> list[float]:
-    def f(x: float) -> float:
-        z = scale * x
-        return x / (1 + math.exp(-z)) if kind == "silu" else x * (1 + math.erf(z / math.sqrt(2))) / 2
-
-    low, high, golden = -3 / scale, 0.0, (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        a, b = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, b) if f(a) < f(b) else (a, high)
-    return [low, f(low)]
 
 
 activation_minimum.equivalent_mutant(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from random import Random
 
@@ -155,11 +154,21 @@ decoder_shape.slips(
         '"d_ff": d_ff → "d_ff": d_ff + 1': "Your d_ff is not a multiple of 64.",
         "d // head_width → head_width + 1": "You return the width of a head as the number of heads. All heads together "
         "are d wide.",
+        "range(math.ceil(d / 160), d // 60 + 1) → range(max(1, d // 200), d // 60 + 1)": "Your aspect, d / layers, is "
+        "not always between 60 and 160.",
+        "range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64) → range(5 * d // 2, 4 * d + 1, 10)": "Your d_ff is not "
+        "always a multiple of 64.",
+        '    raise ValueError(f"no shape has about {parameters:,} parameters")\n → ': "You return None if no shape "
+        "keeps the rules. Raise ValueError.",
         "2.5 * d → 5 * d ;; 4 * d + 1 → 8 * d + 1": "Your feed-forward layers are not between 2.5 and 4 times as wide "
         "as the model.",
-        "for d in range(head_width, 4000, head_width): → for deepest, d in itertools.product((60, 5), "
-        "range(head_width, 4000, head_width)): ;; d // 60 → d // deepest": "If no shape satisfies all rules, raise "
-        "ValueError. You return one that breaks a rule.",
+        "for d in range(head_width, 4000, head_width): → for deepest, d in [(most, d) for most in (60, 5) "
+        "for d in range(head_width, 4000, head_width)]: ;; d // 60 → d // deepest": "If no shape satisfies all rules, "
+        "raise ValueError. You return one that breaks a rule.",
+        "for d in → found = []\n    for d in ;; if off <= 0.03 * parameters:\n                return { → "
+        'found.append((off, len(found), { ;; "d_ff": d_ff} → "d_ff": d_ff})) ;; '
+        'raise ValueError(f"no shape has about {parameters:,} parameters") → return min(found)[2]': "You return "
+        "the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError.",
         "range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64) → [64 * round(8 / 3 * d / 64)] ;;  has about "
         "{parameters:,} parameters → ": "You raise ValueError where a shape exists. Do you try only one d_ff for each "
         "d, such as 8/3 of it? Any multiple of 64 between 2.5 and 4 times d may fit.",
@@ -167,77 +176,17 @@ decoder_shape.slips(
 )
 
 
-@decoder_shape.variant
-def nearest_to_aspect_128(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    found = []
-    for d in range(head_width, 10_000, head_width):
-        for layers in range(math.ceil(d / 160), d // 60 + 1):
-            width = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
-            d_ff = min(max(64 * round(width / 64), 64 * math.ceil(d / 25.6)), 4 * d // 64 * 64)
-            count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
-            if 2.5 * d <= d_ff <= 4 * d and abs(count / parameters - 1) < 0.03:
-                found.append((abs(d / layers - 128), d, layers, d_ff))
-    if not found:
-        raise ValueError(f"no shape has {parameters} parameters")
-    _, d, layers, d_ff = min(found)
-    return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
-
-
-decoder_shape.slips(
-    nearest_to_aspect_128,
-    {
-        " and abs(count / parameters - 1) < 0.03 →  ;; abs(d / layers - 128) → abs(count - parameters)": "You return "
-        "the nearest shape, even one that is more than 3 % off. If none is within 3 %, raise ValueError."
-    },
-)
-
-
-@decoder_shape.variant
-def first_that_fits(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
-    for heads, layers in itertools.product(range(1, 8_000 // head_width + 1), range(1, 100)):
-        d = head_width * heads
-        if 60 * layers <= d <= 160 * layers:
-            for d_ff in range(-(-5 * d // 128) * 64, 4 * d + 1, 64):
-                if abs(d * (vocab_size + layers * (4 * d + 3 * d_ff)) / parameters - 1) <= 0.03:
-                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
-    raise ValueError
-
-
-decoder_shape.slips(
-    first_that_fits,
-    {
-        "60 * layers <= d <= 160 * layers → d": "Your aspect, d / layers, is not always between 60 and 160.",
-        "-(-5 * d // 128) * 64, 4 * d + 1, 64 → 5 * d // 2, 4 * d + 1, 10": "Your d_ff is not always a multiple of 64.",
-        "    raise ValueError\n → ": "You return None if no shape keeps the rules. Raise ValueError.",
-    },
-)
-
-
 LAYERS = "for layers in range(math.ceil(d / 160), d // 60 + 1):"
 WIDTHS = "for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64):"
-for change, reason in (
-    ("while vocab_size * d < parameters: → while vocab_size * d <= parameters:", "A table is never the whole model."),
-    (
-        f"{LAYERS} → for layers in range(math.ceil(d / 161), d // 60 + 1):",
-        "No d asked for has an aspect of 160 to 161.",
-    ),
-    (
-        f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 65), 4 * d + 1, 64):",
-        "Differs for large d: 1.5 % of d_ff.",
-    ),
-    (f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 2, 64):", "4 · d + 1 is no multiple of 64."),
-    (
-        "if abs(count - parameters) <= 0.03 * parameters: → if abs(count - parameters) < 0.03 * parameters:",
-        "No count is off by exactly 3 %.",
-    ),
-    (
-        "if abs(count - parameters) <= 0.03 * parameters: → if abs(parameters - count) <= 0.03 * parameters:",
-        "The difference has the same size both ways.",
-    ),
-    (
-        "return {'layers': layers, 'd_model': d, 'heads': d // head_width, 'd_ff': d_ff} → "
-        "return {'layers': layers, 'd_model': d, 'heads': d / head_width, 'd_ff': d_ff}",
-        "A whole number may be written as 12.0.",
-    ),
-):
+FITS = "if abs(count - parameters) <= 0.03 * parameters:"
+SHAPE = "return {'layers': layers, 'd_model': d, 'heads': d // head_width, 'd_ff': d_ff}"
+for change, reason in {
+    "while vocab_size * d < parameters: → while vocab_size * d <= parameters:": "A table is never the whole model.",
+    f"{LAYERS} → for layers in range(math.ceil(d / 161), d // 60 + 1):": "No d asked for has an aspect of 160 to 161.",
+    f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 65), 4 * d + 1, 64):": "Differs for large d only.",
+    f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 2, 64):": "4 · d + 1 is no multiple of 64.",
+    f"{FITS} → if abs(count - parameters) < 0.03 * parameters:": "No count is off by exactly 3 %.",
+    f"{FITS} → if abs(parameters - count) <= 0.03 * parameters:": "The difference has the same size both ways.",
+    f"{SHAPE} → {SHAPE.replace('//', '/')}": "A whole number may be written as 12.0.",
+}.items():
     decoder_shape.equivalent_mutant(change, reason)

@@ -47,8 +47,7 @@ silence = Exercise(
         "What does a good unit have that a large one need not have? A unit may be large at every place, and what it "
         "says may be cancelled later. Ask what the *loss* would do.",
         "By how much does the loss rise if a hidden number h goes to 0? If its slope dL/dh stayed the same all the "
-        "way, "
-        "by −h · dL/dh. One backward pass gives that for all units and all places.",
+        "way, by −h · dL/dh. One backward pass gives that for all units and all places.",
         "That estimate is for one unit, while all others are on. Then seven others go. How could you ask again?",
     ],
     task=OpenTask(
@@ -115,7 +114,7 @@ def by_gradient(loss: Any, wanted: Tensor, k: int) -> Any:
     def rise(*off: tuple[int, int]) -> float:
         on = torch.ones(scores.shape)
         on[tuple(torch.tensor(off).T)] = 0
-        return float(loss(lambda layer, hidden: hidden * on[layer], 16)[wanted[:16]].mean())
+        return float(loss(lambda layer, hidden: hidden * on[layer], 30)[wanted[:30]].mean())
 
     units = best[:k] if rise(*best[:k]) else []
     return units
@@ -123,7 +122,7 @@ def by_gradient(loss: Any, wanted: Tensor, k: int) -> Any:
 
 silence.edited_ideas(
     by_gradient,
-    {"each measured alone": (3, "best[:k] if rise(*best[:k]) else [] → sorted(best, key=rise)[-k:]")},
+    {"each measured alone": (5, "best[:k] if rise(*best[:k]) else [] → sorted(best, key=rise)[-k:]")},
 )
 
 silence.idea(5)(by_gradient_two_at_a_time)

@@ -4,11 +4,7 @@ from lmcourse.chapters.feed_forward.figures.activations import activation_explor
 from lmcourse.chapters.feed_forward.figures.evidence import BASIN, THIN_HEADS, glue_scores
 from lmcourse.chapters.feed_forward.figures.experts import expert_shares
 from lmcourse.chapters.feed_forward.figures.gates import gate_surface
-from lmcourse.chapters.feed_forward.figures.sizes import (
-    model_shapes,
-    published,
-    width_ratios,
-)
+from lmcourse.chapters.feed_forward.figures.sizes import model_shapes, published, width_ratios
 from lmcourse.chapters.feed_forward.figures.units import hidden_unit
 
 __all__ = [

@@ -35,7 +35,6 @@ MODELS = (
 """The models that `width_ratios` shows: plain ones first, roughly by date."""
 
 _LATE = 2023
-_BAR_COLOURS = {"gate": PALETTE["orange"], "value or up": PALETTE["blue"], "down": PALETTE["green"]}
 
 
 def width_ratios() -> Figure:
