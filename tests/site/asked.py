@@ -189,9 +189,6 @@ OTHER = (
     "Try several, and take the best",
     "try a lower rate from that checkpoint on",
     "Try $T = 8$, and layers or copies across the machines",
-    "Switch it off, and see what the text loses",
-    "Switch all of `units` off at once",
-    "Switch eight units off so that the loss",
 )
 """Sentences with a similar verb that are not about a figure of the site."""
 
