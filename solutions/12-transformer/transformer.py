@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, survey_row
+from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, weight_decay
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
@@ -77,7 +77,7 @@ explore(figures.pipeline, length=(1, 64), heads=[4, 8, 16], kv_heads=[1, 2, 4])
 figures.then_and_now()
 
 # %% [markdown]
-# Now you write it, from your own functions. These are the parts, by the names of their exercises:
+# Now you write it, from your own parts, named as their exercises:
 #
 # | part | call | notebook |
 # | --- | --- | --- |
@@ -181,7 +181,7 @@ check(decoder, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Does it compute what the course's model computes, with your parts? First random weights, in LLaMA 3's layout, scaled down: 2 blocks of 64 features, 8 heads that share 2 key heads.
+# Does it compute what the course's model computes? First with random weights, in LLaMA 3's layout, scaled down: 2 blocks of 64 features, 8 heads that share 2 key heads.
 
 # %% tags=["nbval-ignore-output", "because the last digits differ between processors"]
 def own_logits(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any]) -> Tensor:
@@ -278,7 +278,7 @@ check(first_difference, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Twelve models, each with one slip of a kind that has cost people weeks. The obvious test is shorter than yours: put one suspect part into a right decoder, and look whether the logits move. How good is it? (Middle column.)
+# Twelve models, each with one slip of a kind that has cost people weeks. The obvious test (middle column) is shorter than yours: put one suspect part into a right decoder, and see whether the logits move. How good is it?
 
 # %%
 predict("positions_from_one")
@@ -295,7 +295,7 @@ with your("decoder", "first_difference"):
 # %% [markdown]
 # The last four have right logits. The model with detached values would train, and learn less. Counted from 1, the positions are wrong and the model is right: a score knows distances only. And the norm that writes into its input returns the right numbers, but normalises the stream itself.
 #
-# Now the same question about *your* model, with the parts that the cell in section 2 found.
+# Now the same question about *your* model.
 
 # %% tags=["nbval-ignore-output", "because it is about the answers in the notebooks of this folder"]
 with your("self_attention", "decoder", "first_difference"):
@@ -308,11 +308,11 @@ with your("self_attention", "decoder", "first_difference"):
 # %% [markdown]
 # ## 4 · The order of features
 #
-# One step was hidden in `decoder_weights`. Your `rope` rotates *neighbours*, feature $2i$ with $2i + 1$, as the paper has it. Nearly all published files are for code that rotates $i$ with $i + d_{head}/2$. The order of a head's features does not matter for a score, as long as queries and keys agree. So one reorders the *rows* of the matrices, once, when loading.
+# One step was hidden in `decoder_weights`. Your `rope` rotates *neighbours*, feature $2i$ with $2i + 1$, as the paper has it. Nearly all published files are for code that rotates $i$ with $i + d_{head}/2$. A score does not depend on the order of a head's features, as long as queries and keys agree. So one reorders the *rows* of the matrices, once, when loading.
 #
 # ### Exercise 4 · Neighbours  (2 points · 6 min · ●●)
 #
-# `weight` has (heads · d_head) rows, one head after the other. Return it with the rows of each head in an order such that the pairs $(i,\; i + d_{head}/2)$ have become neighbours: pair 0 first, then pair 1, and so on; within a pair the order stays. Raise `ValueError` if `d_head` is odd, or rows are left over.
+# `weight` has (heads · d_head) rows, one head after the other. Reorder the rows of each head so that the pairs $(i,\; i + d_{head}/2)$ become neighbours: pair 0 first, then pair 1, and so on; within a pair the order stays. Raise `ValueError` if `d_head` is odd, or rows are left over.
 
 # %% exercise="pair_neighbours"
 def pair_neighbours(weight: Float[Tensor, "n d"], d_head: int) -> Float[Tensor, "n d"]:
@@ -345,7 +345,7 @@ with your("self_attention", "decoder", "pair_neighbours"), torch.no_grad():
         print(f"{how}: loss {loss:.2f}\n   Return the {tokenizer.decode(continued(own_logits, prompt, weights, sizes))!r}")
 
 # %% [markdown]
-# No error, and noise. Now *published* files, with queries, keys and values apart. If `transformers` is installed, it writes such a folder with random numbers, and says what the logits are.
+# No error, and noise. *Published* files have queries, keys and values apart. If `transformers` is installed, it writes such a folder of random numbers, and computes the logits.
 
 # %% tags=["nbval-ignore-output", "because it depends on whether transformers is installed"]
 def from_folder(folder: Path, order: Callable) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -365,7 +365,7 @@ except CourseError as error:
     print(error)
 
 # %% [markdown]
-# The same lines load a model that somebody trained: SmolLM2, 135 million parameters in 30 blocks. It is not part of the course; if it is on your machine, your decoder writes 30 tokens with it. Do not expect wisdom.
+# The same lines load a trained model: SmolLM2, 135 million parameters in 30 blocks. It is not part of the course; if it is on your machine, your decoder writes 30 tokens with it. Do not expect wisdom.
 
 # %% tags=["nbval-ignore-output", "because it depends on whether the model is on this machine"]
 download = False  # True: fetch it once, 270 MB
@@ -452,7 +452,7 @@ check(decipher, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Habits hide each other: with two unread, undoing one often does not help, or even harms. So a test of one habit alone says little. (In Further, one batch learned by heart says the same of gradients.)
+# Habits hide each other: with two unread, undoing one often does not help, or even harms. So a test of one habit alone says little. (One batch by heart, in Further, says the same of gradients.)
 #
 # ## What to keep
 #
@@ -1046,18 +1046,21 @@ explore(figures.feature_timeline, choice=list(CHOICES))
 # LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became very similar. Dropout, which sets some features to 0 at random in training, is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
 
 # %%
-survey = [survey_row(entry) for entry in published()]
 for first, last in ((2017, 2021), (2022, 2023), (2024, 2026)):
-    of_then = [row for row in survey if first <= row.year <= last]
-    decays = sorted({row.weight_decay for row in of_then} - {"–"})
+    of_then = [entry for entry in published() if first <= entry.year <= last]
+    sizes_then = sorted(entry.decoder.vocab_size for entry in of_then)
+    decays = [weight_decay(entry.name) for entry in of_then if weight_decay(entry.name)]
     print(
-        f"{first}–{last}: {len(of_then)} models, {sum(row.dropout > 0 for row in of_then):2} with dropout; "
-        f"median vocabulary {sorted(row.vocabulary for row in of_then)[len(of_then) // 2]:,}; "
-        f"weight decay published for {sum(row.weight_decay != '–' for row in of_then)}: {', '.join(decays)}"
+        f"{first}–{last}: {len(of_then)} models, {sum(entry.decoder.block.dropout > 0 for entry in of_then):2} with dropout; "
+        f"median vocabulary {sizes_then[len(of_then) // 2]:,}; "
+        f"weight decay published for {len(decays)}: {', '.join(sorted(set(decays)))}"
     )
-for kind in LANGUAGES:
-    rows = [row.vocabulary for row in survey if row.year >= 2022 and languages(row.name) == kind]
-    print(f"since 2022, {kind}: {len(rows)} models, median vocabulary {statistics.median(rows):,.0f}, from {min(rows):,} to {max(rows):,}")
+since_2022 = {
+    kind: {entry.name: entry.decoder.vocab_size for entry in published() if entry.year >= 2022 and languages(entry.name) == kind}
+    for kind in LANGUAGES
+}
+for kind, found in since_2022.items():
+    print(f"since 2022, {kind}: {len(found)} models, median vocabulary {statistics.median(found.values()):,.0f}, from {min(found.values()):,} to {max(found.values()):,}")
 
 # %% [markdown]
 # It is mostly the languages: the second median is more than four times the first. But not only: Gemma 1 and 2 read mostly English and have 256,000 tokens, because they took their tokenizer from Gemini (Gemma Team, 2024). And a larger model can afford more rows (Tao et al., 2024).
@@ -1121,11 +1124,10 @@ assert all(14 < loss < 16.5 for loss in first_losses[32, False])
 assert min(copied for name in ("tied, torch's own N(0, 1)", "tied, small (gpt2)") for _, _, copied in starts[name].values()) > 0.98
 assert all(55 < loss < 70 for _, loss, _ in starts["tied, torch's own N(0, 1)"].values())
 assert abs(rule / counted.total - 1) < 1e-4
-assert len({languages(row.name) for row in survey}) == 3
-recent = {kind: [row for row in survey if row.year >= 2022 and languages(row.name) == kind] for kind in LANGUAGES}
-english, many = (statistics.median(row.vocabulary for row in rows) for rows in recent.values())
+assert len({languages(entry.name) for entry in published()}) == 3
+english, many = (statistics.median(found.values()) for found in since_2022.values())
 assert 4 < many / english < 5
-assert {row.name[:6] for row in recent["mostly English"] if row.vocabulary > 110_000} == {"gemma-"}
+assert {name[:6] for name, v in since_2022["mostly English"].items() if v > 110_000} == {"gemma-"}
 means = [statistics.fmean(each) for each in SHAPES.values()]
 assert round(max(means) / min(means), 2) == 1.05
 assert round(12 * 26 * 1152**2 / 1e6) == 414 and f"{math.sqrt(2 * (9 - math.log(256))):.1f}" == "2.6"

@@ -12,17 +12,17 @@ from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal64
 
-VISIBLE = 1e-6
 
-
-def _all_texts_at_once(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    """Run one batch with every text that differs from this one in a single place."""
-    s = len(tokens)
-    texts = tokens.repeat(s, vocabulary, 1)
-    for place in range(s):
-        texts[place, :, place] = torch.arange(vocabulary)
-    moved = (model(texts.flatten(0, 1)) - model(tokens[None])).abs().amax(-1)
-    return (moved.unflatten(0, (s, vocabulary)).amax(1) > VISIBLE).T
+def place_by_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    before = model(tokens[None])[0]
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for place in range(len(tokens)):
+        for other in range(vocabulary):
+            changed = tokens.clone()
+            changed[place] = other
+            moved = (model(changed[None])[0] - before).abs().amax(-1)
+            found[:, place] |= moved > 1e-6
+    return found
 
 
 LINEAR = "model = lambda t: mix[: t.shape[1], : t.shape[1]] @ table[t]\n"
@@ -101,7 +101,7 @@ influence = Exercise(
     points=3,
     minutes=10,
     difficulty=2,
-    reference=_all_texts_at_once,
+    reference=place_by_place,
     cases=[
         _ask("a decoder", _window(6, 6), TABLE, TEXT),
         _ask("an encoder", torch.ones(3, 3, dtype=torch.float64), TABLE, TEXT[:3]),
@@ -129,19 +129,7 @@ influence = Exercise(
 )
 
 
-@influence.variant
-def place_by_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    before = model(tokens[None])[0]
-    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for place in range(len(tokens)):
-        for other in range(vocabulary):
-            changed = tokens.clone()
-            changed[place] = other
-            moved = (model(changed[None])[0] - before).abs().amax(-1)
-            found[:, place] |= moved > 1e-6
-    return found
-
-
+influence.variant(place_by_place)
 influence.slips(
     place_by_place,
     {

@@ -39,18 +39,8 @@ def _ask(name: str, heads: int, kv_heads: int, theta: float, how: str, **tensors
     return script(name, ROPE + how + lines, **tensors)
 
 
-def _drawn(
-    name: str,
-    random: Random,
-    b: int,
-    s: int,
-    d: int,
-    heads: int,
-    kv_heads: int,
-    width: int,
-    theta: float = 10.0,
-    how: str = ATTEND,
-) -> Case:
+def _drawn(name: str, random: Random, *sizes: int, theta: float = 10.0, how: str = ATTEND) -> Case:
+    b, s, d, heads, kv_heads, width = sizes
     x = normal64(random, b, s, d)
     qkv, out = normal64(random, (heads + 2 * kv_heads) * width, d, scale=0.5), normal64(random, d, heads * width)
     return _ask(name, heads, kv_heads, theta, how, x=x, qkv=qkv, out=out)
