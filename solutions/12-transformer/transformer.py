@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 12 · The transformer, assembled
 #
-# **Core · 90 min · 5 exercises · 18 points** · **Further · 113 min · 7 exercises · 17 points**
+# **Core · 90 min · 5 exercises · 18 points** · **Further · 114 min · 7 exercises · 17 points**
 #
 # **Your transformer runs. Is it right, and does it run other people's weights?** A wrong transformer does not crash. It trains, a little worse, and says nothing.
 #
