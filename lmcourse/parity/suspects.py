@@ -22,7 +22,7 @@ from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_sizes, decoder_
 Parts = dict[str, Callable[..., Any]]
 Weights = dict[str, Any]
 
-right: Parts = dict(reversed(COURSE_PARTS.items()))
+right: Parts = dict(reversed(list(COURSE_PARTS.items())))
 """The course's six parts, those that call others first: who goes part by part finds the wrong one."""
 _ATTEND, _NORM, _ROPE, _GLU = (right[name] for name in ("grouped_query_attention", "rms_norm", "rope", "glu_ffn"))
 
@@ -139,6 +139,7 @@ SUSPECTS: dict[str, Parts] = {
 """Twelve wrong decoders by the name of their slip: the part that replaces the right one."""
 
 OTHERS: dict[str, Parts] = {
+    "norm in place, and gate and value swapped": {"rms_norm": _norm_in_place} | SUSPECTS["gate and value swapped"],
     "sums in another order": {"rms_norm": lambda x, s, eps: x * s * (x.square().mean(-1, keepdim=True) + eps).rsqrt()},
     "head by head": {"grouped_query_attention": _head_by_head},
     "norm 0.007 % too large": {"rms_norm": lambda x, scale, eps: 1.00007 * _NORM(x, scale, eps)},
@@ -147,7 +148,6 @@ OTHERS: dict[str, Parts] = {
     "values cleared": {"grouped_query_attention": _values_cleared},
     "norm without ε": {"rms_norm": lambda x, scale, eps: _NORM(x, scale, 0.0)},
     "norm in place, and doubled": {"rms_norm": lambda x, scale, eps: 2 * _norm_in_place(x, scale, eps)},
-    "norm in place, and a branch too large": {"rms_norm": _norm_in_place, "block": _larger_branch},
     "values detached, and a branch too large": {
         "grouped_query_attention": lambda q, k, v: _ATTEND(q, k, v.detach()),
         "block": _larger_branch,

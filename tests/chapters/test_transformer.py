@@ -264,7 +264,7 @@ FOUND_IN_OTHERS = {
     "values cleared": ("grouped_query_attention", "input changed"),
     "norm without ε": ("rms_norm", "result"),
     "norm in place, and doubled": ("rms_norm", "result"),
-    "norm in place, and a branch too large": ("rms_norm", "input changed"),
+    "norm in place, and gate and value swapped": ("rms_norm", "input changed"),
     "values detached, and a branch too large": ("block", "result"),
     "two slips, one inside the other": ("grouped_query_attention", "result"),
 }

@@ -81,7 +81,7 @@ first_difference = Exercise(
         _ask("a right norm, summed in another order", "sums in another order"),
         _ask("two slips, one part inside the other", "two slips, one inside the other"),
         _ask("two slips, a gradient and a later result", "values detached, and a branch too large"),
-        _ask("two slips, an input and a later result", "norm in place, and a branch too large"),
+        _ask("two slips, an input and a later result", "norm in place, and gate and value swapped"),
         _ask("two slips in one part, its result and its input", "norm in place, and doubled"),
         _ask("attention clears its values afterwards", "values cleared"),
         _ask("three calls, only the second is wrong", "norm without ε", decoder="three_norms"),
@@ -127,18 +127,10 @@ _GRADIENTS = """\
             return name, "gradient"
 """
 _IN_ONE_LOOP = _GRADIENTS.partition("\n")[2]
-_ABSOLUTE = (
-    "Your limit is the same for all parts. What counts as rounding grows with the result: allow 1e-4 of its length."
-)
 _BY_NUMBER = (
     "You compare number by number. Where a sum is nearly 0, rounding is more than 1e-4 of it: compare the lengths of "
     "whole vectors."
 )
-_TOO_EARLY = (
-    "You compare gradients before all results are compared. A wrong result comes first, even if it is that of a later "
-    "call: go through the recording twice."
-)
-_IN_TURN = "You go part by part. The first difference is the first *call*: go through the recording in its order."
 first_difference.slips(
     recorded_and_replayed,
     {
@@ -164,11 +156,10 @@ first_difference.slips(
         "the call. Return the name of the part.",
         "return None → return recording[0][0], None": "You accuse a part even if none differs. Return None then.",
         "        if differ(suspect → "
-        "        if False and differ(suspect": "You never compare results. Compare them first, then the inputs, and "
-        "gradients at the end.",
-        f"{_INPUTS} → {_INPUTS}{_IN_ONE_LOOP} ;; {_GRADIENTS} → ": _TOO_EARLY,
-        f"    for name, given, result in recording:\n → {_GRADIENTS}    for name, given, result in recording:\n ;; "
-        f"{_GRADIENTS} → ": _TOO_EARLY,
+        "        if False and differ(suspect": "You never compare results, or only after the gradients. Compare them "
+        "first, then the inputs, and gradients at the end.",
+        f"{_INPUTS} → {_INPUTS}{_IN_ONE_LOOP} ;; {_GRADIENTS} → ": "You compare gradients before all results are "
+        "compared. A wrong result comes first, even that of a later call: go through the recording twice.",
         f"{_INPUTS} →  ;; {_GRADIENTS} →     for name, given, result in recording:\n        copies = [each.clone() if "
         f"isinstance(each, Tensor) else each for each in given]\n        suspect[name](*copies)\n"
         f"{_INPUTS}{_GRADIENTS}": "You compare all results before you look at an input. Look at both after each call: "
@@ -177,12 +168,12 @@ first_difference.slips(
         f"suspect[name](*copies)\n{_INPUTS}        if differ(found, result):\n            return name, "
         f'"result"\n ;; {_INPUTS} → ': "You look at the inputs before the result. If a part spoils both, the result "
         "counts.",
-        "recording = list(calls) → recording = sorted(calls, key=lambda each: [*right].index(each[0]))": _IN_TURN,
-        "recording = list(calls) → recording = sorted(calls, key=lambda each: each[0])": _IN_TURN,
+        "recording = list(calls) → recording = sorted(calls, key=lambda each: [*right].index(each[0]))": "You go part "
+        "by part. The first difference is in the first *call*: go through the recording in its order.",
         "recording = list(calls) → recording = list({each[0]: each for each in calls}.values())": "You keep one call "
         "of each part. Keep them all: a part may be wrong in one call and right in the next.",
-        "1e-4 * b.norm() → 1e-4": _ABSOLUTE,
-        "(a - b).norm() > 1e-4 * b.norm() → (a - b).abs().max() > 1e-4": _ABSOLUTE,
+        "1e-4 * b.norm() → 1e-4": "Your limit is the same for all parts. What counts as rounding grows with the "
+        "result: allow 1e-4 of its length.",
         "(a - b).norm() > 1e-4 * b.norm() → not torch.allclose(a, b, rtol=1e-4)": _BY_NUMBER,
         "(a - b).norm() > 1e-4 * b.norm() → ((a - b).abs() > 1e-4 * b.abs()).any()": _BY_NUMBER,
         f"suspect[name](*copies), result) → decoder(tokens, weights, sizes, right | {{name: suspect[name]}}), "
