@@ -22,8 +22,8 @@ from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_sizes, decoder_
 Parts = dict[str, Callable[..., Any]]
 Weights = dict[str, Any]
 
-right: Parts = dict(COURSE_PARTS)
-"""The course's six parts."""
+right: Parts = dict(reversed(list(COURSE_PARTS.items())))
+"""The course's six parts, those that call others first: who goes part by part finds the wrong one."""
 _ATTEND, _NORM, _ROPE, _GLU = (right[name] for name in ("grouped_query_attention", "rms_norm", "rope", "glu_ffn"))
 
 
@@ -62,6 +62,12 @@ def decode(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts
 def only_norm(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts: Parts) -> Any:
     """A decoder that calls one part, once."""
     return parts["rms_norm"](weights["embedding"][tokens], weights["norm"], sizes["eps"])
+
+
+def three_norms(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts: Parts) -> Any:
+    """A decoder that calls one part three times, the second time with numbers so small that ε counts."""
+    stream = weights["embedding"][tokens]
+    return sum(parts["rms_norm"](size * stream, weights["norm"], sizes["eps"]) for size in (100, 0.1, 200))
 
 
 def norm_of_zeros(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts: Parts) -> Any:
@@ -133,12 +139,19 @@ SUSPECTS: dict[str, Parts] = {
 """Twelve wrong decoders by the name of their slip: the part that replaces the right one."""
 
 OTHERS: dict[str, Parts] = {
+    "norm in place, and gate and value swapped": {"rms_norm": _norm_in_place} | SUSPECTS["gate and value swapped"],
     "sums in another order": {"rms_norm": lambda x, s, eps: x * s * (x.square().mean(-1, keepdim=True) + eps).rsqrt()},
     "head by head": {"grouped_query_attention": _head_by_head},
     "norm 0.007 % too large": {"rms_norm": lambda x, scale, eps: 1.00007 * _NORM(x, scale, eps)},
     "norm 0.015 % too large": {"rms_norm": lambda x, scale, eps: 1.00015 * _NORM(x, scale, eps)},
     "norm's input detached": {"rms_norm": lambda x, scale, eps: _NORM(x.detach(), scale, eps)},
     "values cleared": {"grouped_query_attention": _values_cleared},
+    "norm without ε": {"rms_norm": lambda x, scale, eps: _NORM(x, scale, 0.0)},
+    "norm in place, and doubled": {"rms_norm": lambda x, scale, eps: 2 * _norm_in_place(x, scale, eps)},
+    "values detached, and a branch too large": {
+        "grouped_query_attention": lambda q, k, v: _ATTEND(q, k, v.detach()),
+        "block": _larger_branch,
+    },
     "two slips, one inside the other": {
         "self_attention": lambda *given: 1.1 * right["self_attention"](*given),
         **{"grouped_query_attention": partial(F.scaled_dot_product_attention, enable_gqa=True)},

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 12 · The transformer, assembled
 #
-# **Core · 90 min · 5 exercises · 18 points** · **Further · 115 min · 7 exercises · 17 points**
+# **Core · 90 min · 5 exercises · 18 points** · **Further · 114 min · 7 exercises · 17 points**
 #
 # **Your transformer runs. Is it right, and does it run other people's weights?** A wrong transformer does not crash. It trains, a little worse, and says nothing.
 #
-# At the end you will have a decoder of your own parts that writes with trained weights, a test of your own that found the slip in twelve wrong models and cleared yours, and a loader that makes files speak that come without a manual.
+# At the end you will have a decoder of your own parts that writes with trained weights, a test that found the slip in twelve wrong models and cleared yours, and a loader for files that come without a manual.
 #
 # **You need** notebooks 08 to 11. If you skipped one, the course's version takes its place. No GPU.
 #
@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, survey_row
+from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, weight_decay
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
@@ -61,7 +61,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # %% [markdown]
 # ## 1 · From tokens to probabilities
 #
-# A text of $s$ tokens goes in. How many predictions come out? Not one: $s$. Position $t$ has read the tokens $0 \dots t$, that is $t + 1$ of them, and predicts token $t + 1$. All positions are computed at once.
+# A text of $s$ tokens goes in. How many predictions come out? Not one: $s$. Position $t$ has read the tokens $0 \dots t$ and predicts token $t + 1$. All positions are computed at once.
 #
 # Follow the shapes. Two texts of 3 tokens, 64 features, 4 heads. Then make the text longer, and look at which shape grows twice:
 
@@ -77,7 +77,7 @@ explore(figures.pipeline, length=(1, 64), heads=[4, 8, 16], kv_heads=[1, 2, 4])
 figures.then_and_now()
 
 # %% [markdown]
-# Now you write it, from your own functions. These are the parts, by the names of their exercises:
+# Now you write it, from your own parts, named as their exercises:
 #
 # | part | call | notebook |
 # | --- | --- | --- |
@@ -88,7 +88,7 @@ figures.then_and_now()
 # | `block` | `block(x, attention, feed_forward, norm_1, norm_2, parallel)` | 10, Further |
 # | `self_attention` | Exercise 1 | 12 |
 #
-# The next cell shows which of them it found in your saved notebooks. Two belong to a Further half: if you did not go there, the course's version stands in.
+# The next cell lists whose parts it takes: yours if they are in your saved notebooks, else the course's.
 
 # %% tags=["nbval-ignore-output", "because it shows whose answers are in the notebooks of this folder"]
 try:
@@ -141,7 +141,7 @@ check(self_attention, hidden=True)
 # | name | shape | |
 # | --- | --- | --- |
 # | `"embedding"` | (v, d) | |
-# | `"blocks"` | a list of dictionaries | `"norm_1"`, `"norm_2"` (d), `"qkv"`, `"out"` as in Exercise 4, `"gate"`, `"up"` (f, d), `"down"` (d, f) |
+# | `"blocks"` | a list of dictionaries | `"norm_1"`, `"norm_2"` (d), `"qkv"`, `"out"` as in Exercise 1, `"gate"`, `"up"` (f, d), `"down"` (d, f) |
 # | `"norm"` | (d) | the last norm's scale |
 # | `"head"` | (v, d) | missing if the model is tied |
 #
@@ -181,7 +181,7 @@ check(decoder, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Does it compute what the course's model computes, with your parts? First random weights, in LLaMA 3's layout, scaled down: 2 blocks of 64 features, 8 heads that share 2 key heads.
+# Does it compute what the course's model computes? First with random weights, in LLaMA 3's layout, scaled down: 2 blocks of 64 features, 8 heads that share 2 key heads.
 
 # %% tags=["nbval-ignore-output", "because the last digits differ between processors"]
 def own_logits(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any]) -> Tensor:
@@ -199,7 +199,7 @@ with your("self_attention", "decoder"), torch.no_grad():
     print("random weights: relative difference", distance(found, small_llama()(small_text())))
 
 # %% [markdown]
-# fp32 keeps seven digits, so anything up to 10⁻⁵ is rounding. Then weights that were *trained*. They ship with the course: 870,000 parameters in 4 blocks, trained on the documentation of Python. Your decoder writes with them, always the most likely token:
+# fp32 keeps seven digits, so anything up to 10⁻⁵ is rounding. Then the *trained* weights that ship with the course: 870,000 parameters in 4 blocks, trained on Python's documentation. Your decoder writes with them, always the most likely token:
 
 # %% tags=["nbval-ignore-output", "because the last digits differ between processors"]
 trained = load_pretrained()
@@ -213,7 +213,7 @@ with your("self_attention", "decoder"), torch.no_grad():
 # %% [markdown]
 # ## 3 · Which part is it?
 #
-# And if the model had been wrong? Finite numbers, right shapes: one wrong part makes *everything* after it wrong, so the logits do not say which. The cure is as old as engineering: give every part what the right model gives its own at that place, and compare there.
+# And if the model had been wrong? Finite numbers, right shapes: one wrong part makes *everything* after it wrong, so the logits do not say which. The cure: give every part what the right model gives its own at that place, and compare there.
 #
 # When is a number wrong, and not just rounded?
 
@@ -226,7 +226,7 @@ predict("another_order_of_sums")
 # `right` and `suspect` are dictionaries with the six parts of the table. Find the first part of `suspect` that differs from the right one.
 #
 # 1. *Record.* Run `decoder` once with the right parts, each wrapped, so that every call leaves name, arguments and result in a list, in the order in which the calls *end*: an inner part comes before the part that calls it.
-# 2. *Replay.* Go through the recording, and give each suspect part the recorded arguments (copies of the tensors). If its result $a$ differs from the recorded $b$ by more than $10^{-4}$ of its length, $\lVert a - b \rVert > 10^{-4} \lVert b \rVert$, return `(name, "result")`. (The length is that of the vector of all numbers. $10^{-4} \lVert a \rVert$ is as good a limit.) If afterwards one of the copies has changed, return `(name, "input changed")`.
+# 2. *Replay.* Go through the recording, and give each suspect part the recorded arguments (copies of the tensors). If its result $a$ differs from the recorded $b$ by more than $10^{-4}$ of its length, $\lVert a - b \rVert > 10^{-4} \lVert b \rVert$, return `(name, "result")`. (The length is that of the vector of all numbers. $10^{-4} \lVert a \rVert$ is as good a limit, and the largest number as good a length.) If afterwards one of the copies has changed, return `(name, "input changed")`.
 # 3. *Backward.* Only if there is none: go through the recording again, and compare `gradients(part, arguments)`, suspect against right, in the same way: `(name, "gradient")`.
 #
 # If nothing differs, return `None`. `gradients` is given: it sends a random direction back through a part, and returns what arrives at the float tensors, in one vector. Arguments may be functions; pass them on.
@@ -278,7 +278,7 @@ check(first_difference, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Twelve models, each with one slip of a kind that has cost people weeks. The obvious test is shorter than yours: put one suspect part into a right decoder, and look whether the logits move. How good is it? (Middle column.)
+# Twelve models, each with one slip of a kind that has cost people weeks. The obvious test (middle column) is shorter than yours: put one suspect part into a right decoder, and see whether the logits move. How good is it?
 
 # %%
 predict("positions_from_one")
@@ -293,9 +293,9 @@ with your("decoder", "first_difference"):
         print(f"{name:25}{moves_the_logits(decoder, name):25}{', '.join(found or ['nothing'])}")
 
 # %% [markdown]
-# The last four have right logits, every one of them. The model with detached values would train, and learn less. Counted from 1, the positions are wrong and the model is right: a score knows distances only. And the norm that writes into its input returns the right numbers, but normalises the stream itself.
+# The last four have right logits. The model with detached values would train, and learn less. Counted from 1, the positions are wrong and the model is right: a score knows distances only. And the norm that writes into its input returns the right numbers, but normalises the stream itself.
 #
-# Now the same question about *your* model, with the parts that the cell in section 2 found.
+# Now the same question about *your* model.
 
 # %% tags=["nbval-ignore-output", "because it is about the answers in the notebooks of this folder"]
 with your("self_attention", "decoder", "first_difference"):
@@ -308,11 +308,11 @@ with your("self_attention", "decoder", "first_difference"):
 # %% [markdown]
 # ## 4 · The order of features
 #
-# One step was hidden in `decoder_weights`. Your `rope` rotates *neighbours*, feature $2i$ with $2i + 1$, as the paper has it. Nearly all published files are for code that rotates $i$ with $i + d_{head}/2$. The order of a head's features does not matter for a score, as long as queries and keys agree. So one reorders the *rows* of the matrices, once, when loading.
+# One step was hidden in `decoder_weights`. Your `rope` rotates *neighbours*, feature $2i$ with $2i + 1$, as the paper has it. Nearly all published files are for code that rotates $i$ with $i + d_{head}/2$. A score does not depend on the order of a head's features, as long as queries and keys agree. So one reorders the *rows* of the matrices, once, when loading.
 #
 # ### Exercise 4 · Neighbours  (2 points · 6 min · ●●)
 #
-# `weight` has (heads · d_head) rows, one head after the other. Return it with the rows of each head in an order such that the pairs $(i,\; i + d_{head}/2)$ have become neighbours: pair 0 first, then pair 1, and so on; within a pair the order stays. Raise `ValueError` if `d_head` is odd, or rows are left over.
+# `weight` has (heads · d_head) rows, one head after the other. Reorder the rows of each head so that the pairs $(i,\; i + d_{head}/2)$ become neighbours: pair 0 first, then pair 1, and so on; within a pair the order stays. Raise `ValueError` if `d_head` is odd, or rows are left over.
 
 # %% exercise="pair_neighbours"
 def pair_neighbours(weight: Float[Tensor, "n d"], d_head: int) -> Float[Tensor, "n d"]:
@@ -345,7 +345,7 @@ with your("self_attention", "decoder", "pair_neighbours"), torch.no_grad():
         print(f"{how}: loss {loss:.2f}\n   Return the {tokenizer.decode(continued(own_logits, prompt, weights, sizes))!r}")
 
 # %% [markdown]
-# No error, and noise. Now *published* files, with queries, keys and values apart. If `transformers` is installed, it writes such a folder with random numbers, and says what the logits are.
+# No error, and noise. *Published* files have queries, keys and values apart. If `transformers` is installed, it writes such a folder of random numbers, and computes the logits.
 
 # %% tags=["nbval-ignore-output", "because it depends on whether transformers is installed"]
 def from_folder(folder: Path, order: Callable) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -365,7 +365,7 @@ except CourseError as error:
     print(error)
 
 # %% [markdown]
-# The same lines load a model that somebody trained: SmolLM2, 135 million parameters in 30 blocks. It is not part of the course. If it is on your machine, your decoder writes 30 tokens with it. Do not expect wisdom of so small a model.
+# The same lines load a trained model: SmolLM2, 135 million parameters in 30 blocks. It is not part of the course; if it is on your machine, your decoder writes 30 tokens with it. Do not expect wisdom.
 
 # %% tags=["nbval-ignore-output", "because it depends on whether the model is on this machine"]
 download = False  # True: fetch it once, 270 MB
@@ -392,9 +392,9 @@ if smol:
 #
 # ### Exercise 5 · Decipher  (5 points · 12 min · ●●●)
 #
-# `file` has the names of Exercise 2 in a stranger's habits, and `sizes` has `"heads"`, `"kv_heads"` and `"d_head"`. `loss(weights)` returns the loss of the decoder with these weights on a text, in nats a token; a model that guesses has 6.24, and in halves alone it was about 4. Return the weights as your decoder takes them, and leave `file` as it is. A file *speaks* if all your numbers are right.
+# `file` has the names of Exercise 2 in a stranger's habits, and `sizes` has `"heads"`, `"kv_heads"` and `"d_head"`. `loss(weights)` returns the loss of the decoder with these weights on a text, in nats a token; a model that guesses has 6.24. Return the weights as your decoder takes them, and leave `file` as it is. A file *speaks* if all your numbers are right.
 #
-# The readers are quick to write. What you design is the *search*: which readings to try, in which order, and when to stop. The finish line is all eight files with at most 20 calls of `loss` a file. (The trained model that you have does not help: in each file, the stream's features and the embedding's rows stand in a secret order, which only `loss` knows.)
+# The readers are quick to write. What you design is the *search*: which readings to try, in which order, and when to stop. The finish line is all eight files with at most 20 calls of `loss` a file. (Your trained model does not help: in each file, the stream's features and the embedding's rows are in a secret order that only `loss` knows.)
 
 # %% exercise="decipher"
 def decipher(file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
@@ -452,7 +452,7 @@ check(decipher, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Habits hide each other: with two unread, undoing one often does not help, or even harms. So a test of one habit alone says little. (In Further, one batch learned by heart says the same of gradients.)
+# Habits hide each other: with two unread, undoing one often does not help, or even harms. So a test of one habit alone says little. (One batch by heart, in Further, says the same of gradients.)
 #
 # ## What to keep
 #
@@ -504,7 +504,7 @@ def first_step(model: Transformer) -> tuple[float, float, float]:
 
 
 # %% [markdown]
-# ### A · In and out  (25 min)
+# ### A · In and out  (23 min)
 #
 # The **embedding** $E$ of shape $(v, d)$ has a row for each token. A one-hot vector times $E$ is a row of $E$; real code looks up the row (notebook 05). But as it *is* a product, its gradient is known (notebook 03).
 #
@@ -532,15 +532,6 @@ check(rows_with_gradient)
 ### BEGIN HIDDEN TESTS
 check(rows_with_gradient, hidden=True)
 ### END HIDDEN TESTS
-
-# %%
-probe = torch.tensor([[3, 5, 5, 7]])
-for tied in (False, True):
-    torch.manual_seed(0)
-    table = torch.randn(10, 4, requires_grad=True)
-    other = table if tied else torch.randn(10, 4)
-    F.cross_entropy((table[probe[0, :-1]] @ other.T), probe[0, 1:]).backward()
-    print(f"tied {tied!s:6} rows with a gradient:", torch.nonzero(table.grad.abs().sum(dim=1)).flatten().tolist())
 
 # %% [markdown]
 # In an untied model the row of a rare word waits for thousands of steps, until the word occurs. Until then, its gradient is 0.
@@ -620,37 +611,31 @@ check(logit_lens, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now the trained model, the stream after each of its parts. The hooks also skip a part, if they are asked to: what it adds is then 0.
+# Now your decoder with the trained weights. Its `block` is replaced by one that keeps the stream after each branch, or skips a branch: what that adds is then 0.
 
 # %%
 def streams(skipped: str = "") -> tuple[dict[str, Tensor], float]:
     """Return the stream after each part of the trained model, and the loss at the end, if one part adds nothing."""
-    states: dict[str, Tensor] = {}
+    states = {"embedding": read["embedding"][text[:, :-1]]}
 
-    def hook(name: str) -> Callable:
-        def keep(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-            states[name] = (inputs[0] if name == skipped else output).detach()
-            return states[name]
+    def block(x: Tensor, attention: Callable, feed_forward: Callable, norm_1: Callable, norm_2: Callable, parallel: bool) -> Tensor:
+        number = len(states) // 2
+        for name, branch, norm in (("attention", attention, norm_1), ("feed-forward", feed_forward, norm_2)):
+            x = x if f"{name} {number}" == skipped else x + branch(norm(x))
+            states[f"{name} {number}"] = x
+        return x
 
-        return keep
-
-    named = {"embedding": model.embedding}
-    for number, block in enumerate(model.blocks):
-        named |= {f"attention {number}": block.attention, f"feed-forward {number}": block.feed_forward}
-    hooks = [module.register_forward_hook(hook(name)) for name, module in named.items()]
     with torch.no_grad():
-        loss = F.cross_entropy(model(text[:, :-1])[0], text[0, 1:]).item()
-    for each in hooks:
-        each.remove()
-    return states, loss
+        logits = decoder(text[:, :-1], read, sizes, parts | {"self_attention": self_attention, "block": block})
+    return states, F.cross_entropy(logits[0], text[0, 1:]).item()
 
 
-states, whole = streams()
-scale, head = model.norm.weight.detach().double(), model.head.linear.weight.detach().double()
+read = decoder_weights(model)
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-with your("logit_lens"):
-    lenses = logit_lens([state.double() for state in states.values()], scale, head, text[:, 1:])
+with your("self_attention", "decoder", "logit_lens"):
+    states, _ = streams()
+    lenses = logit_lens(list(states.values()), read["norm"], read["embedding"], text[:, 1:])
     print("loss in nats      if the head reads here   at the end, without this part")
     for name, read_here in zip(states, lenses, strict=True):
         print(f"{name:17} {read_here:10.1f} {'' if name == 'embedding' else format(streams(name)[1], '25.2f')}")
@@ -878,7 +863,7 @@ predict("cuts_noticed")
 #
 # Train `decoder(tokens, weights, sizes, parts)` on the batch `tokens` for `steps` steps of `torch.optim.AdamW` with the learning rate `rate`, everything else at its default. `loss(logits, tokens)` is the number to minimise. Return the losses as numbers, one for each step, each from *before* that step.
 #
-# Train a copy: the weights that you were given stay as they are. (They may be tensors that require gradients already.) They are nested as in Exercise 5, and the model may be tied. Parts whose names are in `frozen` (some of `"embedding"`, `"blocks"`, `"norm"`, `"head"`) still require gradients, but are not passed to the optimizer.
+# Train a copy: the weights that you were given stay as they are. (They may be tensors that require gradients already.) They are nested as in Exercise 2, and the model may be tied. Parts whose names are in `frozen` (some of `"embedding"`, `"blocks"`, `"norm"`, `"head"`) still require gradients, but are not passed to the optimizer.
 
 # %% exercise="by_heart"
 def by_heart(
@@ -1061,18 +1046,21 @@ explore(figures.feature_timeline, choice=list(CHOICES))
 # LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became very similar. Dropout, which sets some features to 0 at random in training, is against *overfitting*, and a model that sees each token once can hardly overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
 
 # %%
-survey = [survey_row(entry) for entry in published()]
 for first, last in ((2017, 2021), (2022, 2023), (2024, 2026)):
-    of_then = [row for row in survey if first <= row.year <= last]
-    decays = sorted({row.weight_decay for row in of_then} - {"–"})
+    of_then = [entry for entry in published() if first <= entry.year <= last]
+    sizes_then = sorted(entry.decoder.vocab_size for entry in of_then)
+    decays = [weight_decay(entry.name) for entry in of_then if weight_decay(entry.name)]
     print(
-        f"{first}–{last}: {len(of_then)} models, {sum(row.dropout > 0 for row in of_then):2} with dropout; "
-        f"median vocabulary {sorted(row.vocabulary for row in of_then)[len(of_then) // 2]:,}; "
-        f"weight decay published for {sum(row.weight_decay != '–' for row in of_then)}: {', '.join(decays)}"
+        f"{first}–{last}: {len(of_then)} models, {sum(entry.decoder.block.dropout > 0 for entry in of_then):2} with dropout; "
+        f"median vocabulary {sizes_then[len(of_then) // 2]:,}; "
+        f"weight decay published for {len(decays)}: {', '.join(sorted(set(decays)))}"
     )
-for kind in LANGUAGES:
-    rows = [row.vocabulary for row in survey if row.year >= 2022 and languages(row.name) == kind]
-    print(f"since 2022, {kind}: {len(rows)} models, median vocabulary {statistics.median(rows):,.0f}, from {min(rows):,} to {max(rows):,}")
+since_2022 = {
+    kind: {entry.name: entry.decoder.vocab_size for entry in published() if entry.year >= 2022 and languages(entry.name) == kind}
+    for kind in LANGUAGES
+}
+for kind, found in since_2022.items():
+    print(f"since 2022, {kind}: {len(found)} models, median vocabulary {statistics.median(found.values()):,.0f}, from {min(found.values()):,} to {max(found.values()):,}")
 
 # %% [markdown]
 # It is mostly the languages: the second median is more than four times the first. But not only: Gemma 1 and 2 read mostly English and have 256,000 tokens, because they took their tokenizer from Gemini (Gemma Team, 2024). And a larger model can afford more rows (Tao et al., 2024).
@@ -1136,11 +1124,10 @@ assert all(14 < loss < 16.5 for loss in first_losses[32, False])
 assert min(copied for name in ("tied, torch's own N(0, 1)", "tied, small (gpt2)") for _, _, copied in starts[name].values()) > 0.98
 assert all(55 < loss < 70 for _, loss, _ in starts["tied, torch's own N(0, 1)"].values())
 assert abs(rule / counted.total - 1) < 1e-4
-assert len({languages(row.name) for row in survey}) == 3
-recent = {kind: [row for row in survey if row.year >= 2022 and languages(row.name) == kind] for kind in LANGUAGES}
-english, many = (statistics.median(row.vocabulary for row in rows) for rows in recent.values())
+assert len({languages(entry.name) for entry in published()}) == 3
+english, many = (statistics.median(found.values()) for found in since_2022.values())
 assert 4 < many / english < 5
-assert {row.name[:6] for row in recent["mostly English"] if row.vocabulary > 110_000} == {"gemma-"}
+assert {name[:6] for name, v in since_2022["mostly English"].items() if v > 110_000} == {"gemma-"}
 means = [statistics.fmean(each) for each in SHAPES.values()]
 assert round(max(means) / min(means), 2) == 1.05
 assert round(12 * 26 * 1152**2 / 1e6) == 414 and f"{math.sqrt(2 * (9 - math.log(256))):.1f}" == "2.6"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -29,16 +28,10 @@ parts = {"squash": lambda x: x.tanh(), "last": lambda x: x}
 """A small model that is easy to differentiate; the caller chooses which parts are trained."""
 
 
-def _leaves(part: Any) -> list[Tensor]:
-    if isinstance(part, Tensor):
-        return [part]
-    return [leaf for each in (part.values() if isinstance(part, dict) else part) for leaf in _leaves(each)]
-
-
-def _by_formulas(
+def with_pytree(
     decoder: Any,
     loss: Any,
-    weights: dict[str, Any],
+    weights: Any,
     sizes: Any,
     parts: Any,
     tokens: Tensor,
@@ -46,24 +39,16 @@ def _by_formulas(
     rate: float,
     frozen: Any = (),
 ) -> list[float]:
-    """AdamW step by step, with gradients from `torch.autograd.grad`."""
-    own = deepcopy(weights)
-    for leaf in _leaves(own):
-        leaf.requires_grad_()
-    trained = [leaf for name, part in own.items() if name not in frozen for leaf in _leaves(part)]
-    first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
+    own = torch.utils._pytree.tree_map(lambda w: w.detach().clone().requires_grad_(), weights)
+    trained = torch.utils._pytree.tree_leaves([own[name] for name in own if name not in frozen])
+    optimizer = torch.optim.AdamW(trained, lr=rate)
     losses = []
-    for step in range(1, steps + 1):
+    for _ in range(steps):
         now = loss(decoder(tokens, own, sizes, parts), tokens)
+        optimizer.zero_grad()
+        now.backward()
+        optimizer.step()
         losses.append(now.item())
-        found: tuple[Tensor | None, ...] = torch.autograd.grad(now, trained, allow_unused=True)
-        with torch.no_grad():
-            for leaf, gradient, m, v in zip(trained, found, first, second, strict=True):
-                if gradient is not None:
-                    m.mul_(0.9).add_(0.1 * gradient)
-                    v.mul_(0.999).add_(0.001 * gradient.square())
-                    leaf.mul_(1 - 0.01 * rate)
-                    leaf.sub_(rate * (m / (1 - 0.9**step)) / ((v / (1 - 0.999**step)).sqrt() + 1e-8))
     return losses
 
 
@@ -92,6 +77,7 @@ def _ask(
 
 
 ENDS = ("embedding", "norm", "head")
+AGAIN = "by_heart(model, loss, weights, sizes, parts, tokens, 2, 0.1)"
 CUT = 'parts["last"] = lambda x: x.detach()\n'
 ALREADY = """\
 for each in [weights["embedding"], weights["norm"], *weights["blocks"][0].values()]:
@@ -113,13 +99,7 @@ def _hidden(random: Random) -> list[Case]:
         edge(_ask("no blocks", fixed, blocks=0)),
         edge(_ask("no steps", fixed, steps=0)),
         edge(_ask("weights that ask for gradients already", fixed, tied=True, before=ALREADY)),
-        edge(
-            _ask(
-                "twice from the same weights",
-                fixed,
-                after="by_heart(model, loss, weights, sizes, parts, tokens, 2, 0.1)",
-            )
-        ),
+        edge(_ask("twice from the same weights", fixed, after=AGAIN)),
         *(_ask("other sizes", random, blocks=blocks, steps=3, shape=(2, 5)) for blocks in (1, 2)),
     ]
 
@@ -129,7 +109,7 @@ by_heart = Exercise(
     points=3,
     minutes=10,
     difficulty=2,
-    reference=_by_formulas,
+    reference=with_pytree,
     cases=[
         _ask("one block", Random(1)),
         _ask("two blocks, tied: no head of its own", Random(2), blocks=2, tied=True),
@@ -150,31 +130,7 @@ by_heart = Exercise(
 )
 
 
-@by_heart.variant
-def with_pytree(
-    decoder: Any,
-    loss: Any,
-    weights: Any,
-    sizes: Any,
-    parts: Any,
-    tokens: Tensor,
-    steps: int,
-    rate: float,
-    frozen: Any = (),
-) -> list[float]:
-    own = torch.utils._pytree.tree_map(lambda w: w.detach().clone().requires_grad_(), weights)
-    trained = torch.utils._pytree.tree_leaves([own[name] for name in own if name not in frozen])
-    optimizer = torch.optim.AdamW(trained, lr=rate)
-    losses = []
-    for _ in range(steps):
-        now = loss(decoder(tokens, own, sizes, parts), tokens)
-        optimizer.zero_grad()
-        now.backward()
-        optimizer.step()
-        losses.append(now.item())
-    return losses
-
-
+by_heart.variant(with_pytree)
 by_heart.slips(
     with_pytree,
     {

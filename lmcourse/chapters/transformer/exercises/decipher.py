@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.open_task import Band, OpenTask
 
 
-def as_it_is(file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
+def as_it_is(file: Any, sizes: Any, loss: Any) -> Any:
     return file
 
 
@@ -57,12 +56,10 @@ decipher.idea(0)(as_it_is)
 
 
 @decipher.idea(5)
-def what_helps_most(
-    file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]
-) -> dict[str, Any]:
+def what_helps_most(file: Any, sizes: Any, loss: Any) -> Any:
     width, heads, groups = sizes["d_head"], sizes["heads"], sizes["kv_heads"]
 
-    def each(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def each(change: Any) -> Any:
         return lambda read: read | {"blocks": [layer | change(layer) for layer in read["blocks"]]}
 
     def neighbours(layer: dict[str, Any]) -> dict[str, Any]:
@@ -96,42 +93,30 @@ def what_helps_most(
     return read(chosen)
 
 
-_SEARCH = """\
-    chosen: list[int] = []
-    least = loss(file)
-    for _ in readers:
-        losses = {number: loss(read([*chosen, number])) for number in range(5) if number not in chosen}
-        best = min(losses, key=losses.__getitem__)
-        if losses[best] >= least:
-            break
-        chosen, least = [*chosen, best], losses[best]
-    return read(chosen)
-"""
-_SWEEP = (
-    _SEARCH
-    + """ →     chosen, least = [], loss(file)
-    for number in {order}:
+_START = "    chosen: list[int] = []\n"
+"""Where the search begins. What an idea returns here leaves the rest unused."""
+_SWEEP = f"""{_START} → {_START}    least = loss(file)
+    for number in {{order}}:
         other = [each for each in chosen if each != number] if number in chosen else [*chosen, number]
         if (now := loss(read(other))) < least:
             chosen, least = other, now
     return read(chosen)
 """
-)
-_ALL = f"{_SEARCH} →     every = [[n for n in range(5) if bits >> n & 1] for bits in range(32)]\n"
+_ALL = f"{_START} →     every = [[n for n in range(5) if bits >> n & 1] for bits in range(32)]\n"
 _PAGE = "[4, 3, 2, 1, 0]"
 decipher.edited_ideas(
     what_helps_most,
     {
-        "halves alone": (0, f"{_SEARCH} →     return read([4])\n"),
+        "halves alone": (0, f"{_START} →     return read([4])\n"),
         "each alone against the file": (
             0,
-            f"{_SEARCH} →     least = loss(file)\n    return read([n for n in range(5) if loss(read([n])) < least])\n",
+            f"{_START} →     least = loss(file)\n    return read([n for n in range(5) if loss(read([n])) < least])\n",
         ),
-        "one after the other": (1, _SWEEP.replace("{order}", _PAGE)),
-        "the last habit first": (2, _SWEEP.replace("{order}", "range(5)")),
-        "one after the other, twice": (2, _SWEEP.replace("{order}", f"2 * {_PAGE}")),
-        "one after the other, three times": (3, _SWEEP.replace("{order}", f"3 * {_PAGE}")),
-        "the last habit first, twice": (5, _SWEEP.replace("{order}", "2 * [0, 1, 2, 3, 4]")),
+        "one after the other": (1, _SWEEP.format(order=_PAGE)),
+        "the last habit first": (2, _SWEEP.format(order="range(5)")),
+        "one after the other, twice": (2, _SWEEP.format(order=f"2 * {_PAGE}")),
+        "one after the other, three times": (3, _SWEEP.format(order=f"3 * {_PAGE}")),
+        "the last habit first, twice": (5, _SWEEP.format(order="2 * [0, 1, 2, 3, 4]")),
         "all 32": (4, f"{_ALL}    return min(map(read, every), key=loss)\n"),
         "all 32, until the text reads well": (
             5,

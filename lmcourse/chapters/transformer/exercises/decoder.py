@@ -66,6 +66,9 @@ decoder = Exercise(
 @decoder.variant
 def layer_by_layer(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any], parts: dict[str, Any]) -> Tensor:
     def layer(x: Tensor, w: dict[str, Any]) -> Any:
+        def norm(scale: Tensor) -> Any:
+            return lambda y: parts["rms_norm"](y, scale, sizes["eps"])
+
         def attention(y: Tensor) -> Any:
             inner = parts["rope"], parts["grouped_query_attention"]
             return parts["self_attention"](y, w["qkv"], w["out"], heads, kv_heads, theta, *inner)
@@ -73,13 +76,7 @@ def layer_by_layer(tokens: Tensor, weights: dict[str, Any], sizes: dict[str, Any
         def feed_forward(y: Tensor) -> Any:
             return parts["glu_ffn"](y, w["gate"].T, w["up"].T, w["down"].T, "swiglu")
 
-        def norm_1(y: Tensor) -> Any:
-            return parts["rms_norm"](y, w["norm_1"], sizes["eps"])
-
-        def norm_2(y: Tensor) -> Any:
-            return parts["rms_norm"](y, w["norm_2"], sizes["eps"])
-
-        return parts["block"](x, attention, feed_forward, norm_1, norm_2, False)
+        return parts["block"](x, attention, feed_forward, norm(w["norm_1"]), norm(w["norm_2"]), False)
 
     heads, kv_heads, theta = (sizes[name] for name in ("heads", "kv_heads", "theta"))
     x: Tensor = weights["embedding"][tokens]
@@ -108,8 +105,8 @@ decoder.slips(
         'w["norm_1"] → w["norm_2"] ;; w["norm_2"] → w["norm_1"]': "norm_1 and norm_2 are swapped: the first belongs to "
         "attention.",
         'w["norm_2"] → w["norm_1"]': "You use norm_1 for both branches. Each has its own norm.",
-        'w["norm_1"], sizes["eps"] → w["norm_1"] ;; w["norm_2"], sizes["eps"] → w["norm_2"] ;; weights["norm"], '
-        'sizes["eps"] → weights["norm"]': '`eps` does not reach the norms. Pass sizes["eps"] to each of them.',
+        'scale, sizes["eps"] → scale ;; weights["norm"], sizes["eps"] → weights["norm"]': "`eps` does not reach the "
+        'norms. Pass sizes["eps"] to each of them.',
         "False → True": "You pass parallel=True. The block is serial.",
         '"swiglu" → "glu"': 'You pass `glu_ffn` another kind than "swiglu".',
         "kv_heads, theta, *inner → heads, theta, *inner": "Your attention has as many key heads as query heads. Pass "
@@ -143,8 +140,9 @@ decoder.slips(
         "stream, with the old one in it.",
         "(x, attention, feed_forward → (x, feed_forward, attention": "Attention and feed-forward are swapped: `block` "
         "takes attention first.",
-        'return parts["block"](x, attention, feed_forward, norm_1, norm_2, False) → x = x + '
-        "attention(norm_1(x))\n        return x + feed_forward(norm_2(x))": "You write the block yourself. Call "
+        'return parts["block"](x, attention, feed_forward, norm(w["norm_1"]), norm(w["norm_2"]), False) → x = x + '
+        'attention(norm(w["norm_1"])(x))\n        return x + feed_forward(norm(w["norm_2"])(x))': "You write the block "
+        "yourself. Call "
         '`parts["block"]`, which may be another one.',
         "x @ head.T → (x @ head.T).log_softmax(-1)": "You return log-probabilities. Return logits: the loss takes "
         "their softmax.",
@@ -156,8 +154,8 @@ decoder.slips(
         "other two.",
         'for w in → x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n    for w in': "You normalise the "
         "embedding before the first block. Here each branch has its norm, and the head has one.",
-        'parts["self_attention"](y, → parts["self_attention"](norm_1(y), ;; parts["glu_ffn"](y, → '
-        'parts["glu_ffn"](norm_2(y),': "You normalise inside the branches, and `block` does so again. Leave the "
-        "norms to `block`.",
+        'parts["self_attention"](y, → parts["self_attention"](norm(w["norm_1"])(y), ;; parts["glu_ffn"](y, → '
+        'parts["glu_ffn"](norm(w["norm_2"])(y),': "You normalise inside the branches, and `block` does so again. "
+        "Leave the norms to `block`.",
     },
 )

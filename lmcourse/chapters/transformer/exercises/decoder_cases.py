@@ -61,23 +61,19 @@ def ask(
     random: Random,
     *,
     blocks: int = 1,
-    d: int = 4,
-    heads: int = 2,
-    kv: int = 2,
-    width: int = 2,
-    f: int = 4,
-    v: int = 5,
     text: tuple[int, int] = (2, 3),
     tied: bool = False,
     sizes: Sizes | None = None,
     lines: str = "",
+    **changed: int,
 ) -> Case:
-    """A case that runs a decoder of random weights of these sizes with `PARTS`, as changed by `lines`."""
-    chosen = {"heads": heads, "kv_heads": kv, "theta": 10_000.0, "eps": 1e-5} | (sizes or {})
+    """A case that runs a decoder of random weights with `PARTS`, as changed by `lines`; `changed` has other shapes."""
+    shape = {"d": 4, "heads": 2, "kv": 2, "width": 2, "f": 4, "v": 5} | changed
+    chosen = {"heads": shape["heads"], "kv_heads": shape["kv"], "theta": 10_000.0, "eps": 1e-5} | (sizes or {})
     return script(
         name,
         PARTS + lines + "decoder(tokens, weights, sizes, parts)",
-        tokens=integers(random, *text, low=0, high=v - 1, dtype=torch.int64),
-        weights=random_weights(random, blocks, d, heads, kv, width, f, v, tied),
+        tokens=integers(random, *text, low=0, high=shape["v"] - 1, dtype=torch.int64),
+        weights=random_weights(random, blocks, **shape, tied=tied),
         sizes=chosen,
     )

@@ -12,17 +12,17 @@ from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal64
 
-VISIBLE = 1e-6
 
-
-def _all_texts_at_once(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    """Run one batch with every text that differs from this one in a single place."""
-    s = len(tokens)
-    texts = tokens.repeat(s, vocabulary, 1)
-    for place in range(s):
-        texts[place, :, place] = torch.arange(vocabulary)
-    moved = (model(texts.flatten(0, 1)) - model(tokens[None])).abs().amax(-1)
-    return (moved.unflatten(0, (s, vocabulary)).amax(1) > VISIBLE).T
+def place_by_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    before = model(tokens[None])[0]
+    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for place in range(len(tokens)):
+        for other in range(vocabulary):
+            changed = tokens.clone()
+            changed[place] = other
+            moved = (model(changed[None])[0] - before).abs().amax(-1)
+            found[:, place] |= moved > 1e-6
+    return found
 
 
 LINEAR = "model = lambda t: mix[: t.shape[1], : t.shape[1]] @ table[t]\n"
@@ -47,10 +47,6 @@ def _ask(name: str, mix: Tensor, table: Tensor, tokens: Tensor, lines: str = LIN
     return script(name, lines + asked, mix=mix, table=table, tokens=tokens, vocabulary=len(table))
 
 
-def _causal(s: int) -> Tensor:
-    return torch.ones(s, s, dtype=torch.float64).tril() / s
-
-
 TABLE = normal64(Random(5), 6, 3)
 TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
 UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
@@ -62,7 +58,7 @@ def _leak(mix: Tensor, size: float) -> Tensor:
     return mix + size * torch.ones_like(mix).triu(1).tril(1)
 
 
-NEAR = _leak(_causal(3).tril(-1), 1)
+NEAR = _leak(_window(3, 3).tril(-1), 1)
 """Influences of at most 1, for differences near the limit: of `BOTH_WAYS`, sums and norms exceed it sooner than the
 largest one."""
 
@@ -76,30 +72,25 @@ def _hidden(random: Random) -> list[Case]:
     table, text = normal64(fixed, 9, 4), integers(fixed, 5, low=0, high=8, dtype=torch.int64)
     return [
         _ask("other models", _window(5, 3), table, text, TWICE),
-        _ask("other models", _causal(5).T, table, text),
+        _ask("other models", _window(5, 5).T, table, text),
         _ask("other models", torch.eye(5, dtype=torch.float64).flip(0), table, text),
         _ask("other models", _prefix(6, 4), TABLE, TEXT),
-        _ask("a small leak", _leak(_causal(5), 1e-4), table, text),
-        _ask("a small leak", _leak(_causal(5), 1e-5), table, text),
-        _ask("a small leak", _leak(_causal(5), 1e-4), 1000 + table, text),
-        _ask("rounding", _leak(_causal(5), 1e-9), table, text),
-        _ask("rounding", _leak(_causal(5), -1e-8), table, text, TWICE),
+        _ask("a small leak", _leak(_window(5, 5), 1e-4), table, text),
+        _ask("a small leak", _leak(_window(5, 5), 1e-5), table, text),
+        _ask("a small leak", _leak(_window(5, 5), 1e-4), 1000 + table, text),
+        _ask("rounding", _leak(_window(5, 5), 1e-9), table, text),
+        _ask("rounding", _leak(_window(5, 5), -1e-8), table, text, TWICE),
         *(_ask("near the limit", size * NEAR, UNITS, UNITS[:, 0].long()) for size in (1.3e-6, 7e-7)),
         _ask("near the limit", 9e-7 * NEAR, BOTH_WAYS, torch.tensor([0, 0, 0])),
-        _ask("a small leak", _leak(_causal(5), 1e-4), 1e5 + table, text),
+        _ask("a small leak", _leak(_window(5, 5), 1e-4), 1e5 + table, text),
         _ask("one token", torch.ones(1, 1, dtype=torch.float64), table, text[:1]),
-        _ask("a vocabulary of two", _causal(4), table[:2], torch.tensor([0, 1, 1, 0])),
-        _ask("tokens that look alike", _causal(6), TWINS, 5 - TEXT),
-        _ask("tokens that look alike", _causal(4), table[[1, 1, 1, 2]], torch.tensor([2, 3, 0, 1])),
-        _ask("a model that hears nothing", _causal(5), table, text, SILENT),
-        _ask("tokens stay", _causal(5), table, text, asked=f"y = {ASKED}\ntokens\ny"),
+        _ask("a vocabulary of two", _window(4, 4), table[:2], torch.tensor([0, 1, 1, 0])),
+        _ask("tokens that look alike", _window(6, 6), TWINS, 5 - TEXT),
+        _ask("tokens that look alike", _window(4, 4), table[[1, 1, 1, 2]], torch.tensor([2, 3, 0, 1])),
+        _ask("a model that hears nothing", _window(5, 5), table, text, SILENT),
+        _ask("tokens stay", _window(5, 5), table, text, asked=f"y = {ASKED}\ntokens\ny"),
         *(
-            _ask(
-                "other models",
-                (normal64(random, s, s) > 0).double(),
-                table,
-                integers(random, s, low=0, high=8, dtype=torch.int64),
-            )
+            _ask("other models", (normal64(random, s, s) > 0).double(), table, text.repeat(2)[:s])
             for s in random.sample(range(3, 8), 3)
         ),
     ]
@@ -110,22 +101,22 @@ influence = Exercise(
     points=3,
     minutes=10,
     difficulty=2,
-    reference=_all_texts_at_once,
+    reference=place_by_place,
     cases=[
-        _ask("a decoder", _causal(6), TABLE, TEXT),
+        _ask("a decoder", _window(6, 6), TABLE, TEXT),
         _ask("an encoder", torch.ones(3, 3, dtype=torch.float64), TABLE, TEXT[:3]),
         _ask("two layers with a window of two", _window(6, 2), TABLE, TEXT, TWICE),
-        _ask("a decoder with a small leak", _leak(_causal(4), 1e-4), TABLE, TEXT[:4]),
-        _ask("the same leak in outputs near 1,000", _leak(_causal(4), 1e-4), 1000 + TABLE, TEXT[:4]),
-        _ask("a decoder with rounding errors", _leak(_causal(4), 1e-9), TABLE, TEXT[:4]),
-        _ask("a model that ignores its text", _causal(3), TABLE, TEXT[:3], SILENT),
-        _ask("tokens that look alike", _causal(4), TWINS, TEXT[:4]),
-        _ask("changes whose sum is 0", _causal(3), BALANCED, torch.tensor([0, 1, 2])),
-        _ask("only one number of an output changes", _causal(3), UNITS.flip(1), torch.tensor([0, 1, 2])),
+        _ask("a decoder with a small leak", _leak(_window(4, 4), 1e-4), TABLE, TEXT[:4]),
+        _ask("the same leak in outputs near 1,000", _leak(_window(4, 4), 1e-4), 1000 + TABLE, TEXT[:4]),
+        _ask("a decoder with rounding errors", _leak(_window(4, 4), 1e-9), TABLE, TEXT[:4]),
+        _ask("a model that ignores its text", _window(3, 3), TABLE, TEXT[:3], SILENT),
+        _ask("tokens that look alike", _window(4, 4), TWINS, TEXT[:4]),
+        _ask("changes whose sum is 0", _window(3, 3), BALANCED, torch.tensor([0, 1, 2])),
+        _ask("only one number of an output changes", _window(3, 3), UNITS.flip(1), torch.tensor([0, 1, 2])),
         _ask("one number changes by 1.5 millionths", 1.5e-6 * NEAR, UNITS, UNITS[:, 0].long()),
         _ask("three numbers change by 0.8 millionths each", 8e-7 * NEAR, BOTH_WAYS, torch.tensor([0, 0, 0])),
-        _ask("a vocabulary of two", _causal(4), TABLE[:2], torch.tensor([0, 1, 1, 0])),
-        _ask("the text stays", _causal(3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
+        _ask("a vocabulary of two", _window(4, 4), TABLE[:2], torch.tensor([0, 1, 1, 0])),
+        _ask("the text stays", _window(3, 3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -138,19 +129,7 @@ influence = Exercise(
 )
 
 
-@influence.variant
-def place_by_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    before = model(tokens[None])[0]
-    found = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for place in range(len(tokens)):
-        for other in range(vocabulary):
-            changed = tokens.clone()
-            changed[place] = other
-            moved = (model(changed[None])[0] - before).abs().amax(-1)
-            found[:, place] |= moved > 1e-6
-    return found
-
-
+influence.variant(place_by_place)
 influence.slips(
     place_by_place,
     {

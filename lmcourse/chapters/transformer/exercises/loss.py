@@ -28,6 +28,7 @@ def _by_torch(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Ten
 
 TEXT = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [LN2, 0.0, 0.0, 0.0], [5.0, 1.0, 2.0, 3.0]]])
 UNEVEN = torch.tensor([[0, 2, 1, 0, 2], [1, 2, NOT_COUNTED, NOT_COUNTED, NOT_COUNTED]])
+NOTHING = torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]] * 2)
 NEAR_1000 = (1000 + normal(Random(4), 2, 6, 5, scale=4.0)).bfloat16()
 """Logits near 1000, where bf16 has steps of 4: computed in 16 bits, the loss has more than a rounding error."""
 STEP = "x = logits.clone().requires_grad_()\ncausal_lm_loss(x, tokens).backward()\nx.grad"
@@ -63,10 +64,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a run that has diverged", math.nan * normal(fixed, 2, 3, 4), integers(fixed, 2, 3, low=0, high=3).long()),
         script("the gradient", STEP, logits=normal(fixed, 3, 6, 5), tokens=padded),
         script("tokens stay", "causal_lm_loss(logits, tokens)\ntokens", logits=normal(fixed, 3, 6, 5), tokens=padded),
-        *(
-            _drawn("other shapes", random, random.randint(1, 4), random.randint(3, 9), v)
-            for v in random.sample(range(2, 30), 3)
-        ),
+        *(_drawn("other shapes", random, random.randint(1, 4), v // 3, v) for v in random.sample(range(9, 30), 3)),
     ]
 
 
@@ -83,17 +81,11 @@ causal_lm_loss = Exercise(
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
         edge(case("77 is ignored, which is no token", normal(Random(7), 1, 4, 3), torch.tensor([[1, 77, 2, 0]]), 77)),
         case("logits of 300", 100 * TEXT.clamp(max=3).flip(1), torch.tensor([[2, 1, 2]])),
-        case("nothing counts", TEXT.repeat(2, 1, 1), torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]] * 2)),
+        case("nothing counts", TEXT.repeat(2, 1, 1), NOTHING),
         _drawn("one text of two tokens", Random(9), 1, 2, 3),
         _drawn("three texts of two tokens", Random(8), 3, 2, 3),
         edge(case("a vocabulary of one", torch.ones(1, 3, 1), torch.tensor([[0, NOT_COUNTED, 0]]))),
-        edge(
-            case(
-                "nothing counts, in fp64",
-                TEXT.double().repeat(2, 1, 1),
-                torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]] * 2),
-            )
-        ),
+        edge(case("nothing counts, in fp64", TEXT.double().repeat(2, 1, 1), NOTHING)),
         edge(case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]]))),
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         case("bf16, logits near 1,000", NEAR_1000, integers(Random(5), 2, 6, low=0, high=4, dtype=torch.int64)),

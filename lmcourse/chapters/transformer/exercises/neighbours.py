@@ -13,16 +13,10 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-def _row_by_row(weight: Tensor, d_head: int) -> Tensor:
-    """Compute the new place of each row from its number."""
-    if d_head < 2 or d_head % 2 or len(weight) % d_head:
-        raise ValueError(f"{len(weight)} rows in heads of {d_head}")
-    moved = torch.empty_like(weight)
-    for row in range(len(weight)):
-        head, feature = divmod(row, d_head)
-        second, pair = divmod(feature, d_head // 2)
-        moved[head * d_head + 2 * pair + second] = weight[row]
-    return moved
+def with_einops(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2 or len(weight) % d_head:
+        raise ValueError("the width of a head must be even and divide the rows")
+    return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head // 2)
 
 
 def _numbered(rows: int, columns: int = 1) -> Tensor:
@@ -52,7 +46,7 @@ pair_neighbours = Exercise(
     points=2,
     minutes=6,
     difficulty=2,
-    reference=_row_by_row,
+    reference=with_einops,
     cases=[
         case("one head of six", _numbered(6), 6),
         case("two heads of four", _numbered(8), 4),
@@ -74,13 +68,7 @@ pair_neighbours = Exercise(
 )
 
 
-@pair_neighbours.variant
-def with_einops(weight: Tensor, d_head: int) -> Tensor:
-    if d_head % 2 or len(weight) % d_head:
-        raise ValueError("the width of a head must be even and divide the rows")
-    return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head // 2)
-
-
+pair_neighbours.variant(with_einops)
 pair_neighbours.slips(
     with_einops,
     {

@@ -14,20 +14,16 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
 
-def _head_by_head(
+def cut_one_by_one(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
-    """Give every head its own rows of the fused matrix, and its own columns of the output matrix."""
-    width = qkv.shape[0] // (heads + 2 * kv_heads)
-    vectors = [torch.einsum("bsd,nd->bsn", x, rows) for rows in qkv.split(width)]  # type: ignore[no-untyped-call]
-    positions = torch.arange(x.shape[1])
-    q, k = (
-        torch.stack([rope(vector[:, None], positions, theta)[:, 0] for vector in some], dim=1)
-        for some in (vectors[:heads], vectors[heads : heads + kv_heads])
-    )
-    mixed = attend(q, k, torch.stack(vectors[heads + kv_heads :], dim=1))
-    columns = out.split(width, dim=1)  # type: ignore[no-untyped-call]
-    return sum((mixed[:, h] @ columns[h].T for h in range(heads)), torch.zeros_like(x[..., :1]))
+    width = out.shape[1] // heads
+    sizes = [heads * width, kv_heads * width, kv_heads * width]
+    rows, counts = torch.split(x @ qkv.T, sizes, dim=-1), (heads, kv_heads, kv_heads)
+    at = torch.arange(x.shape[1])
+    q, k, v = (y.reshape(*x.shape[:2], n, -1).transpose(1, 2) for y, n in zip(rows, counts, strict=True))
+    z: Tensor = attend(rope(q, at, theta), rope(k, at, theta), v)
+    return rearrange(z, "b h s d -> b s (h d)") @ out.T
 
 
 ROPE = "rope = lambda y, positions, theta: y + y.flip(-1) * positions[:, None].double() / theta\n"
@@ -43,18 +39,8 @@ def _ask(name: str, heads: int, kv_heads: int, theta: float, how: str, **tensors
     return script(name, ROPE + how + lines, **tensors)
 
 
-def _drawn(
-    name: str,
-    random: Random,
-    b: int,
-    s: int,
-    d: int,
-    heads: int,
-    kv_heads: int,
-    width: int,
-    theta: float = 10.0,
-    how: str = ATTEND,
-) -> Case:
+def _drawn(name: str, random: Random, *sizes: int, theta: float = 10.0, how: str = ATTEND) -> Case:
+    b, s, d, heads, kv_heads, width = sizes
     x = normal64(random, b, s, d)
     qkv, out = normal64(random, (heads + 2 * kv_heads) * width, d, scale=0.5), normal64(random, d, heads * width)
     return _ask(name, heads, kv_heads, theta, how, x=x, qkv=qkv, out=out)
@@ -89,7 +75,7 @@ self_attention = Exercise(
     points=3,
     minutes=13,
     difficulty=3,
-    reference=_head_by_head,
+    reference=cut_one_by_one,
     differentiable=True,
     cases=[
         _ask("one head of two features", 1, 1, 4.0, SUM, x=X, qkv=ROWS, out=torch.eye(2, dtype=torch.float64)[:1]),
@@ -188,19 +174,7 @@ self_attention.slips(
 )
 
 
-@self_attention.variant
-def cut_one_by_one(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = out.shape[1] // heads
-    sizes = [heads * width, kv_heads * width, kv_heads * width]
-    rows, counts = torch.split(x @ qkv.T, sizes, dim=-1), (heads, kv_heads, kv_heads)
-    at = torch.arange(x.shape[1])
-    q, k, v = (y.reshape(*x.shape[:2], n, -1).transpose(1, 2) for y, n in zip(rows, counts, strict=True))
-    z: Tensor = attend(rope(q, at, theta), rope(k, at, theta), v)
-    return rearrange(z, "b h s d -> b s (h d)") @ out.T
-
-
+self_attention.variant(cut_one_by_one)
 self_attention.slips(
     cut_one_by_one,
     {

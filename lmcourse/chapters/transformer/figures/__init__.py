@@ -5,10 +5,4 @@ from lmcourse.chapters.transformer.figures.measured import readers
 from lmcourse.chapters.transformer.figures.models import feature_timeline, parameters_by_part
 from lmcourse.chapters.transformer.figures.pipeline import pipeline
 
-__all__ = [
-    "feature_timeline",
-    "parameters_by_part",
-    "pipeline",
-    "readers",
-    "then_and_now",
-]
+__all__ = ["feature_timeline", "parameters_by_part", "pipeline", "readers", "then_and_now"]

@@ -17,9 +17,7 @@ def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]
     ValueError if the heads do not divide the features, or the key heads do not divide the heads.
     """
     if 64 % heads or heads % kv_heads:
-        raise ValueError(
-            f"heads must divide 64, and kv_heads must divide heads; got {heads} heads and {kv_heads} key heads"
-        )
+        raise ValueError(f"{heads} heads must divide 64, and {kv_heads} key heads must divide the heads")
     width = 64 // heads
     return {
         "tokens": (2, length),
@@ -35,8 +33,6 @@ def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]
 
 def pipeline(length: int = 3, heads: int = 4, kv_heads: int = 2) -> Figure:
     """Draw embedding, block, norm and head as boxes, with the shapes of the tensors between them."""
-    if heads % kv_heads:
-        kv_heads = 1
     found = shapes(length, heads, kv_heads)
     told = {name: " × ".join(f"{n:,}" for n in shape) for name, shape in found.items()}
     figure = new_figure(8.0, 3.6)
