@@ -9,7 +9,6 @@ from torch import nn
 from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.nn.norm import Norm
 from lmcourse.training.ablation import Recipe, documentation, run_recipe
-from lmcourse.training.metrics import Record
 from lmcourse.training.small_model import VOCAB_SIZE
 
 
@@ -29,10 +28,8 @@ def test_a_recipe_changes_only_its_own_settings() -> None:
 
 def test_a_short_run_learns_is_measured_four_times_and_is_the_same_twice() -> None:
     text = torch.arange(3000) % 7
-    heard: list[Record] = []
     recipe = Recipe(steps=8, warmup_steps=2)
-    records = run_recipe(recipe, 7, text, text[:200], seed=1, callbacks=[heard.append])
-    assert records == heard
+    records = run_recipe(recipe, 7, text, text[:200], seed=1)
     assert [record["step"] for record in records if "validation_loss" in record] == [2, 4, 6, 8]
     assert records[-1]["validation_loss"] < records[1]["validation_loss"] - 0.3
     again = run_recipe(recipe, 7, text, text[:200], seed=1)

@@ -69,10 +69,8 @@ class MeteredLoader(Loader):
         return super().__next__()
 
 
-@cache
-def texts() -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """Return the tokens to train on, and those that are held out."""
-    return help_texts()
+texts = cache(help_texts)
+"""Returns the tokens to train on, and those that are held out."""
 
 
 @torch.no_grad()
