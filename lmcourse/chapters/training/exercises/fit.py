@@ -224,6 +224,18 @@ fit.slips(
         "as a whole: clip_grad_norm_.",
         "parameters(), settings.limit → parameters(), 1.0": "You always clip at 1.0. Use settings.limit.",
         "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
+        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n': "You set the "
+        "rates after the update, so the first one has the whole rate. Set them before it.",
+        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + 1)\n': "You set "
+        "the rates after the update, for the next one, so the first one has the whole rate. Set them before it.",
+        "settings.factor(step) → min(1, (step + 1) / (settings.warmup or 1), (settings.steps - step) / (settings.decay "
+        "or 1))": "You compute the factor yourself. A caller may pass another one: use settings.factor(step).",
+        "settings.snapshots.append(Snapshot(run)) → settings.snapshots = [Snapshot(run)]": "You replace the list "
+        "settings.snapshots. Append to it.",
         "in batches] → in batches[-1:]]": "You use the last micro-batch of an update only.",
         "        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n → ": "You never clip. Before the "
         "step, the norm of all gradients together is at most settings.limit.",
