@@ -89,7 +89,10 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
         cases=tuple(
             [CaseResult(one.case.name, False, "" if unfit else one.wrong or "") for one in failed[:1]] or bands
         ),
-        diagnosis=broken or unfit or diagnose(exercise, trials, failed) or ("" if reached else _NOTHING_REACHED),
+        diagnosis=broken
+        or unfit
+        or diagnose(exercise, trials, failed)
+        or ("" if reached or failed else _NOTHING_REACHED),
         groups=(len(reached), len(task.bands)),
         notes=_notes([*outcomes.values()]),
         hints=tuple(exercise.hints) if broken or missed else (),

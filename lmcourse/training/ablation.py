@@ -3,7 +3,6 @@ number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +17,8 @@ from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.training.metrics import Record
-from lmcourse.training.trainer import Callback, Trainer
-from lmcourse.training.training_config import OptimizerName, ScheduleName, TrainingConfig
+from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import ScheduleName, TrainingConfig
 
 WINDOW = 64
 """Number of tokens in a window."""
@@ -34,7 +33,6 @@ class Recipe:
         warmup_steps: steps until the full rate.
         qk_norm: whether queries and keys are normalised.
         learning_rate: the rate at the peak.
-        optimizer: "adamw", or "muon" for the matrices of the blocks, with a rate of 0.01 and a momentum of 0.9.
         schedule: "cosine" and "wsd" fall to a tenth of the peak, "wsd" in the last fifth of the run.
         weight_decay: the weight decay of AdamW.
         dropout: the dropout after the embedding and after every branch.
@@ -45,7 +43,6 @@ class Recipe:
     warmup_steps: int = 10
     qk_norm: bool = False
     learning_rate: float = 5e-3
-    optimizer: OptimizerName = "adamw"
     schedule: ScheduleName = "cosine"
     weight_decay: float = 0.1
     dropout: float = 0.0
@@ -58,10 +55,7 @@ class Recipe:
             batch=16,
             seq_len=WINDOW,
             seed=seed,
-            optimizer=self.optimizer,
             learning_rate=self.learning_rate,
-            muon_learning_rate=1e-2,
-            muon_momentum=0.9,
             schedule=self.schedule,
             warmup_steps=self.warmup_steps,
             decay_steps=self.steps // 5 if self.schedule == "wsd" else 0,
@@ -97,14 +91,7 @@ def documentation() -> tuple[int, Tokens, Tokens]:
     return 512, *help_texts()
 
 
-def run_recipe(
-    recipe: Recipe,
-    vocab_size: int,
-    training: Tokens,
-    validation: Tokens,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> list[Record]:
+def run_recipe(recipe: Recipe, vocab_size: int, training: Tokens, validation: Tokens, seed: int = 0) -> list[Record]:
     """Train a new model by a recipe; measure the validation loss four times in the run.
 
     Args:
@@ -113,7 +100,6 @@ def run_recipe(
         training: the training text.
         validation: the validation text.
         seed: the seed of weights, order of the text and dropout.
-        callbacks: called after every step.
 
     Returns:
         the metrics of every step, as the trainer records them.
@@ -124,7 +110,6 @@ def run_recipe(
     records: list[Record] = []
     model = recipe.model(vocab_size, seed)
     with TemporaryDirectory() as folder:
-        listeners = [records.append, *callbacks]
         config = recipe.training_config(seed)
-        Trainer(model, config, training, Path(folder), validation=validation, callbacks=listeners).run()
+        Trainer(model, config, training, Path(folder), validation=validation, callbacks=[records.append]).run()
     return records

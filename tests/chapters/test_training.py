@@ -293,6 +293,8 @@ def _own(trick: str = "", steps: int = 3) -> Any:
             F.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten()).backward()  # type: ignore[no-untyped-call]
         if trick == "spent":
             settings = Settings(201, 0.01)
+        if trick == "optimizer":
+            settings = Settings(3, 0.01, optimizer=torch.optim.SGD(model.parameters()))  # type: ignore[arg-type]
         return (model, loader) if trick == "two" else (model, loader, settings)
 
     return recipe
@@ -302,6 +304,7 @@ TRICKS = {
     "two": climb.THREE,
     "other loader": climb.THREE,
     "large": climb.MANY.format(205_312, 172_416),
+    "optimizer": climb.FUNCTIONS,
     "spent": climb.LONG.format(205_824, 204_800),
     "logits": climb.LOGITS.format((8, 64, 8)),
     "knows": "it knows something already",

@@ -32,6 +32,7 @@ FRESH = 5.9
 """The least loss before the first update, in nats: guessing costs 6.24."""
 
 THREE = "`recipe` must return a model, the loader that `meter` made, and `Settings`."
+FUNCTIONS = "`optimizer` and `factor` of your settings must be functions: of the model, and of the step."
 MANY = "Your model has {:,} parameters. At most {:,} are allowed."
 LONG = "Your run takes {:,} tokens. The meter hands out {:,}."
 SPENT = "The meter has handed out its 204,800 tokens."
@@ -69,10 +70,8 @@ class MeteredLoader(Loader):
         return super().__next__()
 
 
-@cache
-def texts() -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """Return the tokens to train on, and those that are held out."""
-    return help_texts()
+texts = cache(help_texts)
+"""Returns the tokens to train on, and those that are held out."""
 
 
 @torch.no_grad()
@@ -124,6 +123,8 @@ def _made(recipe: Recipe, seed: int) -> tuple[nn.Module, Loader, Settings]:
     whole = isinstance(model, nn.Module) and isinstance(loader, MeteredLoader) and isinstance(settings, Settings)
     if not whole or loader.meter is not meter:
         raise Unfit(THREE)
+    if not (callable(settings.optimizer) and callable(settings.factor)):
+        raise Unfit(FUNCTIONS)
     if (count := sum(p.numel() for p in model.parameters())) > PARAMETERS:
         raise Unfit(MANY.format(count, PARAMETERS))
     tokens = settings.steps * settings.micro_batches * loader.batch * loader.order.seq_len

@@ -152,7 +152,7 @@ def curves() -> dict[int, list[float]]:
 def _accuses(suspicious: Callable[[Fit], bool], number: int) -> bool:
     verdict = suspicious(stranger(number))
     if not isinstance(verdict, bool | torch.Tensor) or verdict not in (True, False):
-        raise Unfit(NO_VERDICT.format(f"a {type(verdict).__name__}"))
+        raise Unfit(NO_VERDICT.format("None" if verdict is None else f"a {type(verdict).__name__}"))
     if verdict and not _patient(number)[1]:
         raise Unfit(ACCUSED.format(number))
     return bool(verdict)

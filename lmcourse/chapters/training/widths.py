@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lmcourse.chapters.training.strangers import train
 from lmcourse.data.corpus_sources import stories
 from lmcourse.data.loader import Loader
 from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.training.schedules import WarmupStableDecay
+from lmcourse.training.run_settings import Settings
 
 WIDTHS, RATES, BASE = (16, 32, 64, 128), (0.002, 0.004, 0.008, 0.016, 0.032, 0.064), 32
 """Widths and rates of the sweep, and the width on which the scaled rates are based."""
@@ -62,20 +64,12 @@ def groups_of(model: Transformer, rate: float, factors: Factors | None) -> list[
 
 def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: int = 0) -> float:
     """Return the mean loss of the last ten of `STEPS` updates, nats per byte: AdamW without decay, WSD."""
-    model = make_model(width, seed)
-    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
+
+    def optimizer(model: Any) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
+
     loader = Loader(story_bytes(), BATCH, WINDOW, seed=seed, prefetch=0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, WarmupStableDecay(STEPS, WARMUP, DECAY))
-    losses = []
-    for _ in range(STEPS):
-        batch = next(loader)
-        optimizer.zero_grad()
-        loss = next_token_loss(model(batch.inputs), batch.targets)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
+    losses = train(make_model(width, seed), loader, Settings(STEPS, rate, WARMUP, DECAY, optimizer=optimizer))
     return sum(losses[-10:]) / 10
 
 

@@ -10,8 +10,6 @@ import torch
 from torch import nn
 
 from lmcourse.chapters.training.climb import WINDOW
-from lmcourse.inference.generate import generate
-from lmcourse.inference.sampling import Sampling
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
@@ -29,11 +27,9 @@ def story_model(seed: int = 0) -> Transformer:
     return model
 
 
-def write_story(model: Transformer, count: int = 130) -> str:
+def write_story(model: nn.Module, count: int = 130) -> str:
     """Return what a model writes after a new line."""
-    chance = torch.Generator().manual_seed(0)
-    (new,) = generate(model, [[NEW_LINE]], count, Sampling(temperature=0.7), generator=chance)
-    return bytes(new).decode("ascii", "replace").replace("\n", "¶")
+    return bytes(_written(model, [NEW_LINE], count)[1:]).decode("ascii", "replace").replace("\n", "¶")
 
 
 def watched(plot: Any, model: Transformer, settings: Settings, tokens: int) -> tuple[dict[int, str], Any]:
@@ -60,15 +56,20 @@ def watched(plot: Any, model: Transformer, settings: Settings, tokens: int) -> t
     return written, report
 
 
-@torch.no_grad()
 def write_help(model: nn.Module, count: int = 60, opening: str = "Return the ") -> str:
-    """Return what a model of help texts writes after an opening, at a temperature of 0.7."""
+    """Return what a model of help texts writes after an opening."""
     tokenizer = load_pretrained().tokenizer
-    chance, tokens = torch.Generator().manual_seed(0), tokenizer.encode(opening)
+    text: str = tokenizer.decode(_written(model, tokenizer.encode(opening), count))
+    return text
+
+
+@torch.no_grad()
+def _written(model: nn.Module, tokens: list[int], count: int) -> list[int]:
+    """Return tokens with `count` more, which a model adds at a temperature of 0.7."""
+    chance = torch.Generator().manual_seed(0)
     model.eval()
     for _ in range(count):
         logits = model(torch.tensor([tokens[-WINDOW:]]))[0, -1]
-        tokens.append(int(torch.multinomial((logits / 0.7).softmax(-1), 1, generator=chance)))
+        tokens = [*tokens, int(torch.multinomial((logits / 0.7).softmax(-1), 1, generator=chance))]
     model.train()
-    text: str = tokenizer.decode(tokens)
-    return text
+    return tokens

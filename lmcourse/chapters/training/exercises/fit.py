@@ -137,15 +137,6 @@ fit = Exercise(
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
 )
 
-for _strict in ("", ", strict=False"):
-    for _loop in (
-        "for p, gradient in zip(model.parameters(), gradients{}):",
-        "for group, rate in zip(run.optimizer.param_groups, rates{}):",
-    ):
-        fit.equivalent_mutant(
-            f"{_loop.format(', strict=True')} → {_loop.format(_strict)}", "There is one for each of the others."
-        )
-
 
 @fit.variant
 def in_a_for_loop(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
@@ -229,6 +220,22 @@ fit.slips(
         "depends on run.step, which the snapshot restores.",
         " for _ in range(settings.micro_batches)] → ]": "You read one batch for an update. An update reads "
         "settings.micro_batches of them.",
+        "clip_grad_norm_ → clip_grad_value_": "You clip each entry separately, which turns the gradient. Scale it down "
+        "as a whole: clip_grad_norm_.",
+        "parameters(), settings.limit → parameters(), 1.0": "You always clip at 1.0. Use settings.limit.",
+        "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
+        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n': "You set the "
+        "rates after the update, so the first one has the whole rate. Set them before it.",
+        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + 1)\n': "You set "
+        "the rates after the update, for the next one, so the first one has the whole rate. Set them before it.",
+        "settings.factor(step) → min(1, (step + 1) / (settings.warmup or 1), (settings.steps - step) / (settings.decay "
+        "or 1))": "You compute the factor yourself. A caller may pass another one: use settings.factor(step).",
+        "settings.snapshots.append(Snapshot(run)) → settings.snapshots = [Snapshot(run)]": "You replace the list "
+        "settings.snapshots. Append to it.",
         "in batches] → in batches[-1:]]": "You use the last micro-batch of an update only.",
         "        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n → ": "You never clip. Before the "
         "step, the norm of all gradients together is at most settings.limit.",
@@ -270,6 +277,11 @@ fit.slips(
     {
         "(own / count) → (1 / len(batches))": "You average the means of the micro-batches. The loss of an update is "
         "the mean over all targets that count: `accumulate` computes it.",
+        " * (own / count) → ": "You add up the means of the micro-batches. The loss of an update is the mean over all "
+        "targets that count: `accumulate` takes all batches at once.",
+        " * (own / count) →  ;; mean += loss.item() → mean += loss.item() / len(batches)": "You add up the gradients "
+        "of the micro-batches' means. The loss of an update is the mean over all targets that count: `accumulate` "
+        "takes all batches at once.",
         "mean += loss.item() → mean = loss.item() * count / own": "You report the loss of the last "
         "micro-batch. The loss of an update is the mean over all its targets.",
         "        optimizer.zero_grad()\n → ": "Gradients of earlier updates are still in `.grad`: you add to them. "

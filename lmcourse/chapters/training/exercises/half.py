@@ -129,25 +129,8 @@ train_in_half.slips(
         "for update in updates → for update in [sum(updates)]": "You add all updates at once. Each is added on its "
         "own, and without a master copy each sum is rounded.",
         "+ update → - update": "You subtract the updates. Here they are added.",
+        "torch.float32 if master else torch.bfloat16 → torch.float32 ;; (kept.float() + update).to(kept.dtype) → kept "
+        "+ update if master else ((kept + update).view(torch.int32) & -65536).view(torch.float32) ;; kept.bfloat16() → "
+        "(kept.view(torch.int32) & -65536).view(torch.float32)": "You cut bits off. Round to the nearest bf16 number.",
     },
-)
-
-
-@train_in_half.variant
-def by_bits(weight: float, updates: list[float], master: bool) -> float:
-    def single(value: float) -> float:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-
-    def nearest(value: float) -> float:
-        bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
-        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
-
-    for update in updates:
-        weight = single(weight + single(update)) if master else nearest(weight + update)
-    return nearest(weight)
-
-
-train_in_half.slips(
-    by_bits, {"(bits + 0x7FFF + (bits >> 16 & 1)) → bits": "You cut bits off. Round to the nearest bf16 number."}
 )

@@ -127,28 +127,9 @@ wsd_factor.slips(
         "floor + (1 - floor) * left → left": "Your decay goes to 0, whatever `floor` is. It goes from 1 to the floor.",
         "warmup + decay > steps → warmup + decay > steps and step < steps": "After the end you accept phases that do "
         "not fit. Raise ValueError at any step.",
+        "floor + (1 - floor) * left → 1.0 if step < steps - decay else floor + (1 - floor) * (1 - left)": "Your decay "
+        "goes up. Its first step has the factor 1.",
         "step >= steps → step >= steps and decay": "Without a decay your rate stays at 1 after the end. It should be "
         "at the floor there.",
-    },
-)
-
-
-@wsd_factor.variant
-def end_first(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
-    if steps < decay + warmup:
-        raise ValueError
-    if step >= steps:
-        return floor
-    if step < warmup:
-        return (step + 1) / warmup
-    into = step - (steps - decay)
-    return 1.0 if into <= 0 else 1 - (1 - floor) * into / decay
-
-
-wsd_factor.slips(
-    end_first,
-    {
-        "into <= 0 → into < 0 ;; 1 - (1 - floor) * into / decay → floor + (1 - floor) * into / "
-        "decay": "Your decay goes up. Its first step has the factor 1.",
     },
 )

@@ -45,14 +45,6 @@ trained = second.train(2)
 kept.restore(second)
 second.train(3)
 """
-OLD_RUN = """\
-run = SmallRun(seed={seed})
-kept = Snapshot(run)
-old = SmallRun(seed={other})
-before = old.train(5)
-kept.restore(old)
-old.train(3)
-"""
 BOTH = """\
 run = SmallRun(seed={seed})
 before = run.train(2)
@@ -102,7 +94,6 @@ def _hidden(random: Random) -> list[Case]:
         _ask("other optimizers", GOES_ON, "torch.optim.Adagrad", seed=4),
         _ask("other optimizers", TWICE, "torch.optim.RMSprop", seed=5),
         _ask("before the first step", GOES_ON, before=0, seed=6),
-        _ask("into a run that has trained", OLD_RUN, seed=7, other=8),
         _ask("after the end of the schedule", GOES_ON, before=45, seed=9),
         _ask("two snapshots", BOTH, seed=10),
         _ask("into the same run", ASIDE, seed=11),
@@ -199,9 +190,6 @@ Snapshot.slips(
         "model and optimizer. The objects stay: load the state into them.",
         "deepcopy(run.optimizer.state_dict()) → run.optimizer.state_dict()": "You copy the optimizer's state in "
         "`restore` only, and until then the run changes it. Copy it when you take the snapshot, too.",
-        "deepcopy(run.model.state_dict()) → run.model.state_dict() ;; deepcopy(run.optimizer.state_dict()) → "
-        "run.optimizer.state_dict()": "You keep the tensors *themselves* until `restore` copies some of them, and "
-        "the run continues to train them. Copy model and optimizer when you take the snapshot.",
         "deepcopy(run.model.state_dict()) → run.model.state_dict() ;; deepcopy(self.optimizer) → "
         "self.optimizer": "Your stored model state keeps changing: copy it when you take the snapshot. And two "
         "restored runs share one optimizer state: copy that in `restore`, too.",

@@ -63,14 +63,6 @@ sweep_steps = Exercise(
 )
 
 
-for _strict in ("", ", strict=False"):
-    sweep_steps.equivalent_mutant(
-        "trunk = max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → "
-        f"trunk = max((length - decay for length, decay in zip(lengths, decays{_strict})), default=0)",
-        "There is a decay for each length.",
-    )
-
-
 @sweep_steps.variant
 def trunk_and_branches(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     trunk = max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0)
