@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 14 · Memory
 #
-# **Core · 93 min · 7 exercises · 22 points** · **Further · 72 min · 4 exercises · 11 points**
+# **Core · 92 min · 7 exercises · 22 points** · **Further · 72 min · 4 exercises · 11 points**
 #
 # *What is in memory at the worst moment, and how do you get it out?*
 #
-# GPT-3 has 175 billion parameters. In 16 bits they take 325 GiB, and five cards (GPUs) of 80 GiB can hold them. Training it on one single text takes forty. What is all the rest?
+# GPT-3's parameters take 325 GiB in 16 bits: five cards (GPUs) of 80 GiB. Training it on one single text takes forty. What is all the rest?
 #
-# At the end you take over a training script that dies. With a peak counter of your own you find its five leaks, and then you redesign the step until it fits into a quarter of the memory, with the same losses.
+# At the end you take over a training script that dies. With your own peak counter you find its five leaks. Then you redesign the step until it fits into a quarter of the memory, with the same losses.
 #
-# **You will be able to** predict what training keeps, part by part; say to the byte what autograd keeps of a forward pass; and measure the *peak* of a step, which is what a card runs out at.
+# **You will be able to** predict what training keeps, say to the byte what autograd keeps, and measure the *peak* of a step.
 #
 # **You need** the transformer's parts (notebooks 08 to 12) and what a backward pass is (03). No GPU.
 #
@@ -49,7 +49,7 @@ start("14-memory")
 #
 # The first three are the **states**. They stay from step to step, whatever you feed the model. Activations come and go with each batch.
 #
-# Start with a model that you can count on your fingers: two linear layers of $4 \times 4$ and a last one of $4 \times 1$, no biases, so $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the first two layers leaves $2 \cdot 4 = 8$ numbers: 16 activations. The optimizer is AdaGrad, which keeps one number for each parameter.
+# Count a tiny model: two linear layers of $4 \times 4$ and a last one of $4 \times 1$, no biases, so $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the first two layers leaves $2 \cdot 4 = 8$ numbers: 16 activations. The optimizer is AdaGrad, which keeps one number for each parameter.
 
 # %%
 predict("linear_model_memory")
@@ -69,7 +69,7 @@ measured = {
 print(measured, "→", sum(measured.values()), "bytes")
 
 # %% [markdown]
-# Every count in this notebook is *numbers × bytes per number*, term by term. The letters: $B$ texts in a batch, $S$ tokens of a text, $D$ the width of the model, $A$ heads, $V$ words of the vocabulary, and $p$ bytes per number.
+# Every count in this notebook is *numbers × bytes per number*. The letters: $B$ texts in a batch, $S$ tokens of a text, $D$ the width of the model, $A$ heads, $V$ words of the vocabulary, and $p$ bytes per number.
 #
 # ## 2 · What a parameter costs
 #
@@ -80,9 +80,9 @@ layer = nn.Linear(1000, 1000, bias=False)
 optimizer = torch.optim.AdamW(layer.parameters())
 layer(torch.ones(1, 1000)).sum().backward()
 optimizer.step()
-moments = [t for t in optimizer.state[layer.weight].values() if t.shape == layer.weight.shape]
-for part, tensors in (("weights", [layer.weight]), ("gradients", [layer.weight.grad]), ("moments", moments)):
-    print(f"{part:<10} {sum(t.nbytes for t in tensors) / layer.weight.numel():g} bytes per parameter")
+w = layer.weight
+for part, tensors in {"weights": [w], "gradients": [w.grad], "moments": optimizer.state[w].values()}.items():
+    print(f"{part:<10} {sum(t.nbytes for t in tensors if t.shape == w.shape) / w.numel():g} bytes per parameter")
 
 # %% [markdown]
 # **Mixed precision** multiplies in 16 bits (notebook 13). You might hope for half of that.
@@ -136,11 +136,11 @@ for name, size in states.items():
     print(f"GPT-3, {name:<10} {size / 2**30:6,.0f} GiB, {cards:2} cards of 80 GiB; 8 cards of 80 GB hold {largest:5.1f} billion parameters")
 
 # %% [markdown]
-# With AdamW in mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer is six times as large as the model that you multiply with. Trainers that keep gradients in 16 bits as well need 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more. Say which.) And no card has room for an activation yet.
+# In mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer is six times as large as the model that you multiply with. With gradients in 16 bits it is 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more. Say which.) And there is no room for an activation yet.
 #
 # ## 3 · What does a backward pass need?
 #
-# Now the fourth part. Autograd keeps a tensor if some backward step will read it. So go operation by operation: which numbers does its derivative need?
+# Now the fourth part. Autograd keeps a tensor if some backward step will read it. Which numbers does the derivative of an operation need?
 
 # %%
 predict("keeps_nothing")
@@ -237,7 +237,7 @@ predict("twice_the_length")
 #
 # ## 5 · Predicted and measured
 #
-# Formulas for memory are easy to get wrong: a tensor is forgotten, a mask counted at $p$ bytes. So do not believe them, measure. This is a block as the formulas assume it. (`drop` keeps a mask of one byte per number, as on a GPU. On a CPU, `nn.Dropout` keeps its noise in the format of its input.)
+# Formulas for memory are easy to get wrong: a tensor is forgotten, a mask counted at $p$ bytes. So measure. This is a block as the formulas assume it. (`drop` keeps a mask of one byte per number, as on a GPU. On a CPU, `nn.Dropout` keeps its noise in the format of its input.)
 
 # %%
 print(getsource(Block))
@@ -281,7 +281,7 @@ check(measured_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now compare your formulas with your measurement. Then make the text four times as long, again and again: are the powers of $S$ right?
+# Compare your formulas with your measurement. Then make the text four times as long, again and again:
 
 # %%
 D, A = 64, 4
@@ -302,7 +302,7 @@ with your("attention_activations", "mlp_activations", "measured_activations"):
 #
 # ## 6 · The peak
 #
-# So far you have counted what training *keeps*. But a card runs out of memory at the worst moment, the **peak**, and a backward pass makes tensors of its own. PyTorch can record every allocation and every release. Here are those of a small expression; a release has a minus:
+# A card runs out of memory at the worst moment, the **peak**, and a backward pass makes tensors of its own. PyTorch can record every allocation and every release. Here are those of a small expression; a release has a minus:
 
 # %%
 x = torch.ones(1000)  # 4000 bytes
@@ -338,7 +338,7 @@ check(peak_and_moment, hidden=True)
 predict("logits_in_a_variable")
 
 # %% [markdown]
-# Measure it: two blocks, a head for a vocabulary of 8192, one text of 512 tokens. `measured_step` records the three phases of a training step. It does not keep the logits in a variable, unless you ask for that.
+# Measure it: two blocks, a head for a vocabulary of 8192, one text of 512 tokens. `measured_step` records the three phases of a training step, by default without that variable.
 
 # %%
 torch.manual_seed(0)
@@ -355,9 +355,8 @@ with your("peak_and_moment"):
     for keep in (False, True):
         forward, loss, backward = measured_step(blocks, head, x, y, keep_logits=keep)
         peak, moment = peak_and_moment([*forward, *loss, *backward])
-        above = (peak - sum(forward)) / (4 * S * V)
-        print(f"logits in a variable: {keep!s:<5}  peak {peak / 2**20:5.1f} MiB, {above:.2f} copies more than the blocks keep,")
-        print(f"    at event {moment}; the backward pass begins at event {len(forward) + len(loss)}")
+        print(f"logits in a variable: {keep!s:<5}  {(peak - sum(forward)) / (4 * S * V):.2f} copies more than the blocks keep,", end=" ")
+        print(f"at event {moment}; the backward pass begins at event {len(forward) + len(loss)}")
 
 # %% [markdown]
 # The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? **Recomputation** (Chen et al., 2016) keeps the input of each block only, and runs a block again when the backward pass arrives there: `checkpoint(block, h, use_reentrant=False)` in place of `block(h)`. In the table, `activations` is what the blocks keep until the backward pass, and `block` the most that one block uses when it is run forward and backward alone. Look for a rule behind the last column.
@@ -406,7 +405,7 @@ with your("step_peak"):
 # %% [markdown]
 # At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient, and the gradient of the logits. All three are gone when the blocks' backward pass begins, so the larger of the two moments is the peak. (With a tiny vocabulary and nothing recomputed, the peak comes later, when the last block makes its gradients.)
 #
-# The cure is to recompute the loss as well, a few rows at a time. Each chunk throws its logits away, and makes them again in the backward pass, one chunk after the other:
+# The cure is to recompute the loss as well, a few rows at a time. Each chunk throws its logits away, and makes them again in the backward pass:
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 h, y, head = torch.randn(1024, D, requires_grad=True), torch.randint(8000, (1024,)), nn.Linear(D, 8000, bias=False)
@@ -449,7 +448,7 @@ predict("list_of_losses")
 # %% [markdown]
 # ### Exercise 7 · Out of memory  (6 points · 14 min · ●●●)
 #
-# Edit the script below. **Mend it**: five leaks make up the difference. 1 point for at most 40 MiB in the validation, 1 for at most 51 in training, 1 for at most 43 in training. **Then redesign the step**: 2 points if both fit into 16 MiB, and 1 more for 12. The tools are in section 6, and fewer texts at a time are another; anything else is allowed, too.
+# Delete the line with `raise`, and edit the script below it. **Mend it**: five leaks make up the difference. 1 point for at most 40 MiB in the validation, 1 for at most 51 in training, 1 for at most 43 in training. **Then redesign the step**: 2 points if both fit into 16 MiB, and 1 more for 12. The tools are in section 6, and fewer texts at a time are another; anything else is allowed, too.
 #
 # All losses and accuracies must stay as they are (to $10^{-4}$), and the redesigned step may do at most 1.3 times the work, the FLOPs of all matrix products. `check` first tries your function on a tiny model with SGD and 5 texts in a batch, then it runs it with texts of its own. Read every text with `model.embed`. Threads, files and NumPy are not allowed, because nobody measures there.
 #
@@ -461,42 +460,7 @@ def mended_training(
     model: SmallModel, optimizer: torch.optim.Optimizer, batches: list[Tensor], validation: list[Tensor]
 ) -> dict[str, list[float]]:
     """Train on every batch, and validate after every fourth; return all losses and accuracies."""
-    features = []
-
-    def validate() -> tuple[float, float]:
-        total, outputs = torch.zeros(()), []
-        for texts in validation:
-            h = model.features(texts[:, :-1])
-            features.append(h.detach())
-            outputs.append(model.head(h).flatten(0, 1))
-            total += F.cross_entropy(outputs[-1], texts[:, 1:].flatten())
-        targets = torch.cat([texts[:, 1:].flatten() for texts in validation])
-        right = torch.cat([logits.argmax(-1) for logits in outputs]) == targets
-        return (total / len(validation)).item(), right.float().mean().item()
-
-    losses, validated = [], []
-    for step, texts in enumerate(batches, start=1):
-        h = model.features(texts[:, :-1])
-        features.append(h.detach())  # for a plot, later
-        logits = model.head(h).flatten(0, 1)
-        loss = F.cross_entropy(logits, texts[:, 1:].flatten())
-        optimizer.zero_grad(set_to_none=False)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss)
-        if step % 4 == 0:
-            validated.append(validate())
-    return {
-        "losses": [loss.item() for loss in losses],
-        "validation": [loss for loss, _ in validated],
-        "accuracy": [accuracy for _, accuracy in validated],
-    }
-
-
-### BEGIN SOLUTION
-def mended_training(
-    model: SmallModel, optimizer: torch.optim.Optimizer, batches: list[Tensor], validation: list[Tensor]
-) -> dict[str, list[float]]:
+    ### BEGIN SOLUTION
     at_once, rows = 4, 64
 
     def chunk_loss(h: Tensor, y: Tensor) -> Tensor:
@@ -536,7 +500,38 @@ def mended_training(
         "validation": [loss for loss, _ in validated],
         "accuracy": [accuracy for _, accuracy in validated],
     }
-### END SOLUTION
+    ### END SOLUTION
+    # The script that you are given:
+    features = []
+
+    def validate() -> tuple[float, float]:
+        total, outputs = torch.zeros(()), []
+        for texts in validation:
+            h = model.features(texts[:, :-1])
+            features.append(h.detach())
+            outputs.append(model.head(h).flatten(0, 1))
+            total += F.cross_entropy(outputs[-1], texts[:, 1:].flatten())
+        targets = torch.cat([texts[:, 1:].flatten() for texts in validation])
+        right = torch.cat([logits.argmax(-1) for logits in outputs]) == targets
+        return (total / len(validation)).item(), right.float().mean().item()
+
+    losses, validated = [], []
+    for step, texts in enumerate(batches, start=1):
+        h = model.features(texts[:, :-1])
+        features.append(h.detach())  # for a plot, later
+        logits = model.head(h).flatten(0, 1)
+        loss = F.cross_entropy(logits, texts[:, 1:].flatten())
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+        if step % 4 == 0:
+            validated.append(validate())
+    return {
+        "losses": [loss.item() for loss in losses],
+        "validation": [loss for loss, _ in validated],
+        "accuracy": [accuracy for _, accuracy in validated],
+    }
 
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
@@ -560,7 +555,7 @@ predict("twice_the_batch")
 print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larger / 2**20:.1f} with 8")
 
 # %% [markdown]
-# A design that reads one text at a time has nearly the same peak with any batch. One that recomputes blocks and loss grows with what it keeps: the blocks' inputs. The floor is the same for all of them: moments of 5.5 MiB.
+# With a fixed number of texts at a time a peak hardly depends on the batch. The floor of all designs is the same, the moments: 5.5 MiB.
 #
 # ## What to keep
 #
@@ -577,17 +572,15 @@ print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larg
 #
 # 1. You swap AdamW for SGD without momentum, in fp32. What happens to the states, and what to the activations?
 # 2. A layer computes `y = x + dropout(f(x))`. Who keeps `x`, if $f$ begins with a LayerNorm?
-# 3. Why does a ReLU before the last matrix of a feed-forward layer cost less memory than a GELU?
-# 4. A colleague finds that twice the batch takes 1.2 times the memory. What does that say about their run?
-# 5. Your run is out of memory by 2 GiB, at the loss. The loop says `logits = model(x)`. What do you try first?
+# 3. A colleague finds that twice the batch takes 1.2 times the memory. What does that say about their run?
+# 4. Your run is out of memory by 2 GiB, at the loss. The loop says `logits = model(x)`. What do you try first?
 #
 # <details><summary>Answers</summary>
 #
 # 1. The states fall from 16 to 8 bytes per parameter: weights and gradients. The activations stay; the optimizer never sees them.
 # 2. The LayerNorm keeps it, as its input. The sum keeps nothing, and dropout keeps only a mask.
-# 3. ReLU keeps its *result*, and that is the input of the last matrix, which is kept anyway: one tensor for both. GELU keeps its *input*, a second tensor of $d_\text{ff}$ numbers per token.
-# 4. With states $M$ and activations $a$ per batch, $(M + 2a) = 1.2\,(M + a)$, so $a = M/4$: a fifth of their memory is activations. They can use a much larger batch.
-# 5. Do not hold the logits in a variable during the backward pass: that is one copy of four. Then a loss in chunks.
+# 3. With states $M$ and activations $a$ per batch, $(M + 2a) = 1.2\,(M + a)$, so $a = M/4$: a fifth of their memory is activations. They can use a much larger batch.
+# 4. Do not hold the logits in a variable during the backward pass: that is one copy of four. Then a loss in chunks.
 #
 # </details>
 
@@ -736,7 +729,7 @@ kept = saved_tensors(lambda: down(F.silu(gate(x)) * up(x)), gate, up, down)
 print(f"{sum(tensor.shape[-1] == 100 for tensor in kept)} tensors of the hidden width, and {sum(tensor.shape[-1] == 64 for tensor in kept)} input")
 
 # %% [markdown]
-# Four: the gate before $f$, the result of $f$, the result of up, and their product, the input of down. With the same number of parameters, a gated layer is $\tfrac83 D$ wide instead of $4D$ (notebook 11). So it keeps $4 \cdot \tfrac83 = 10.7$ numbers per feature instead of $2 \cdot 4 = 8$: you pay in memory for SwiGLU's better loss.
+# Four: the gate before $f$, the result of $f$, the result of up, and their product, the input of down. With the same number of parameters, a gated layer is $\tfrac83 D$ wide instead of $4D$ (notebook 11). So it keeps $4 \cdot \tfrac83 = 10.7$ numbers per feature instead of $2 \cdot 4 = 8$: you pay in memory for SwiGLU's better loss. (A ReLU before the last matrix costs less than a GELU. It keeps its *result*, and that is the input of the matrix, which is kept anyway: one tensor for both.)
 #
 # For $L$ layers with a hidden layer of $E \cdot D$, sorted by how it grows:
 #
@@ -777,7 +770,7 @@ for recompute in ("nothing", "blocks"):
 #
 # $$B_\text{min} = \frac{2 \cdot 12 D^2}{32\,DS + 4\,AS^2} = \frac{6D^2}{8\,DS + AS^2}$$
 #
-# Layers multiply both sides alike. That is 0.61 texts for GPT-NeoX-20B and 1.5 for GPT-3, at 2048 tokens. With any usual batch mixed precision takes less memory. The main reason to use it is a different one: matrix products in 16 bits are many times faster.
+# Layers multiply both sides alike, and so do $T$ devices that share all of it. That is 0.61 texts for GPT-NeoX-20B and 1.5 for GPT-3, at 2048 tokens. With any usual batch mixed precision takes less memory. The main reason to use it is a different one: matrix products in 16 bits are many times faster.
 #
 # </details>
 #
