@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 14 · Memory
 #
-# **Core · 92 min · 7 exercises · 22 points** · **Further · 72 min · 4 exercises · 11 points**
+# **Core · 90 min · 7 exercises · 22 points** · **Further · 72 min · 4 exercises · 11 points**
 #
 # *What is in memory at the worst moment, and how do you get it out?*
 #
 # GPT-3's parameters take 325 GiB in 16 bits: five cards (GPUs) of 80 GiB. Training it on one single text takes forty. What is all the rest?
 #
-# At the end you take over a training script that dies. With your own peak counter you find its five leaks. Then you redesign the step until it fits into a quarter of the memory, with the same losses.
+# At the end you take over a training script that dies. You find its five leaks, and redesign the step until it fits into a quarter of the memory, with the same losses.
 #
 # **You will be able to** predict what training keeps, say to the byte what autograd keeps, and measure the *peak* of a step.
 #
-# **You need** the transformer's parts (notebooks 08 to 12) and what a backward pass is (03). No GPU.
+# **You need** the transformer's parts (notebooks 08 to 12) and the backward pass (03). No GPU.
 #
 # Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")`.
 
@@ -47,7 +47,7 @@ start("14-memory")
 # | **optimizer state**, such as Adam's two moments | the next step | the model, the optimizer |
 # | **activations**: what the forward pass leaves behind | the backward pass | the model *and the batch* |
 #
-# The first three are the **states**. They stay from step to step, whatever you feed the model. Activations come and go with each batch.
+# The first three are the **states**: they stay from step to step. Activations come and go with each batch.
 #
 # Count a tiny model: two linear layers of $4 \times 4$ and a last one of $4 \times 1$, no biases, so $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the first two layers leaves $2 \cdot 4 = 8$ numbers: 16 activations. The optimizer is AdaGrad, which keeps one number for each parameter.
 
@@ -57,23 +57,19 @@ predict("linear_model_memory")
 # %%
 model = nn.Sequential(*(nn.Linear(4, width, bias=False) for width in (4, 4, 1)))
 optimizer, x = torch.optim.Adagrad(model.parameters()), torch.ones(2, 4)
-kept = saved_tensors(lambda: model(x).mean(), model, without=[x])
+activations = saved_tensors(lambda: model(x).mean(), model, without=[x]).total
 model(x).mean().backward()
 optimizer.step()
-measured = {
-    "parameters": sum(w.nbytes for w in model.parameters()),
-    "gradients": sum(w.grad.nbytes for w in model.parameters()),
-    "optimizer": sum(state["sum"].nbytes for state in optimizer.state.values()),
-    "activations": kept.total,
-}
-print(measured, "→", sum(measured.values()), "bytes")
+parameters, gradients = (sum(w.nbytes for w in each) for each in zip(*((w, w.grad) for w in model.parameters()), strict=True))
+kept = sum(state["sum"].nbytes for state in optimizer.state.values())
+print(f"{parameters} + {gradients} + {kept} + {activations} = {parameters + gradients + kept + activations} bytes")
 
 # %% [markdown]
 # Every count in this notebook is *numbers × bytes per number*. The letters: $B$ texts in a batch, $S$ tokens of a text, $D$ the width of the model, $A$ heads, $V$ words of the vocabulary, and $p$ bytes per number.
 #
 # ## 2 · What a parameter costs
 #
-# A parameter has a gradient, and Adam keeps two moments for it (Kingma and Ba, 2015). Ask torch how much that is in **fp32**:
+# A parameter has a gradient, and Adam keeps two moments for it (Kingma and Ba, 2015). In **fp32**:
 
 # %%
 layer = nn.Linear(1000, 1000, bias=False)
@@ -91,7 +87,7 @@ for part, tensors in {"weights": [w], "gradients": [w.grad], "moments": optimize
 predict("mixed_states")
 
 # %% [markdown]
-# Small updates vanish in 16 bits (notebook 01), so an fp32 copy of the weights stays: the **master weights**. The optimizer updates them and copies them into the 16-bit weights. Gradients are usually summed in fp32, too.
+# Small updates vanish in 16 bits (notebook 01), so the optimizer updates an fp32 copy, the **master weights**. Gradients are usually summed in fp32, too.
 #
 # ### Exercise 1 · Bytes of the states  (2 points · 5 min · ●●)
 #
@@ -136,7 +132,7 @@ for name, size in states.items():
     print(f"GPT-3, {name:<10} {size / 2**30:6,.0f} GiB, {cards:2} cards of 80 GiB; 8 cards of 80 GB hold {largest:5.1f} billion parameters")
 
 # %% [markdown]
-# In mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer is six times as large as the model that you multiply with. With gradients in 16 bits it is 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more. Say which.) And there is no room for an activation yet.
+# In mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer is six times as large as the model that you multiply with. With gradients in 16 bits it is 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more. Say which.) No activation is in there yet.
 #
 # ## 3 · What does a backward pass need?
 #
@@ -146,7 +142,7 @@ for name, size in states.items():
 predict("keeps_nothing")
 
 # %% [markdown]
-# Take $x$ with $2 \cdot 3 \cdot 4 = 24$ numbers in fp32, 96 bytes. `saved_tensors` counts what autograd keeps, without parameters; you will write your own in section 5.
+# Take $x$ with $2 \cdot 3 \cdot 4 = 24$ numbers in fp32, 96 bytes. `saved_tensors` counts what autograd keeps; you will write your own in section 5.
 
 # %%
 x, y = torch.ones(2, 3, 4, requires_grad=True), torch.ones(2, 3, 4, requires_grad=True)
@@ -165,24 +161,23 @@ for name, (operation, what) in operations.items():
     print(f"{name:<13} {saved_tensors(operation, linear).total:>4} bytes   {what}")
 
 # %% [markdown]
-# Two rules follow. *Sums are free*: the residual stream keeps nothing itself, in a model of any depth. And *a product keeps its inputs, not its result*: what a layer returns is kept only if the next operation needs it.
+# Two rules follow. *Sums are free*: the residual stream itself keeps nothing. And *a product keeps its inputs, not its result*: what a layer returns is kept only if the next operation needs it.
 #
 # ## 4 · A layer
 #
-# Follow the token vectors through attention and write down each tensor that a backward step will read. Numbers take $p$ bytes; **dropout** multiplies by a mask, whose numbers take 1 byte in any precision. We count a layer as Korthikanti et al. (2022, §4.1) do: as many key heads as query heads, dropout on the weights and on the result, nothing fused.
+# Write down each tensor that a backward step of attention will read. Numbers take $p$ bytes; **dropout** multiplies by a mask, whose numbers take 1 byte in any precision. We count a layer as Korthikanti et al. (2022, §4.1) do: as many key heads as query heads, dropout on the weights and on the result, nothing fused.
 #
 # | operation | keeps | bytes |
 # | --- | --- | --- |
 # | $q, k, v = xW_q, xW_k, xW_v$ | their input, *once* for all three | $p \cdot BSD$ |
 # | scores $q k^\top$ | $q$ and $k$ | $2p \cdot BSD$ |
-# | division by $\sqrt{d}$ | nothing: its factor is a constant | 0 |
 # | softmax | ? | ? |
 # | dropout of the weights | ? | ? |
 # | weights $\cdot\, v$ | ? | ? |
 # | output matrix | ? | ? |
 # | dropout of the result | ? | ? |
 #
-# There are two kinds of tensors: those with a number for each token and feature, $B \cdot S \cdot D$ (all heads together are as wide as the model), and those with a number for each head and *pair* of tokens, $A \cdot B \cdot S^2$: the **scores**.
+# There are two kinds of tensors: those with a number for each token and feature, $B \cdot S \cdot D$ (all heads together are $D$ wide), and the **scores**, with a number for each head and *pair* of tokens, $A \cdot B \cdot S^2$. (Dividing by $\sqrt d$ keeps nothing.)
 #
 # ### Exercise 2 · Activations of attention  (3 points · 7 min · ●●)
 #
@@ -225,7 +220,7 @@ check(mlp_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Each of the two **norms** keeps its input, $p \cdot BSD$, and two numbers per token, which we leave out. With $d_\text{ff} = 4D$ and $p = 2$ a layer keeps $BS\,(34\,D + 5\,AS)$ bytes, the formula you will meet most often (Korthikanti et al., 2022, equation 1).
+# Each of the two **norms** keeps its input, $p \cdot BSD$, and two numbers per token, which we leave out. With $d_\text{ff} = 4D$ and $p = 2$ a layer keeps $BS\,(34\,D + 5\,AS)$ bytes, the formula of Korthikanti et al. (2022, equation 1).
 #
 # > **Spot the slip.** For fp32, $p = 4$, a colleague writes $BS\,(66\,D + 15\,AS)$. One of the two coefficients does not follow from your functions. Which one?
 
@@ -237,7 +232,7 @@ predict("twice_the_length")
 #
 # ## 5 · Predicted and measured
 #
-# Formulas for memory are easy to get wrong: a tensor is forgotten, a mask counted at $p$ bytes. So measure. This is a block as the formulas assume it. (`drop` keeps a mask of one byte per number, as on a GPU. On a CPU, `nn.Dropout` keeps its noise in the format of its input.)
+# Such formulas are easy to get wrong, so measure. This is a block as they assume it. (`drop` keeps a mask of one byte per number, as on a GPU.)
 
 # %%
 print(getsource(Block))
@@ -288,8 +283,7 @@ D, A = 64, 4
 with your("attention_activations", "mlp_activations", "measured_activations"):
     for dtype, p in ((torch.float32, 4), (torch.bfloat16, 2)):
         block, x = Block(D, A).to(dtype), torch.ones(2, 48, D, dtype=dtype, requires_grad=True)
-        norms = 2 * p * x.numel()
-        predicted = attention_activations(2, 48, D, A, p) + mlp_activations(2, 48, D, 4 * D, p) + norms
+        predicted = 2 * p * x.numel() + attention_activations(2, 48, D, A, p) + mlp_activations(2, 48, D, 4 * D, p)
         measured = sum(measured_activations(block, x).values())
         print(f"{dtype}: predicted {predicted:,} bytes, measured {measured:,}: {measured - predicted:,} more")
     block, sizes = Block(D, A), {}
@@ -298,7 +292,7 @@ with your("attention_activations", "mlp_activations", "measured_activations"):
         print(f"S = {S:>4}: {sizes[S]:>11,} bytes", f"× {sizes[S] / sizes[S // 4]:.1f}" if S > 8 else "")
 
 # %% [markdown]
-# Predicted equals measured, except for the mean and spread that each norm keeps per token. So it is 9 in fp32, not 15. And the factor goes from near 4 towards 16: from $S$ to $S^2$.
+# Predicted equals measured, except for the mean and spread that each norm keeps per token. So it is 9, not 15. And the factor goes from near 4 towards 16: from $S$ to $S^2$.
 #
 # ## 6 · The peak
 #
@@ -309,7 +303,7 @@ x = torch.ones(1000)  # 4000 bytes
 print(memory_events(lambda: x.exp().sin().cos()))
 
 # %% [markdown]
-# Three results of 4000 bytes are allocated, but at no time are all three in memory. How many are?
+# Three results of 4000 bytes are allocated. How many are in memory at once?
 #
 # ### Exercise 5 · Find the peak  (2 points · 5 min · ●)
 #
@@ -341,7 +335,6 @@ predict("logits_in_a_variable")
 # Measure it: two blocks, a head for a vocabulary of 8192, one text of 512 tokens. `measured_step` records the three phases of a training step, by default without that variable.
 
 # %%
-torch.manual_seed(0)
 S, V = 512, 8192
 blocks, head = [Block(D, A), Block(D, A)], nn.Linear(D, V, bias=False)
 x, y = torch.randn(1, S, D), torch.randint(V, (S,))
@@ -359,7 +352,7 @@ with your("peak_and_moment"):
         print(f"at event {moment}; the backward pass begins at event {len(forward) + len(loss)}")
 
 # %% [markdown]
-# The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? **Recomputation** (Chen et al., 2016) keeps the input of each block only, and runs a block again when the backward pass arrives there: `checkpoint(block, h, use_reentrant=False)` in place of `block(h)`. In the table, `activations` is what the blocks keep until the backward pass, and `block` the most that one block uses when it is run forward and backward alone. Look for a rule behind the last column.
+# The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? **Recomputation** (Chen et al., 2016) keeps the input of each block only, and runs a block again when the backward pass arrives there: `checkpoint(block, h, use_reentrant=False)` in place of `block(h)`. In the table, `activations` is what the blocks keep until the backward pass, and `block` the most that one block uses alone, forward and backward. Which rule is behind the last column?
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 x, rows = torch.randn(1, 256, D), []
@@ -403,7 +396,7 @@ with your("step_peak"):
         print(f"V {V:>5}  predicted {predicted / 2**20:6.2f} MiB  measured {peak / 2**20:6.2f}  ratio {predicted / peak:.3f}")
 
 # %% [markdown]
-# At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient, and the gradient of the logits. All three are gone when the blocks' backward pass begins, so the larger of the two moments is the peak. (With a tiny vocabulary and nothing recomputed, the peak comes later, when the last block makes its gradients.)
+# At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient, and the gradient of the logits. All are gone when the blocks' backward pass begins, so the peak is the larger of the two moments.
 #
 # The cure is to recompute the loss as well, a few rows at a time. Each chunk throws its logits away, and makes them again in the backward pass:
 
@@ -428,7 +421,7 @@ for size in (1024, 256, 64):
 # %% [markdown]
 # ## 7 · Out of memory
 #
-# A colleague hands you a script that dies on their card. The model is made of your blocks, without dropout: `model.features(x)` runs `model.embed` and then all of `model.blocks`, and `model.head` makes logits. Four layers, $D = 64$, $V = 4096$; 12 steps of 4 texts of 128 tokens with AdamW in fp32, and a validation after every fourth step. What *should* it need?
+# A colleague hands you a script that dies on their card. `model.features(x)` runs `model.embed` and then all of `model.blocks`, without dropout, and `model.head` makes logits. Four layers, $D = 64$, $V = 4096$; 12 steps of 4 texts of 128 tokens with AdamW in fp32, and a validation after every fourth. What *should* it need?
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 with your("state_bytes", "measured_activations", "step_peak"):
@@ -440,7 +433,7 @@ print(f"weights {states['weights'] / 2**20:.2f} MiB; moments {states['optimizer'
 print(f"moments and the peak of a step: {should / 2**20:.1f} MiB.   The script:", given := record(leaky_training))
 
 # %% [markdown]
-# The weights were there before the record began, and gradients come while activations go. So the script takes three times what it should. In one place it looks worse than it is:
+# (The weights were there before the record began, and gradients come while activations go.) The script takes three times what it should. One of its lists looks worse than it is:
 
 # %%
 predict("list_of_losses")
@@ -450,9 +443,9 @@ predict("list_of_losses")
 #
 # Delete the line with `raise`, and edit the script below it. **Mend it**: five leaks make up the difference. 1 point for at most 40 MiB in the validation, 1 for at most 51 in training, 1 for at most 43 in training. **Then redesign the step**: 2 points if both fit into 16 MiB, and 1 more for 12. The tools are in section 6, and fewer texts at a time are another; anything else is allowed, too.
 #
-# All losses and accuracies must stay as they are (to $10^{-4}$), and the redesigned step may do at most 1.3 times the work, the FLOPs of all matrix products. `check` first tries your function on a tiny model with SGD and 5 texts in a batch, then it runs it with texts of its own. Read every text with `model.embed`. Threads, files and NumPy are not allowed, because nobody measures there.
+# All losses and accuracies must stay as they are (to $10^{-4}$), and the redesigned step may do at most 1.3 times the work: the FLOPs of all products. `check` also runs your function on a tiny model with SGD and 5 texts in a batch. Read every text with `model.embed`. Threads, files and NumPy are not allowed: nobody measures there.
 #
-# Under the answer a cell records your run, and shows where the peak is. One leak hides another, so run it after each change.
+# The cell under the answer records your run and shows where the peak is. One leak hides another, so run it after each change.
 
 
 # %% exercise="mended_training"
@@ -555,7 +548,7 @@ predict("twice_the_batch")
 print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larger / 2**20:.1f} with 8")
 
 # %% [markdown]
-# With a fixed number of texts at a time a peak hardly depends on the batch. The floor of all designs is the same, the moments: 5.5 MiB.
+# The fewer tensors of a whole batch a design keeps, the less the batch matters. The floor is the moments: 5.5 MiB.
 #
 # ## What to keep
 #
@@ -566,26 +559,24 @@ print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larg
 # | what does autograd keep? | what a derivative needs: inputs of products, the result of softmax, masks; nothing for sums |
 # | what does a layer keep? | $BS\,(34D + 5AS)$ bytes in 16 bits; the second term goes with fused attention |
 # | what is the peak? | the backward pass of the loss: activations and $3 \cdot 4\,BSV$; or one recomputed block |
-# | what leaks? | names and lists that hold tensors; graphs that nobody walks back; gradients when nobody needs them |
+# | what leaks? | names and lists that hold tensors; graphs that no backward pass frees; gradients between two steps |
 #
 # ## Check yourself
 #
-# 1. You swap AdamW for SGD without momentum, in fp32. What happens to the states, and what to the activations?
-# 2. A layer computes `y = x + dropout(f(x))`. Who keeps `x`, if $f$ begins with a LayerNorm?
-# 3. A colleague finds that twice the batch takes 1.2 times the memory. What does that say about their run?
-# 4. Your run is out of memory by 2 GiB, at the loss. The loop says `logits = model(x)`. What do you try first?
+# 1. You swap AdamW for SGD, in fp32. What happens to the states, and what to the activations?
+# 2. A colleague finds that twice the batch takes 1.2 times the memory. What does that say?
+# 3. Your run is out of memory by 2 GiB, at the loss. The loop says `logits = model(x)`. What do you try first?
 #
 # <details><summary>Answers</summary>
 #
-# 1. The states fall from 16 to 8 bytes per parameter: weights and gradients. The activations stay; the optimizer never sees them.
-# 2. The LayerNorm keeps it, as its input. The sum keeps nothing, and dropout keeps only a mask.
-# 3. With states $M$ and activations $a$ per batch, $(M + 2a) = 1.2\,(M + a)$, so $a = M/4$: a fifth of their memory is activations. They can use a much larger batch.
-# 4. Do not hold the logits in a variable during the backward pass: that is one copy of four. Then a loss in chunks.
+# 1. The states fall from 16 to 8 bytes per parameter: weights and gradients. The activations stay.
+# 2. With states $M$ and activations $a$ per batch, $(M + 2a) = 1.2\,(M + a)$, so $a = M/4$: a fifth of their memory is activations. Their batch can be much larger.
+# 3. Do not hold the logits in a variable during the backward pass: that is one copy of four. Then a loss in chunks.
 #
 # </details>
 
 # %% [markdown]
-# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+# The numbers in the text are checked here. (The cell is folded.)
 
 # %% tags=["hide-input"]
 from lmcourse.accounting.activation_rules import korthikanti
