@@ -38,7 +38,7 @@ start("14-memory")
 # %% [markdown]
 # ## 1 · Four things to keep
 #
-# A training step keeps four things in memory. Ask which part of the program reads them later:
+# A training step keeps four things in memory. What reads them later?
 #
 # | what | read by | depends on |
 # | --- | --- | --- |
@@ -132,7 +132,7 @@ for name, size in states.items():
     print(f"GPT-3, {name:<10} {size / 2**30:6,.0f} GiB, {cards:2} cards of 80 GiB; 8 cards of 80 GB hold {largest:5.1f} billion parameters")
 
 # %% [markdown]
-# In mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer is six times as large as the model that you multiply with. With gradients in 16 bits it is 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more. Say which.) No activation is in there yet.
+# In mixed precision a parameter takes $2 + 4 + 4 + 8 = 18$ bytes, and the optimizer six times as much as the 16-bit weights. With gradients in 16 bits it is 16 (Rajbhandari et al., 2020, §3.1); in all notebooks *mixed precision* means 18. (GB are $10^9$ bytes, GiB $2^{30}$, 7.4 % more.) No activation is in there yet.
 #
 # ## 3 · What does a backward pass need?
 #
@@ -296,7 +296,7 @@ with your("attention_activations", "mlp_activations", "measured_activations"):
 #
 # ## 6 · The peak
 #
-# A card runs out of memory at the worst moment, the **peak**, and a backward pass makes tensors of its own. PyTorch can record every allocation and every release. Here are those of a small expression; a release has a minus:
+# A card runs out of memory at the worst moment, the **peak**, and a backward pass makes tensors of its own. PyTorch can record every allocation and every release. A release has a minus:
 
 # %%
 x = torch.ones(1000)  # 4000 bytes
@@ -326,7 +326,7 @@ check(peak_and_moment, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The last layer of the model, the **head**, multiplies every token vector by a matrix with a row for each word of the vocabulary. Its result, the **logits**, has $B \cdot S \cdot V$ numbers, and so has what the loss keeps.
+# The last layer of the model, the **head**, multiplies every token vector by a matrix with a row for each word of the vocabulary. Its result, the **logits**, has $B \cdot S \cdot V$ numbers. So has what the loss keeps.
 
 # %%
 predict("logits_in_a_variable")

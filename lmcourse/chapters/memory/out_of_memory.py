@@ -39,9 +39,7 @@ MOMENTS = 5.5
 _MARK = 1009
 """Bytes of a tensor that is made, and freed, each time the model reads texts: it is seen in the record."""
 
-FORM = (
-    "Return a dict of three lists: `losses`, one for each batch, and `validation` and `accuracy`, one for each fourth."
-)
+FORM = "Return a dict of three lists of numbers: `losses` of all steps, `validation` and `accuracy` after every fourth."
 LOSS = "The loss of your first step is {yours:.3f}, and should be {right:.3f}: the mean over all targets of the batch."
 MEANS = (
     "The loss of your first step is {yours:.3f}, and should be {right:.3f}. Does every target count alike, also those "
@@ -52,7 +50,7 @@ FAR = (
     "number of targets of the *whole* batch, then the gradients add up to its gradient."
 )
 STILL = "Your first step does not move the weights. Are the gradients still there when the optimizer steps?"
-GRADIENT = "The loss of your first step is right, and its gradient is not. Does every part reach `backward`?"
+GRADIENT = "The loss of your first step is right, and its gradient is not. Does every part reach `backward`, in fp32?"
 OFTEN = "Your optimizer steps {times:g} times for one batch. Add up the gradients of all its parts first."
 LATER = (
     "Your losses are right up to step {step}, and wrong after it. Are gradients of one step added to those of the next?"
@@ -88,7 +86,7 @@ def leaky_training(
         logits = model.head(h).flatten(0, 1)
         loss = F.cross_entropy(logits, texts[:, 1:].flatten())
         optimizer.zero_grad(set_to_none=False)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(loss)
         if step % 4 == 0:
@@ -186,8 +184,8 @@ def _inspect_first_step(training: Training) -> None:
     if updates > once:
         raise Unfit(OFTEN.format(times=updates / once))
     pair = {"yours": yours["losses"][0], "right": right["losses"][0]}
-    if not _near(*pair.values()):
-        raise Unfit((MEANS if _near(*pair.values(), 0.05) else LOSS).format(**pair))
+    if not _near(**pair):
+        raise Unfit((MEANS if _near(**pair, by=0.05) else LOSS).format(**pair))
     factor = (moved @ wanted / (wanted @ wanted)).item()
     if (moved - wanted).norm() <= 1e-3 * wanted.norm():
         return
@@ -217,13 +215,13 @@ def _check_form(yours: object, right: Results) -> None:
     if not isinstance(yours, dict) or yours.keys() != right.keys():
         raise Unfit(FORM)
     for name, wanted in right.items():
-        given = yours[name]
-        if not isinstance(given, list) or len(given) != len(wanted) or not all(isinstance(x, float) for x in given):
+        given = yours[name] if isinstance(yours[name], list) else []
+        if len(given) != len(wanted) or not all(isinstance(number, float | int) for number in given):
             raise Unfit(FORM)
 
 
-def _near(one: float, other: float, by: float = 1e-4) -> bool:
-    return abs(one - other) <= by * max(1.0, abs(other))
+def _near(yours: float, right: float, by: float = 1e-4) -> bool:
+    return abs(yours - right) <= by * max(1.0, abs(right))
 
 
 @cache

@@ -103,7 +103,7 @@ def block_alone(block: Block, x: Float[Tensor, "b s d"]) -> int:
     x = x.clone().requires_grad_()
 
     def step() -> None:
-        block(x).sum().backward()  # type: ignore[no-untyped-call]
+        block(x).sum().backward()
 
     step()
     return max(accumulate(memory_events(step)))
