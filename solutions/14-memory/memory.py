@@ -136,7 +136,7 @@ for name, size in states.items():
 #
 # ## 3 · What does a backward pass need?
 #
-# Now the fourth part. Autograd keeps a tensor if some backward step will read it. Which numbers does the derivative of an operation need?
+# Autograd keeps a tensor if some backward step will read it. Which numbers does the derivative of an operation need?
 
 # %%
 predict("keeps_nothing")
@@ -303,7 +303,7 @@ x = torch.ones(1000)  # 4000 bytes
 print(memory_events(lambda: x.exp().sin().cos()))
 
 # %% [markdown]
-# Three results of 4000 bytes are allocated. How many are in memory at once?
+# Three results are allocated. How many are in memory at once?
 #
 # ### Exercise 5 · Find the peak  (2 points · 5 min · ●)
 #
@@ -341,7 +341,7 @@ x, y = torch.randn(1, S, D), torch.randint(V, (S,))
 figures.memory_measured(measured_step(blocks, head, x, y), 4 * S * V)
 
 # %% [markdown]
-# How many copies of the logits are that, with and without the variable? Your function counts:
+# How many copies of the logits are that, with and without the variable?
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 with your("peak_and_moment"):
