@@ -171,13 +171,14 @@ for name, (operation, what) in operations.items():
 # | --- | --- | --- |
 # | $q, k, v = xW_q, xW_k, xW_v$ | their input, *once* for all three | $p \cdot BSD$ |
 # | scores $q k^\top$ | $q$ and $k$ | $2p \cdot BSD$ |
+# | division by $\sqrt{d}$ | nothing: its factor is a constant | 0 |
 # | softmax | ? | ? |
 # | dropout of the weights | ? | ? |
 # | weights $\cdot\, v$ | ? | ? |
 # | output matrix | ? | ? |
 # | dropout of the result | ? | ? |
 #
-# There are two kinds of tensors: those with a number for each token and feature, $B \cdot S \cdot D$ (all heads together are $D$ wide), and the **scores**, with a number for each head and *pair* of tokens, $A \cdot B \cdot S^2$. (Dividing by $\sqrt d$ keeps nothing.)
+# There are two kinds of tensors: those with a number for each token and feature, $B \cdot S \cdot D$ (all heads together are $D$ wide), and the **scores**, with a number for each head and *pair* of tokens, $A \cdot B \cdot S^2$.
 #
 # ### Exercise 2 · Activations of attention  (3 points · 7 min · ●●)
 #

@@ -37,7 +37,8 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "twice_the_length",
-        "GPT-3 reads a text of 2048 tokens, then one of 4096. By which factor do its activations grow?",
+        "GPT-3 (D = 12,288, A = 96, 16 bits) reads a text of 2048 tokens, then one of 4096. By which factor do its "
+        "activations grow?",
         answer=3.4,
         low=1,
         high=16,
