@@ -601,10 +601,6 @@ assert "leaky_training" in getsource(leaky_training) and 2.9 < given.peak(valida
 # Every section below needs the core above, and no other section.
 
 # %%
-from functools import partial
-
-from einops import rearrange
-
 from lmcourse.accounting.activation_rules import break_even_batch, rule_errors
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
