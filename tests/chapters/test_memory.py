@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import threading
 from itertools import accumulate
 from typing import Any
 
@@ -21,12 +23,23 @@ from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import exercises, figures
 from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
-from lmcourse.chapters.memory.exercises import min_batch_for_mixed, scores_take_over
-from lmcourse.chapters.memory.exercises.long_texts import block_bytes
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama
+from lmcourse.chapters.memory.gpt3 import gpt_3_parameters
+from lmcourse.chapters.memory.out_of_memory import (
+    FLOPS,
+    Recording,
+    _first_results,
+    leaky_training,
+    measure_training,
+    record,
+)
+from lmcourse.course import find_chapter
+from lmcourse.exercises.measured import measured_call
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo import find_model
-from lmcourse.units import GIB
+from lmcourse.units import GIB, MIB
 from tests.accounting.test_activation_rules import MaskedBlock
+from tests.course.chapters import code
 from tests.plots.figures import check_figure
 
 BY_NAME = {exercise.name: exercise for exercise in exercises.EXERCISES}
@@ -98,7 +111,7 @@ def test_a_real_block_keeps_the_bytes_of_the_references(dtype: torch.dtype, p: i
     block = MaskedBlock(D, A).to(dtype)
     x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
     whole = kept_of(lambda: block(x), block)
-    assert whole == by_parts(B, S, D, A, p) == B * sum(block_bytes(S, D, A, 4, p))
+    assert whole == by_parts(B, S, D, A, p)
 
 
 def by_parts(B: int, S: int, D: int, A: int, p: int) -> int:
@@ -122,7 +135,8 @@ def test_a_real_gated_layer_keeps_four_hidden_tensors() -> None:
     dtype, p = torch.bfloat16, 2
     layer = Gated(10, 23).to(dtype)
     x = torch.randn(2, 7, 10, dtype=dtype, requires_grad=True)
-    assert kept_of(lambda: layer(x), layer) == reference("mlp_activations", 2, 7, 10, 23, p, gated=True)
+    kept = tensors_saved_by_block(2, 7, 10, 1, 23, p, gated=True)
+    assert kept_of(lambda: layer(x), layer) == sum(tensor.size for tensor in kept if tensor.part == "feed-forward")
 
 
 @pytest.mark.parametrize("T", [1, 3])
@@ -138,16 +152,13 @@ def test_each_device_keeps_its_heads_and_whole_streams(T: int) -> None:
 
 
 def test_gpt3s_memory_matches_the_corrected_notes() -> None:
-    one, eight = reference("gpt3_case", 1, 2048), reference("gpt3_case", 1, 2048, T=8)
-    assert {part: round(size, 1) for part, size in one.items()} == {
-        "weights": 325.2,
-        "gradients": 650.4,
-        "optimizer": 1951.2,
-        "activations": 256.5,
-    }
-    states = sum(size for part, size in eight.items() if part != "activations")
-    assert states == pytest.approx(365.85, abs=5e-3)
-    assert eight["activations"] == pytest.approx(1.428e-2 * 2048 + 5.364e-6 * 2048**2, rel=1e-3)
+    N = gpt_3_parameters()
+    states = reference("state_bytes", N, "mixed")
+    assert [round(states[part] / GIB, 1) for part in ("weights", "gradients", "optimizer")] == [325.2, 650.4, 1951.2]
+    one, eight = (reference("tensor_parallel_bytes", T, N, 96, 1, 2048, 12_288, 96) for T in (1, 8))
+    assert round(one["activations"] / GIB, 1) == 256.5
+    assert eight["states"] / GIB == pytest.approx(365.85, abs=5e-3)
+    assert eight["activations"] / GIB == pytest.approx(1.428e-2 * 2048 + 5.364e-6 * 2048**2, rel=1e-3)
 
 
 def widths(axes: Axes) -> list[float]:
@@ -157,7 +168,7 @@ def widths(axes: Axes) -> list[float]:
 def test_the_tensors_of_a_layer_add_up_to_the_exercises_total() -> None:
     number, p = "32 bits", 4
     sizes = widths(figures.memory_saved_tensors(1024, number).axes[0])
-    assert sum(sizes) * 2**20 == sum(block_bytes(1024, 12_288, 96, 4, p))
+    assert sum(sizes) * 2**20 == by_parts(1, 1024, 12_288, 96, p)
 
 
 def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
@@ -168,18 +179,8 @@ def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
         np.testing.assert_allclose(np.diff(y) / np.diff(x), slope, rtol=0.02)  # lengths are whole numbers
     np.testing.assert_allclose(both.get_ydata(), line.get_ydata() + np.asarray(square.get_ydata()))
     assert dot.get_xdata()[0] == pytest.approx(34 * 12_288 / (5 * 96))
-    assert scores_take_over.reference(12_288, 96) == 871
-    at_1024 = 96 * sum(block_bytes(1024, 12_288, 96, 4, 2)) / GIB
+    at_1024 = 96 * by_parts(1, 1024, 12_288, 96, 2) / GIB
     assert f"1,024 tokens {at_1024:,.3f} GiB" in plots.alt_text(figure)
-
-
-def test_the_lines_meet_at_the_break_even_batch() -> None:
-    model, D, A = "gpt-neox-20b", 6144, 64
-    fp32, mixed, dot = figures.memory_break_even(model, 2048).axes[0].lines
-    batch = dot.get_xdata()[0]
-    assert batch == pytest.approx(min_batch_for_mixed.reference(D, A, 2048))
-    for curve in (fp32, mixed):
-        assert np.interp(batch, curve.get_xdata(), curve.get_ydata()) == pytest.approx(dot.get_ydata()[0])
 
 
 @pytest.mark.parametrize(
@@ -187,22 +188,12 @@ def test_the_lines_meet_at_the_break_even_batch() -> None:
     [
         ("mixed", "adamw", "mixed"),
         ("mixed-16-bit-gradients", "adamw", "mixed-16-bit-gradients"),
-        ("fp32", "momentum", "momentum"),
         ("fp32", "sgd", "sgd"),
         ("inference", "adamw", "inference"),
     ],
 )
 def test_states_of_a_trainer_add_up_to_its_recipe(precision: str, optimizer: str, recipe: str) -> None:
     assert sum(reference("state_bytes", 1, precision, optimizer).values()) == find_recipe(recipe).per_parameter
-
-
-@pytest.mark.parametrize("p", [1, 2, 4])
-def test_scores_exceed_half_from_the_reference_length(p: int) -> None:
-    D, A, E = 40, 4, 3
-    length = reference("scores_take_over", D, A, E, p)
-    for S, more in ((length - 1, False), (length, True)):
-        whole = reference("attention_activations", 1, S, D, A, p) + reference("mlp_activations", 1, S, D, E * D, p)
-        assert (2 * A * S**2 * (2 * p + 1) > whole + 2 * p * S * D) is more
 
 
 class Head(nn.Module):
@@ -274,11 +265,6 @@ def test_the_measured_figure_marks_the_peak_of_all_phases() -> None:
     assert "after event 4" in plots.alt_text(figure)
 
 
-def test_gpt3s_parts_add_up_to_the_total_of_its_figure() -> None:
-    total = sum(reference("gpt3_case", 2, 2048, T=8).values())
-    assert f"{total:,.0f} GiB" in plots.alt_text(figures.memory_gpt3(2, 8))
-
-
 def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     arguments: dict[str, Any] = {"model": "llama-3.2-1b", "card": "a100-sxm-40gb", "length": 1024, "devices": 1}
     caption = figures.memory_budget(**arguments)._supxlabel.get_text()
@@ -311,3 +297,62 @@ def test_texts_of_the_states_fit_into_the_figure() -> None:
     axes = check_figure(figures.memory_states()).axes[0]
     totals = [float(text.get_text()) for text in axes.texts if text.get_fontweight() == "bold"]
     assert totals[:3] == [16.0, 18.0, 16.0]
+
+
+def test_the_given_script_does_the_work_that_the_task_states() -> None:
+    def once(training: Any) -> int:
+        return measured_call(lambda: record(training)).flops
+
+    assert once(leaky_training) == FLOPS
+
+
+def test_the_script_in_the_notebook_is_the_one_that_is_recorded() -> None:
+    text = code(find_chapter("14-memory"))
+    given = text[text.index("    # The script that you are given:\n") :]
+    body = (
+        inspect.getsource(leaky_training)
+        .replace("  # type: ignore[no-untyped-call]", "")
+        .partition('accuracies."""\n')[2]
+    )
+    assert given.partition("\n")[2].startswith(body)
+
+
+def test_a_mark_begins_a_phase_of_the_recording() -> None:
+    found = Recording([8, 1009, -1009, 4, 1009, 20, -20, -1009, 1009, -4], steps=[1, 0, 2])
+    assert [step for step, _ in found.phases()] == [1] * 4 + [0] * 4 + [2] * 2
+    assert found.peak(validation=True) * MIB == 8 + 4 + 1009 + 20
+    assert found.peak(validation=False) * MIB == found.begins(2) * MIB == 8 + 4 + 1009
+
+
+def test_figures_of_runs_need_one_or_two_lists_of_events() -> None:
+    figure = check_figure(figures.memory_runs({"the first": [2**20, -(2**20)], "the second": [3 * 2**20]}))
+    assert "the first 1.0 MiB, the second 3.0 MiB" in plots.alt_text(figure)
+    for runs in ({}, {"none": []}):
+        with pytest.raises(ValueError, match="one or two lists"):
+            figures.memory_runs(runs)
+
+
+def in_a_thread(*inputs: Any) -> Any:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(leaky_training(*inputs)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def without_the_embedding(model: Any, *inputs: Any) -> Any:
+    model.features = lambda x: model.blocks[0](nn.functional.embedding(x, model.embed.weight))
+    return leaky_training(model, *inputs)
+
+
+def numbers_of_an_earlier_run(*_: Any) -> Any:
+    return _first_results(0)
+
+
+@pytest.mark.parametrize(
+    ("training", "said"),
+    [(in_a_thread, "thread"), (numbers_of_an_earlier_run, "were seen"), (without_the_embedding, "differ from")],
+)
+def test_a_run_that_evades_the_measurement_is_refused(training: Any, said: str) -> None:
+    with pytest.raises(Unfit, match=said):
+        measure_training(training, 0)

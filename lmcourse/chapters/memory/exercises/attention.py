@@ -35,7 +35,7 @@ def _attention_cases(random: Random) -> list[Case]:
 attention_activations = Exercise(
     "attention_activations",
     points=3,
-    minutes=8,
+    minutes=7,
     difficulty=2,
     reference=_attention,
     cases=[

@@ -94,7 +94,7 @@ def _hidden_cases(random: Random) -> list[Case]:
 measured_activations = Exercise(
     "measured_activations",
     points=4,
-    minutes=12,
+    minutes=10,
     difficulty=3,
     reference=_by_the_course,
     cases=[

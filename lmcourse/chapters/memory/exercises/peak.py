@@ -56,7 +56,7 @@ def _peak_cases(random: Random) -> list[Case]:
 peak_and_moment = Exercise(
     "peak_and_moment",
     points=2,
-    minutes=6,
+    minutes=5,
     difficulty=1,
     reference=_peak,
     cases=[
@@ -164,7 +164,7 @@ def _step_cases(random: Random) -> list[Case]:
 step_peak = Exercise(
     "step_peak",
     points=3,
-    minutes=10,
+    minutes=8,
     difficulty=3,
     reference=_step,
     cases=[

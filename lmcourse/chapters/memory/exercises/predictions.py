@@ -1,6 +1,6 @@
 """The predictions of notebook 14."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -35,11 +35,15 @@ PREDICTIONS = (
         because="Both inputs of a sum get the gradient as it is, whatever they were. All others need a number from the "
         "forward pass.",
     ),
-    Prediction(
+    NumberPrediction(
         "twice_the_length",
-        "GPT-3 reads a text of 2048 tokens, then one of 4096. By how much do its activations grow?",
-        options=("2 times", "3.4 times", "4 times", "16 times"),
-        answer="3.4 times",
+        "GPT-3 (D = 12,288, A = 96, 16 bits) reads a text of 2048 tokens, then one of 4096. By which factor do its "
+        "activations grow?",
+        answer=3.4,
+        low=1,
+        high=16,
+        unit="times",
+        step=0.1,
         because="34·D bytes per token do not depend on the length, 5·A·S do. At 2048 tokens scores are 70 % "
         "already, so the growth is nearer to 4 than to 2.",
     ),
@@ -66,5 +70,23 @@ PREDICTIONS = (
         answer="4",
         because="The loss's log-probabilities, their gradient, the gradient of the logits, and the logits, which "
         "the variable still holds.",
+    ),
+    NumberPrediction(
+        "list_of_losses",
+        "`losses.append(loss)`: after 12 steps the list holds 12 losses, each with its graph. How many MiB does it add "
+        "to the peak of the training steps?",
+        answer=0,
+        low=0,
+        high=300,
+        unit="MiB",
+        because="`backward` frees what the graph has kept, and a loss is 4 bytes. In the validation, where nobody "
+        "calls `backward`, the graph of each loss stays as long as the loss.",
+    ),
+    Prediction(
+        "twice_the_batch",
+        "The script with all leaks mended reads 8 texts a batch in place of 4. What happens to its peak of 41.7 MiB?",
+        options=("it stays", "a little less than twice", "exactly twice", "four times"),
+        answer="a little less than twice",
+        because="Activations and logits double. The moments, 5.5 MiB, do not depend on the batch.",
     ),
 )

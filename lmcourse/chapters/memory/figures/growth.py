@@ -1,11 +1,10 @@
-"""Growth of the activations, ways to halve them, and the batch from which halving their precision pays."""
+"""Growth of the activations, and ways to halve them."""
 
 from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, break_even_batch
-from lmcourse.accounting.flop_rules import kaplan_parameters
+from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
@@ -75,44 +74,6 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
         f"{length:,} tokens {sum(_lines_and_squares(config, length, p)) / GIB:,.3f} GiB" for length in ticks
     )
     return describe(figure, caption=caption, alt=f"{title}. {totals}")
-
-
-def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure:
-    """States and activations of the blocks against the batch, in fp32 and in mixed precision.
-
-    Args:
-        model: one of `MODELS`.
-        length: tokens of each text.
-
-    Raises:
-        ValueError: the model is unknown, or `length` is below 1.
-    """
-    config = _model(model)
-    if length < 1:
-        raise ValueError(f"length must be at least 1 token, not {length}")
-    parameters, crossing = kaplan_parameters(config), break_even_batch(config, length)
-    last = max(4, round(2.5 * crossing))
-    batches = [last * step / 50 for step in range(51)]
-    figure = new_figure(8.0, 4.0)
-    title = f"{model}, {length:,} tokens: mixed precision takes less from a batch of {crossing:.2g}"
-    axes = new_axes(figure, title, "batch (texts)", "states and activations (GiB)")
-    for label, states, width, colour, dashes in (
-        ("fp32: 16 bytes per parameter", 16, 4, PALETTE["vermilion"], "-"),
-        ("mixed: 18 bytes per parameter", 18, 2, PALETTE["blue"], "--"),
-    ):
-        text = activation_bytes_by_layer_kind(config, 1, length, width=width).total
-        sizes = [(states * parameters + batch * text) / GIB for batch in batches]
-        axes.plot(batches, sizes, color=colour, linestyle=dashes, linewidth=2.5, label=label)
-    meeting = (16 * parameters + crossing * activation_bytes_by_layer_kind(config, 1, length, width=4).total) / GIB
-    axes.plot([crossing], [meeting], "o", color=PALETTE["black"], markersize=9, zorder=3)
-    axes.set_xlim(0, last)
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=10, loc="upper left")
-    caption = (
-        "Mixed precision begins higher, by 2 bytes for each parameter, and rises half as fast. From the dot on, it "
-        "takes less."
-    )
-    return describe(figure, caption=caption, alt=f"{title}; both take {meeting:,.0f} GiB there")
 
 
 def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:

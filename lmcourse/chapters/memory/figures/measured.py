@@ -1,8 +1,8 @@
-"""The memory of a real step, as the profiler recorded it."""
+"""The memory of a real step, and of whole runs, as the profiler recorded it."""
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from matplotlib.figure import Figure
 
@@ -59,3 +59,34 @@ def memory_measured(phases: list[list[int]], copy: int) -> Figure:
     )
     alt = f"{title}. {len(events)} events; the peak comes after event {moment}; {kept:,.1f} MiB are kept by the blocks"
     return describe(figure, caption=caption, alt=alt)
+
+
+def memory_runs(runs: dict[str, list[int]]) -> Figure:
+    """The memory in use in the course of whole runs, on one axis: the highest of each four hundredth of a run's events.
+
+    Args:
+        runs: the events of one or two runs, by name, from `lmcourse.accounting.live.memory_events`.
+
+    Raises:
+        ValueError: there are no runs, or more than two, or one has no events.
+    """
+    if not 1 <= len(runs) <= 2 or not all(runs.values()):
+        raise ValueError(f"runs needs one or two lists with events; it has {[len(run) for run in runs.values()]}")
+    figure = new_figure(8.0, 4.0)
+    peaks: dict[str, float] = {}
+    axes = new_axes(figure, "Memory in use, from the first step to the last", "part of the run (%)", "memory (MiB)")
+    for (name, run), colour, dashes in zip(runs.items(), (PALETTE["vermilion"], PALETTE["blue"]), "-:", strict=False):
+        in_use = [size / MIB for size in accumulate(run)]
+        bins = min(400, len(in_use))
+        edges = [len(in_use) * place // bins for place in range(bins + 1)]
+        highest = [max(in_use[start:end]) for start, end in pairwise(edges)]
+        peaks[name] = max(in_use)
+        label = f"{name}: peak {peaks[name]:,.1f} MiB"
+        places = [100 * (place + 0.5) / bins for place in range(bins)]
+        axes.plot(places, highest, color=colour, linestyle=dashes, linewidth=1.4, label=label)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 1.35 * max(peaks.values()))
+    axes.legend(frameon=False, fontsize=10, loc="upper left")
+    caption = "Measured by torch's profiler. Every small tooth is a step; the high ones, if any, are the validations."
+    summary = ", ".join(f"{name} {peak:,.1f} MiB" for name, peak in peaks.items())
+    return describe(figure, caption=caption, alt=f"Memory in use during a run, peaks: {summary}")
