@@ -92,7 +92,7 @@ def _cases(random: Random) -> list[Case]:
 four_shares = Exercise(
     "four_shares",
     points=4,
-    minutes=15,
+    minutes=12,
     difficulty=3,
     reference=_shares,
     cases=[
@@ -303,7 +303,7 @@ def _asked(asked: Case, value: Plain) -> str:
 which_convention = Exercise(
     "which_convention",
     points=2,
-    minutes=5,
+    minutes=4,
     difficulty=2,
     reference=_nearest,
     value=True,

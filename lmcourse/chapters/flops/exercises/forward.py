@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.chapters.flops.counted import product
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
@@ -65,7 +65,7 @@ def _cases(random: Random) -> list[Case]:
 forward_flops = Exercise(
     "forward_flops",
     points=3,
-    minutes=10,
+    minutes=9,
     difficulty=2,
     reference=_forward,
     cases=[
