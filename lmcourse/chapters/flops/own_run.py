@@ -18,7 +18,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from lmcourse.accounting.flops import training_flops
-from lmcourse.accounting.parameters import count_parameters, matmul_parameters
+from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.data.corpus_sources import stories
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
@@ -40,10 +40,11 @@ FLOPS, PARAMETERS = 20_000_000_000, 10_000_000
 """At most as many model FLOPs in a step, and parameters."""
 
 FORM = 'Return a dict with the keys of `GIVEN`: "batch", "length", "shape" and "rate".'
-NUMBERS = "{} is not valid: batch, length and the three numbers of the shape are whole and above 0, and so is the rate."
+NUMBERS = "Batch, length and the three numbers of the shape must be integers above 0, and the rate a number above 0."
 CHANGED = "You change {} of the settings: {}. At most two may differ from the given ones."
 WIDTH = "The width {} is not a multiple of 32, the width of a head."
-LARGE = "Your settings are too large for this task: a step of {:.1e} FLOPs, {:,} parameters."
+MANY = "Your model has {:,} matrix weights. At most 10 million are allowed."
+LONG = "A step with your settings takes {:.1e} FLOPs. At most 2e10 are allowed."
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,17 @@ class Run:
     def published(self) -> dict[str, Any]:
         """The run as `four_shares` takes one."""
         layers, width, _ = self.settings["shape"]
-        tokens = self.steps * self.settings["batch"] * self.settings["length"]
-        sizes = {"layers": layers, "d_model": width, "d_attn": width, "vocab_size": VOCABULARY}
-        counted = {"parameters": matmul_parameters(config_of(self.settings)), "context": self.settings["length"]}
-        speed = {"tokens_per_second": tokens / self.seconds, "devices": 1, "peak": self.rate}
-        return {**sizes, **counted, **speed, "recompute": "nothing"}
+        batch, length = self.settings["batch"], self.settings["length"]
+        parameters = matmul_parameters(config_of(self.settings))
+        sizes = {
+            "layers": layers,
+            "d_model": width,
+            "d_attn": width,
+            "vocab_size": VOCABULARY,
+            "parameters": parameters,
+        }
+        speed = {"tokens_per_second": self.steps * batch * length / self.seconds, "devices": 1, "peak": self.rate}
+        return {**sizes, **speed, "context": length, "recompute": "nothing"}
 
 
 class _Training:
@@ -161,26 +168,20 @@ def inspect_settings(my_settings: Callable[[], Any]) -> None:
 def _valid(settings: Any) -> Settings:
     if not isinstance(settings, dict) or settings.keys() != GIVEN.keys():
         raise Unfit(FORM)
-    shape = settings["shape"]
-    if not isinstance(shape, tuple | list) or len(shape) != 3:
-        raise Unfit(NUMBERS.format(f"The shape {shape!r}"))
-    for number in (settings["batch"], settings["length"], *shape):
-        if type(number) is not int or number < 1:
-            raise Unfit(NUMBERS.format(f"{number!r}"))
-    rate = settings["rate"]
-    if type(rate) not in (int, float) or not 0 < rate < math.inf:
-        raise Unfit(NUMBERS.format(f"The rate {rate!r}"))
+    batch, length, shape, rate = (settings[name] for name in GIVEN)
+    numbers = [batch, length, *shape] if isinstance(shape, tuple | list) and len(shape) == 3 else [None]
+    if not all(type(n) is int and n > 0 for n in numbers) or type(rate) not in (int, float) or not 0 < rate < math.inf:
+        raise Unfit(NUMBERS)
     settings = {**settings, "shape": tuple(shape)}
     if len(changed := [name for name in GIVEN if settings[name] != GIVEN[name]]) > 2:
         raise Unfit(CHANGED.format(len(changed), ", ".join(changed)))
-    if shape[1] % HEAD:
-        raise Unfit(WIDTH.format(shape[1]))
-    if shape[0] > 64 or max(shape) > PARAMETERS:
-        raise Unfit(LARGE.format(math.nan, shape[0] * max(shape)))
-    flops, parameters = step_flops(settings), count_parameters(config_of(settings)).total
-    if flops > FLOPS or parameters > PARAMETERS:
-        raise Unfit(LARGE.format(flops, parameters))
-    return settings
+    layers, width, hidden = shape
+    if width % HEAD:
+        raise Unfit(WIDTH.format(width))
+    parameters = layers * width * (4 * width + 3 * hidden) + 2 * VOCABULARY * width
+    if parameters > PARAMETERS or (flops := step_flops(settings)) > FLOPS:
+        raise Unfit(MANY.format(parameters) if parameters > PARAMETERS else LONG.format(flops))
+    return dict(settings)
 
 
 @one_thread()

@@ -178,16 +178,8 @@ forward_flops.slips(
 
 
 @forward_flops.variant
-def two_per_weight_and_token(
-    batch: int,
-    length: int,
-    layers: int,
-    d_model: int,
-    d_ff: int,
-    vocab_size: int,
-    d_kv: int | None = None,
-    gated: bool = False,
-) -> dict[str, float]:
+def two_per_weight_and_token(*sizes: int, d_kv: int | None = None, gated: bool = False) -> dict[str, float]:
+    batch, length, layers, d_model, d_ff, vocab_size = sizes
     token = 2.0 * batch * length
     keys = d_kv if d_kv is not None else d_model
     weights = {"qkv": d_model**2 + 2 * d_model * keys, "out": d_model**2, "ffn": d_model * d_ff * (3 if gated else 2)}
@@ -197,17 +189,8 @@ def two_per_weight_and_token(
 
 
 @forward_flops.variant
-def with_numpy(
-    batch: int,
-    length: int,
-    layers: int,
-    d_model: int,
-    d_ff: int,
-    vocab_size: int,
-    d_kv: int | None = None,
-    gated: bool = False,
-) -> dict[str, np.int64]:
-    B, S, L, D, F, V = np.array([batch, length, layers, d_model, d_ff, vocab_size], dtype=np.int64)
+def with_numpy(*sizes: int, d_kv: int | None = None, gated: bool = False) -> dict[str, np.int64]:
+    B, S, L, D, F, V = np.array(sizes, dtype=np.int64)
     kv = D if d_kv is None else np.int64(d_kv)
     qkv, out = 2 * B * S * D * (D + kv + kv) * L, 2 * B * S * D * D * L
     ffn = [4, 6][gated] * B * S * D * F * L

@@ -19,11 +19,10 @@ def tries(found: Mapping[str, tuple[float, float]]) -> Figure:
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "More FLOP/s, and what they are good for", "MFU (%)", "held-out loss (nats per byte)")
     for place, (name, (mfu, loss)) in enumerate(found.items()):
-        colour = PALETTE["vermilion"] if place == len(found) - 1 and place else PALETTE["blue"]
-        axes.plot([100 * mfu], [loss], "o", color=colour, markersize=8)
+        axes.plot([100 * mfu], [loss], "o", color=PALETTE["vermilion" if place else "blue"], markersize=8)
         axes.annotate(name, (100 * mfu, loss), (8, 4), textcoords="offset points", fontsize=8)
     axes.set_xlim(0, 130 * max(mfu for mfu, _ in found.values()) + 30)
     axes.set_ylim(0, 1.2 * max(loss for _, loss in found.values()))
     parts = "; ".join(f"{name}: MFU {mfu:.1%}, loss {loss:.2f}" for name, (mfu, loss) in found.items())
-    caption = "A dot for each try, the last one in red. The way to go is right and down."
+    caption = "A dot for each try; the given run is blue. Good runs lie to the right, and low."
     return describe(figure, caption=caption, alt=f"MFU and held-out loss. {parts}")
