@@ -33,7 +33,7 @@ Settings = Mapping[str, Any]
 GIVEN: dict[str, Any] = {"batch": 1, "length": 64, "shape": (4, 64, 128), "rate": 0.001}
 """The settings from which learners start. The shape: layers, width, width of the feed-forward layers."""
 
-VOCABULARY, WINDOW, HEAD, STEPS = 128, 64, 32, 500
+VOCABULARY, WINDOW, HEAD, STEPS = 128, 64, 32, 400
 """Bytes; length of a held-out window; width of a head; steps of the given run that take as long as a measured run."""
 
 FLOPS, PARAMETERS = 20_000_000_000, 10_000_000
@@ -195,8 +195,8 @@ def measure_settings(my_settings: Callable[[], Any], seed: int) -> dict[str, flo
     given.step(2)
     pace, used, factors = yours.step(2) / 2, 0.0, []
     while used < STEPS:
-        step = given.step(5) / 5
-        count = max(1, round(20 * step / pace))
+        step = given.step(4) / 4
+        count = max(1, round(25 * step / pace))
         pace = yours.step(count) / count
         used += count * pace / step
         factors.append(step_flops(settings) / pace / (step_flops(GIVEN) / step))

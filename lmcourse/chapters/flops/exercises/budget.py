@@ -72,6 +72,8 @@ training_days.slips(
         "peak * mfu → 2 * peak * mfu": "You double the peak, as for sparse matrices. `peak` is the dense one.",
         "peak * mfu → peak / 2 * mfu": "You halve the peak. It is the dense peak already.",
         "gpus * peak → peak": "That is for one GPU. There are `gpus` of them.",
+        "flops / rate → flops / gpus * peak * mfu": "You multiply by peak and MFU. Dividing by a product needs "
+        "brackets around it.",
         "86_400 → 3600": "You return hours. A day has 24 hours.",
         " / 86_400 → ": "You return seconds. A day has 86,400 seconds.",
         "86_400 → 60 / 24": "You divide by 60 minutes once. An hour has 3600 seconds.",

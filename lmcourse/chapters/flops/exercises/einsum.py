@@ -86,6 +86,9 @@ einsum_flops.slips(
         "2 * math → math": "You count a multiplication and its addition as one FLOP.",
         "sizes.values() → sizes[name] for name in result.split()": "You count the numbers of the result. Each of them "
         "is a sum: multiply by the sizes of the summed axes, too.",
+        "2 * math.prod(sizes.values()) → math.prod(sizes.values()) // (k := math.prod(sizes[name] for name in summed)) "
+        "* (2 * k - 1)": "You count k − 1 additions for k products, which is exact. The convention is 2·k: the first "
+        "product is added to zero, as in the loop.",
         "2 * math.prod(sizes.values()) if summed else 0 → math.prod(sizes[name] for name in result.split())": "You "
         "count 1 for each number of the result. Each of them is a sum: multiply by the sizes of the summed axes, "
         "too.",

@@ -115,6 +115,10 @@ forward_flops.slips(
         "tokens, pairs = batch * length → tokens, pairs = batch": "You count texts where it should be tokens: a "
         "weight works on batch · length of them.",
         "2 * layers → 2": "You count one layer. There are `layers` of them.",
+        "mixed = pairs * d_model → mixed = pairs * d_model / layers": "You count scores and values of one layer. Every "
+        "layer has them.",
+        "d_ff * (3 if gated else 2) → d_ff * (3 if gated else 2) / layers": "You count the feed-forward layer once. "
+        "There are `layers` of them.",
         "2 * head → 2 * layers * head": "The head is at the end of the model, once. You count it in every layer.",
         "2 * head → 4 * head": "You count twice as much for the head as it takes. It is one product, 2·B·S·D·V; the "
         "embedding is a look-up.",
