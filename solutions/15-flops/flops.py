@@ -107,7 +107,7 @@ check(einsum_flops, hidden=True)
 # | out | $(BS, D) \cdot (D, D)$ | $2\,B S D^2$ |
 # | feed-forward | $(BS, D) \cdot (D, F)$, then $(BS, F) \cdot (F, D)$ | ? |
 #
-# At the end, once, the **head** turns $D$ features into $V$ logits. The embedding is a look-up: no product. The products of a layer of GPT-2, for 1024 tokens:
+# At the end, once, the **head** turns $D$ features into $V$ logits. The embedding is a look-up, no product. A layer of GPT-2, for 1024 tokens:
 
 # %%
 tokens, heads = [1024, 768], [12, 1024, 64]
@@ -491,7 +491,7 @@ predict("half_the_layers")
 # %% [markdown]
 # ### Exercise 8 · Compute more, learn more  (3 points · 6 min · ●●●)
 #
-# Change at most **two** of the four settings so that in the same time the run does three times the model FLOP/s *and* learns more. The loss is on held-out text, in nats a byte.
+# Change at most **two** of the four settings so that in the same time the run does three times the model FLOP/s *and* learns more. The loss is on held-out text (nats a byte).
 #
 # | | FLOP/s, given = 1 | loss |
 # | --- | --- | --- |
@@ -499,7 +499,7 @@ predict("half_the_layers")
 # | naive: a batch of 64 | 3.4 | 3.1 |
 # | **finish line** (2.9: times vary) | 2.9 | 0.85 |
 #
-# In the check both train in turns; yours gets the time of 400 given steps. $D$ is a multiple of 32, a step has at most 2 · 10¹⁰ FLOPs, the model 10 million weights. Seeds change a loss by 5 %. The check takes seed 0, grading seed 1: keep a margin.
+# In the check both train in turns; yours gets the time of 400 given steps. $D$ is a multiple of 32, a step has at most 2 · 10¹⁰ FLOPs, the model 10 million weights. Seeds change a loss by 10 %. The check takes seed 0, grading seed 1: keep a margin.
 
 # %% exercise="my_settings"
 def my_settings() -> dict:
