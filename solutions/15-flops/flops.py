@@ -3,13 +3,15 @@
 #
 # **Core · 90 min · 8 exercises · 23 points** · **Further · 72 min · 4 exercises · 9 points**
 #
-# *How many FLOPs should a run take, and what share of the peak is that?* Seventy billion parameters, fifteen trillion tokens, 1024 H100s: when will it be done? The answer is one line of arithmetic, and every number in it is a trap. At the end you measure a run of your own, and make it compute more *and* learn more.
+# *How many FLOPs should a run take, and what share of the peak is that?* Seventy billion parameters, fifteen trillion tokens, 1024 H100s: when will it be done? The answer is one line of arithmetic, and every number in it is a trap.
+#
+# At the end you measure a run of your own, and make it compute more *and* learn more.
 #
 # **You will be able to** count FLOPs to the last digit, turn them into days, and say what an MFU counts.
 #
 # **You need** `einsum` (notebook 02), the gradients of a product (03), and what a transformer is made of (12). No GPU.
 #
-# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")`.
+# Stuck in an exercise? `hint("its_name")`.
 
 # %%
 import math
@@ -129,7 +131,7 @@ predict("head_share")
 # %% [markdown]
 # ### Exercise 2 · A forward pass  (3 points · 9 min · ●●)
 #
-# Return a dict with the FLOPs of `"qkv"`, `"scores"`, `"values"`, `"out"`, `"ffn"` and `"head"`, of all layers together. `d_kv` is the width of all key heads together, and of all value heads: less than $D$ if query heads share them (notebook 08). `None` means $D$. A gate (11) is one more $D \times F$ matrix. All $S^2$ pairs of tokens count, even those that a causal mask hides: torch and most papers count so.
+# Return a dict with the FLOPs of `"qkv"`, `"scores"`, `"values"`, `"out"`, `"ffn"` and `"head"`, of all layers together. `d_kv` is the width of all key heads together, and of all value heads: less than $D$ if query heads share them (notebook 08). `None` means $D$. A gate (11) is one more $D \times F$ matrix. All $S^2$ pairs of tokens count, masked or not, as in torch and most papers.
 
 # %% exercise="forward_flops"
 def forward_flops(
@@ -215,7 +217,7 @@ with your("backward_flops"):
         print(f"{len(widths) - 1} layers, input_grad {input_grad}: {ratios[0]:.1f} times forward; torch {ratios[1]:.1f}")
 
 # %% [markdown]
-# Both take as many FLOPs as $z$ itself. So backward takes twice the forward, with one exception: no gradient is computed for an input that is not learned and comes from nothing learned. (An activation in between changes nothing: it is element-wise.) What a language model reads is looked up in a table that is learned. So is the first layer's $dx$ needed?
+# Both take as many FLOPs as $z$ itself. So backward takes twice the forward, with one exception: no gradient is computed for an input that is not learned and comes from nothing learned. What a language model reads is looked up in a table that is learned. So is the first layer's $dx$ needed?
 
 # %%
 for name, parts in counted.items():
@@ -265,9 +267,6 @@ bf16 = find_accelerator("h100").peak("bf16")
 with your("training_days"):
     print(f"the question from the start, at an MFU of 0.5: {training_days(70e9, 15e12, 1024, bf16, 0.5):.1f} days")
     print(f"Llama 3.1 405B, 16,384 H100s, MFU 0.4: {training_days(405e9, 15.6e12, 16_384, bf16, 0.4):.1f} days")
-
-# %% [markdown]
-# What is paid for is hours of *one* GPU, times their number.
 
 # %%
 predict("more_gpus")
@@ -540,11 +539,13 @@ check(my_settings, hidden=True)
 #
 # ## Check yourself
 #
-# A log prints an MFU of 55 % for a context of 32,768 tokens; with 2048 tokens the same program printed 48 %. Is it faster now?
+# 1. LoRA freezes all weights and adds small ones. How many FLOPs per weight and token are left of the 6?
+# 2. A log prints an MFU of 55 % for 32,768 tokens of context; with 2048 it was 48 %. Is the program faster now?
 #
-# <details><summary>Answer</summary>
+# <details><summary>Answers</summary>
 #
-# Perhaps not: scores and values are a larger part, and a causal kernel skips half of them. Ask for the tokens per second.
+# 1. About 4: a frozen weight has no $dw$, but the gradient still passes through.
+# 2. Perhaps not: scores and values are a larger part, and a causal kernel skips half of them. Ask for the tokens per second.
 #
 # </details>
 
@@ -631,7 +632,7 @@ for name, length in (("gpt-2", 1024), ("gpt-3", 2048)):
     print(f"{name}: the head is {one:.2%} of a forward pass; with a second product of that size the two are {two:.2%}")
 
 # %% [markdown]
-# In a large model it is invisible, in a small one it makes a quarter of the work look like nearly half. And the way back through two layers, product by product:
+# In a large model it is invisible, in a small one it makes a quarter of the work look like nearly half. And the way back through two layers, product by product (an activation between them changes nothing, because $\varphi'$ is element-wise):
 
 # %%
 explore(figures.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=Log(16, 4096), input_grad=False)
@@ -881,25 +882,23 @@ explore(figures.products_on_the_roof, accelerator=["a100-sxm-80gb", "h100-sxm", 
 # Only products under the flat roof, and only until they reach the slope. In training and prefill the scores are on the slope because they are written to memory; a fused kernel, which keeps them on the chip, moves them to the right. In decoding all keys and values are read for a single query, and no kernel changes that.
 
 # %% [markdown]
-# ### Check yourself, and read on
+# **Four more questions**
 #
-# 1. LoRA freezes all weights of a model and trains small new ones. Frozen weights have no $dw$, but the gradient still passes through them. About how many FLOPs per weight and token are left of the 6?
-# 2. GPT-3 was trained on texts of 2048 tokens. By how much would a training token get more expensive with 8192, all pairs counted?
-# 3. A paper reports an HFU of 0.60 and recomputes all blocks. What is its MFU, about?
-# 4. You have 30 days and 512 A100s at an MFU of 0.45. On how many tokens can you train a 13B model?
-# 5. A vocabulary grows from 50,000 to 200,000. Which model of the figure in A gets much more expensive, and why do the others not?
+# 1. GPT-3 was trained on texts of 2048 tokens. By how much would a training token get more expensive with 8192, all pairs counted?
+# 2. A paper reports an HFU of 0.60 and recomputes all blocks. What is its MFU, about?
+# 3. You have 30 days and 512 A100s at an MFU of 0.45. On how many tokens can you train a 13B model?
+# 4. A vocabulary grows from 50,000 to 200,000. Which model of the figure in A gets much more expensive, and why do the others not?
 #
 # <details><summary>Answers</summary>
 #
-# 1. About 4: forward 2, and 2 for the gradient that passes through.
-# 2. Per token and layer, scores and values grow from $4 \cdot 2048 \cdot d$ to $4 \cdot 8192 \cdot d$ beside $24 d^2$ with $d = 12{,}288$: from 2.8 to 11.1 % of the matrices. So 8 % more.
-# 3. About 0.45, six eighths of it.
-# 4. $30 \cdot 86{,}400 \cdot 512 \cdot 312 \cdot 10^{12} \cdot 0.45 / (6 \cdot 13 \cdot 10^9)$ = 2.4 trillion tokens.
-# 5. GPT-2: its head is a quarter of the work already. The head grows with $D$, the layers with $L D^2$, so in large models it is a small part.
+# 1. Per token and layer, scores and values grow from $4 \cdot 2048 \cdot d$ to $4 \cdot 8192 \cdot d$ beside $24 d^2$ with $d = 12{,}288$: from 2.8 to 11.1 % of the matrices. So 8 % more.
+# 2. About 0.45, six eighths of it.
+# 3. $30 \cdot 86{,}400 \cdot 512 \cdot 312 \cdot 10^{12} \cdot 0.45 / (6 \cdot 13 \cdot 10^9)$ = 2.4 trillion tokens.
+# 4. GPT-2: its head is a quarter of the work already. The head grows with $D$, the layers with $L D^2$, so in large models it is a small part.
 #
 # </details>
 #
-# **Further reading**
+# ## Further reading
 #
 # - Kaplan et al., 2020, *Scaling laws for neural language models*, §2.1 and table 1.
 # - Hoffmann et al., 2022, *Training compute-optimal large language models*, appendix F.
