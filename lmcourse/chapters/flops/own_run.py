@@ -184,20 +184,20 @@ def _valid(settings: Any) -> Settings:
     return dict(settings)
 
 
-@one_thread()
 def measure_settings(my_settings: Callable[[], Any], seed: int) -> dict[str, float]:
     """Train with the learner's settings and, in turns, with the given ones; return FLOP/s over the given, and the loss.
 
     The run lasts as long as `STEPS` steps of the given run, whose time is measured between its own slices.
     """
     settings = _valid(my_settings())
-    given, yours = _Training(GIVEN, seed), _Training(settings, seed)
-    given.step(2)
-    pace, used, factors = yours.step(2) / 2, 0.0, []
-    while used < STEPS:
-        step = given.step(4) / 4
-        count = max(1, round(25 * step / pace))
-        pace = yours.step(count) / count
-        used += count * pace / step
-        factors.append(step_flops(settings) / pace / (step_flops(GIVEN) / step))
-    return {"FLOP/s": median(factors), "loss": yours.loss()}
+    with one_thread():
+        given, yours = _Training(GIVEN, seed), _Training(settings, seed)
+        given.step(2)
+        pace, used, factors = yours.step(2) / 2, 0.0, []
+        while used < STEPS:
+            step = given.step(4) / 4
+            count = max(1, round(25 * step / pace))
+            pace = yours.step(count) / count
+            used += count * pace / step
+            factors.append(step_flops(settings) / pace / (step_flops(GIVEN) / step))
+        return {"FLOP/s": median(factors), "loss": yours.loss()}
