@@ -217,7 +217,7 @@ with your("backward_flops"):
         print(f"{len(widths) - 1} layers, input_grad {input_grad}: {ratios[0]:.1f} times forward; torch {ratios[1]:.1f}")
 
 # %% [markdown]
-# Both take as many FLOPs as $z$ itself. So backward takes twice the forward, with one exception: no gradient is computed for an input that is not learned and comes from nothing learned. What a language model reads is looked up in a table that is learned. So is the first layer's $dx$ needed?
+# Both gradients take as many FLOPs as $z$ itself. So backward takes twice the forward, with one exception: no gradient is computed for an input that is not learned and comes from nothing learned. What a language model reads is looked up in a table that is learned. So is the first layer's $dx$ needed?
 
 # %%
 for name, parts in counted.items():
@@ -862,7 +862,7 @@ check(generation_flops, hidden=True)
 explore(figures.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072))
 
 # %% [markdown]
-# The crossover is the old one: at $t = 6d$ a new token pays as much for looking back as for everything else. (The whole text has paid as much at $T = 12d$.) Without a cache the work grows with the square from the start.
+# At $t = 6d$ a new token pays as much for looking back as for everything else. (The whole text has paid as much at $T = 12d$.) Without a cache the work grows with the square from the start.
 #
 # **In real models.** A step with a cache uses every weight once for a single token, so the GPU spends its time fetching weights. What bounds the *time* depends on how many FLOPs there are per byte that is moved (notebooks 17 and 19):
 

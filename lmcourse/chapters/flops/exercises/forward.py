@@ -77,7 +77,7 @@ forward_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "Every weight matrix costs 2 · batch · length · (its number of weights). Do these first: qkv, out, ffn, head.",
-        "Read the shapes off the drawing. Which matrices get narrower with shared keys, and which one does a gate add?",
+        "Write down the shape of each matrix. Which get narrower with shared keys, and which one does a gate add?",
         "Scores: each of batch · length queries meets length keys, all heads together d_model wide: 2 · batch · "
         "length² · d_model. The values take the same. Count the head once, not per layer.",
     ],
