@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from matplotlib.patches import Polygon, Rectangle
@@ -11,7 +12,6 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse import plots
-from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.accounting.latency import matmul_intensity
 from lmcourse.chapters.flops import figures
@@ -22,12 +22,14 @@ from lmcourse.chapters.flops.exercises import (
     four_shares,
     generation_flops,
     kaplan_total,
-    mfu,
     model_flops,
+    my_mfu,
 )
 from lmcourse.chapters.flops.figures.bounds import WORK, intensities
 from lmcourse.chapters.flops.figures.landmarks import LANDMARKS
+from lmcourse.chapters.flops.own_run import GIVEN, config_of, inspect_settings, step_flops, train
 from lmcourse.chapters.flops.runs import PUBLISHED, RUNS
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo import find_model
 from tests.plots.figures import said
 
@@ -157,11 +159,60 @@ def test_generation_matches_gpt_2_step_by_step(cache: bool) -> None:
 
 
 def test_palms_mfu_matches_the_paper() -> None:
-    """Chowdhery et al., 2022, table 3 and appendix B: 238.3 thousand tokens/s on 6144 chips, 46.2 %."""
-    per_token = 6 * 540.35e9 + 12 * 118 * 48 * 256 * 2048
-    peak = find_accelerator("tpu-v4").peak("bf16")
-    batch = 2048 * 2048
-    assert mfu.reference(per_token * batch, batch, 238.3e3, 6144, peak) == pytest.approx(0.462, abs=5e-4)
+    """Chowdhery et al., 2022, table 3 and appendix B: 46.2 %."""
+    assert four_shares.reference(**RUNS["PaLM 540B"])["all pairs"] == pytest.approx(0.462, abs=5e-4)
+
+
+@pytest.mark.parametrize("changes", [{}, {"batch": 4, "shape": (1, 128, 256)}, {"length": 100, "shape": (2, 96, 300)}])
+def test_flops_of_a_step_match_torchs_count(changes: dict[str, Any]) -> None:
+    settings = {**GIVEN, **changes}
+    counted = counted_flops(config_of(settings), settings["batch"], settings["length"], backward=True)
+    assert step_flops(settings) == counted.total
+
+
+def test_four_shares_of_a_run_contain_its_mfu() -> None:
+    run = train({**GIVEN, "shape": (1, 32, 64)}, steps=3)
+    share = my_mfu.reference(run.settings, run.steps, run.seconds, run.rate)
+    assert four_shares.reference(**run.published)["all pairs"] == pytest.approx(share)
+    assert run.steps == 3
+    assert 0 < run.loss < 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rate": float("nan")},
+        {"batch": 2.0},
+        {"shape": (1, 64)},
+        {"batch": 4, "length": 32, "rate": 0.1},
+        {"batch": 9999},
+    ],
+)
+def test_settings_that_are_not_valid_are_rejected(changes: dict[str, Any]) -> None:
+    with pytest.raises(Unfit):
+        inspect_settings(lambda: {**GIVEN, **changes})
+
+
+def test_a_run_needs_an_end() -> None:
+    with pytest.raises(ValueError, match="steps or seconds"):
+        train(GIVEN)
+
+
+def test_the_axis_of_generation_reaches_the_red_line() -> None:
+    axes = figures.generation_cost(256, 131_072).axes[0]
+    red = [line for line in axes.lines if line.get_color() == plots.PALETTE["vermilion"]]
+    assert [np.max(line.get_xdata()) for line in red] == [axes.get_xlim()[1]] == [131_072]
+
+
+@pytest.mark.parametrize(("tflops", "part"), [(100, "green one"), (1200, "no run can be so fast")])
+def test_a_rate_above_every_peak_has_no_green_bar(tflops: int, part: str) -> None:
+    assert part in figures.utilisation_by_peak(tflops, "rtx-4090")._supxlabel.get_text()  # type: ignore[attr-defined]
+
+
+def test_tries_show_mfu_and_loss() -> None:
+    assert "given: MFU 10.0%, loss 0.97" in said(figures.tries({"given": (0.1, 0.97)}))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        figures.tries({})
 
 
 def test_the_cube_shows_the_three_matrices_and_marks_one_sum() -> None:

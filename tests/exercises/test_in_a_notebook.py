@@ -264,15 +264,15 @@ def test_report_notes_a_version_that_did_not_run(notebook: Notebook, newer: str,
 @pytest.mark.parametrize(
     ("newer", "told"),
     [
-        ("training_days = 144 +", "(SyntaxError in line 1)"),
-        ("training_days: float = 1 / 0", "(ZeroDivisionError in line 1)"),
-        ("training_days = 144\n1 / 0", ""),
+        ("two_layer_backward_flops = 144 +", "(SyntaxError in line 1)"),
+        ("two_layer_backward_flops: float = 1 / 0", "(ZeroDivisionError in line 1)"),
+        ("two_layer_backward_flops = 144\n1 / 0", ""),
     ],
 )
 def test_report_on_a_value_notes_a_version_that_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
-    notebook.run("training_days = 3")
+    notebook.run("two_layer_backward_flops = 3")
     notebook.run(newer)
-    html = notebook.run("check(training_days=training_days)")["html"]
+    html = notebook.run("check(two_layer_backward_flops=two_layer_backward_flops)")["html"]
     assert (told in html, "did not run" in html) == (True, bool(told))
 
 
@@ -353,6 +353,6 @@ def test_report_names_a_wrong_answer_that_the_answer_calls(notebook: Notebook) -
 
 def test_hint_without_a_name_is_about_the_last_check(notebook: Notebook) -> None:
     notebook.run("check(ulp)")
-    notebook.run("check(training_days=3)")
+    notebook.run("check(two_layer_backward_flops=3)")
     notebook.run("hint()")
-    assert notebook.run("hint()")["result"] == notebook.run("hint('training_days')")["result"]
+    assert notebook.run("hint()")["result"] == notebook.run("hint('two_layer_backward_flops')")["result"]

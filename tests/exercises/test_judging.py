@@ -358,11 +358,11 @@ def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
 
 
 def test_mixing_up_a_value_and_a_function_is_reported() -> None:
-    def training_days() -> float:
+    def two_layer_backward_flops() -> float:
         return 144.0
 
-    with pytest.raises(CourseError, match=r"check\(training_days=\.\.\.\)"):
-        check(training_days)
+    with pytest.raises(CourseError, match=r"check\(two_layer_backward_flops=\.\.\.\)"):
+        check(two_layer_backward_flops)
     with pytest.raises(CourseError, match=r"`ulp` asks for a function or a class: check\(ulp\)"):
         check(ulp=3)
 

@@ -199,7 +199,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         return 2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1)
 
     assert check(stall_point).passed
-    assert check(training_days=find_exercise("training_days").reference()).passed
+    assert check(two_layer_backward_flops=find_exercise("two_layer_backward_flops").reference()).passed
 
 
 @pytest.mark.parametrize(

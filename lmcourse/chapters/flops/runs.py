@@ -102,3 +102,10 @@ PUBLISHED: dict[str, float] = {
     "OPT-175B": share_of_total(4.30e23, 300e9, RUNS["OPT-175B"]),
 }
 """The fraction of the peak that the authors report; for GPT-3 and OPT, computed from their total FLOPs."""
+
+SIZES = {
+    "gpt-2": (1024, 12, 768, 3072, 50_257),
+    "pythia-160m": (2048, 12, 768, 3072, 50_304),
+    "llama-3.2-1b": (2048, 16, 2048, 8192, 128_256, 512, True),
+}
+"""Arguments of `forward_flops` after the batch, for a text of each model."""

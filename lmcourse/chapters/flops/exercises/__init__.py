@@ -7,26 +7,23 @@ from lmcourse.chapters.flops.exercises.einsum import einsum_flops
 from lmcourse.chapters.flops.exercises.forward import forward_flops
 from lmcourse.chapters.flops.exercises.generation import generation_flops
 from lmcourse.chapters.flops.exercises.kaplan import kaplan_total
-from lmcourse.chapters.flops.exercises.matmul import matmul_flops
+from lmcourse.chapters.flops.exercises.own import my_mfu, my_settings
 from lmcourse.chapters.flops.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.flops.exercises.share import attention_share
 from lmcourse.chapters.flops.exercises.training import model_flops
-from lmcourse.chapters.flops.exercises.utilisation import mfu
 
 EXERCISES = (
-    matmul_flops,
     einsum_flops,
     forward_flops,
     backward_flops,
-    kaplan_total,
-    model_flops,
-    attention_share,
     training_days,
-    cheapest_offer,
-    generation_flops,
-    mfu,
     four_shares,
     which_convention,
+    my_mfu,
+    my_settings,
+    kaplan_total,
+    model_flops,
+    cheapest_offer,
+    generation_flops,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -6,25 +6,11 @@ from itertools import pairwise
 from random import Random
 
 import numpy as np
-from torch import Tensor
 
-from lmcourse.accounting.counter import count_flops
-from lmcourse.chapters.flops.exercises.counted import empty
+from lmcourse.chapters.flops.counted import counted_backward
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
-
-
-def _backward(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    """Run autograd backwards through the layers; torch counts the FLOPs."""
-
-    def run() -> Tensor:
-        x = empty(batch, widths[0], trained=input_grad)
-        for inputs, outputs in pairwise(widths):
-            x = x @ empty(inputs, outputs, trained=True)
-        return x
-
-    return count_flops(run, backward=True)["backward"]
 
 
 def _cases(random: Random) -> list[Case]:
@@ -48,9 +34,9 @@ def _cases(random: Random) -> list[Case]:
 backward_flops = Exercise(
     "backward_flops",
     points=3,
-    minutes=8,
+    minutes=6,
     difficulty=2,
-    reference=_backward,
+    reference=counted_backward,
     cases=[
         case("one layer", 4, [3, 5]),
         case("one layer, input with a gradient", 4, [3, 5], input_grad=True),
@@ -111,6 +97,10 @@ backward_flops.slips(
         "layer's weights. They are trained, too.",
         "2 * batch → 4 * batch": "You count twice as much for each gradient as it takes. Both dw and dx are one "
         "product, 2 FLOPs for each weight and row.",
+        "pairwise(widths)] → pairwise(widths[1:])]": "You leave out the first layer and its weights, too. They are "
+        "trained: only the gradient of its input may be left out.",
+        "pairwise(widths)] → pairwise(widths[1:])] ;; products if input_grad else products[1:] → products": "You leave "
+        "out the first layer altogether. Its weights are trained, and with input_grad its dx is computed, too.",
         "pairwise(widths)] → [*pairwise(widths)][:-1]]": "You leave out the last layer.",
         "of_weights + of_inputs → of_weights + of_inputs + products[0] * input_grad": "With input_grad you count dx "
         "of the first layer twice.",

@@ -9,116 +9,83 @@ from random import Random
 import numpy as np
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.flop_rules import six_n_d
-from lmcourse.accounting.mfu import Cluster
 from lmcourse.exercises.cases import Case, case, edge, script
-from lmcourse.exercises.compare import Tolerance
-from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.exercise import Exercise
 
 # training_days ---------------------------------------------------------------------------------------------------
 
-PARAMETERS, TOKENS, GPUS, MFU = 70 * 10**9, 15 * 10**12, 1024, 0.5
 V100, A100, H100, B200 = map(find_accelerator, ("v100", "a100", "h100", "b200"))
-DENSE, SPARSE, SINGLE = H100.peak("bf16"), 1978.9e12, H100.peak("fp32")
-"""FLOP/s of an H100 SXM: bf16, bf16 with two of four weights zero, fp32."""
-
-DAY = 86_400
 
 
-def _days() -> float:
-    return Cluster(H100, GPUS, MFU).days(six_n_d(PARAMETERS, TOKENS))
+def _days(parameters: float, tokens: float, gpus: int, peak: float, mfu: float) -> float:
+    """Divide the FLOPs of the run by those of a day, in exact fractions."""
+    day = gpus * Fraction(peak) * Fraction(mfu) * 24 * 60 * 60
+    return float(6 * Fraction(parameters) * Fraction(tokens) / day)
 
 
-def _wrong_days(
-    *,
-    per_parameter: int = 6,
-    tokens: int = TOKENS,
-    peak: float = DENSE,
-    gpus: int = GPUS,
-    mfu: float = MFU,
-    second: int = 1,
-) -> float:
-    """Days with one mistake switched on, to four digits."""
-    return float(f"{per_parameter * PARAMETERS * tokens / (gpus * peak * mfu) / DAY * second:.4g}")
+def _day_cases(random: Random) -> list[Case]:
+    def run() -> list[float]:
+        sizes = [random.uniform(1e8, 1e12), random.uniform(1e9, 3e13), random.randint(2, 30_000)]
+        return [*sizes, random.uniform(1e14, 2e15), random.uniform(0.05, 0.7)]
+
+    return [case("one GPU at its peak", 5.0, 28_800.0, 1, 2.0, 1.0), *(case("other runs", *run()) for _ in range(5))]
 
 
-training_days = value_exercise(
+training_days = Exercise(
     "training_days",
     points=2,
-    minutes=5,
-    difficulty=2,
+    minutes=4,
+    difficulty=1,
     reference=_days,
-    tolerance=Tolerance(0.005),
+    cases=[
+        case("one GPU that does 20 FLOP/s", 10.0, 14_400.0, 1, 20.0, 0.5),
+        case("70B on 15T tokens, 1024 H100s", 70e9, 15e12, 1024, H100.peak("bf16"), 0.5),
+        case("GPT-3 on 1024 A100s", 175e9, 300e9, 1024, A100.peak("bf16"), 0.3),
+        case("a small model on one processor", 124e6, 10e9, 1, 150e9, 0.2),
+    ],
+    hidden_cases=_day_cases,
     hints=[
-        "Follow the five steps. How many FLOPs in all, and how many can the fleet do on one day?",
-        "An H100 does 989.4e12 dense bf16 FLOP/s, of which the fraction MFU is useful; a day has 86,400 seconds.",
+        "How many FLOPs in all, by 6·N·T? And how many useful ones do all GPUs together do in a second?",
+        "FLOPs over FLOP/s are seconds. A day has 86,400 of them.",
     ],
 )
-training_days.wrong_value(
-    _wrong_days(peak=SPARSE),
-    "You use the peak for sparse matrices, twice the dense one, or leave out the MFU, which gives the same number "
-    "here.",
-)
-training_days.wrong_value(
-    _wrong_days(peak=SINGLE), "You use the fp32 peak. The matrix products of training run in bf16."
-)
-training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·T.")
-training_days.wrong_value(
-    _wrong_days(per_parameter=4),
-    ("You count as much for the backward pass as for the forward pass. It takes twice as much: 2 + 4 = 6 per weight."),
-)
-training_days.wrong_value(
-    _wrong_days(per_parameter=8), "You compute all blocks twice. MFU counts 6 FLOPs per weight, not 8."
-)
-training_days.wrong_value(
-    _wrong_days(mfu=2.0),
-    "You multiply the days by MFU, or use the peak for sparse matrices without MFU, which gives the same number "
-    "here. A lower MFU makes the run longer.",
-)
-training_days.wrong_value(_wrong_days(gpus=1), "That is for one GPU. There are 1024.")
-training_days.wrong_value(_wrong_days(gpus=1000), "You count 1000 GPUs. There are 1024.")
-training_days.wrong_value(_wrong_days(peak=A100.peak("bf16")), "You use the peak of an A100. These GPUs are H100s.")
-training_days.wrong_value(
-    _wrong_days(peak=find_accelerator("h100-pcie").peak("bf16")),
-    "You use the peak of the PCIe card. The SXM module, with more power, does 989.4.",
-)
-training_days.wrong_value(
-    _wrong_days(peak=DENSE / 2),
-    "Your run takes twice as long. You use half of 989.4 TFLOP/s (the dense rate of tf32, or a dense rate halved "
-    "again), or the MFU twice.",
-)
-training_days.wrong_value(_wrong_days(mfu=50), "You use an MFU of 50. A share is between 0 and 1: here it is 0.5.")
-training_days.wrong_value(_wrong_days(mfu=0.4), "You use an MFU of 0.4. Here it is 0.5.")
-training_days.wrong_value(_wrong_days(second=24), "You return hours. A day has 24 hours.")
-training_days.wrong_value(_wrong_days(second=DAY), "You return seconds. A day has 86,400 seconds.")
-training_days.wrong_value(
-    _wrong_days(tokens=TOKENS // 1000),
-    "15T tokens are 15 · 10¹², a million million each. You took 15 thousand million.",
-)
-training_days.wrong_value(
-    _wrong_days(per_parameter=1), "You multiply parameters by tokens, but forget the 6 FLOPs per parameter and token."
-)
-training_days.right_value(
-    "144",
-    "143.9",
-    "6 * 70 * 10**9 * 15 * 10**12 / 1024 / 989e12 / 0.5 / 24 / 3600",
-    "Cluster(find_accelerator('h100'), 1024, 0.5).days(6 * 70 * 10**9 * 15 * 10**12)",
-    "torch.tensor(6 * 70e9 * 15e12) / torch.tensor(1024 * 989.4e12 * 86400) / 0.5",
+
+
+@training_days.variant
+def seconds_first(parameters: float, tokens: float, gpus: int, peak: float, mfu: float) -> float:
+    flops = 6 * parameters * tokens
+    rate = gpus * peak * mfu
+    return flops / rate / 86_400
+
+
+training_days.slips(
+    seconds_first,
+    {
+        "6 * parameters → 2 * parameters": "That is the forward pass alone. Training takes 6·N·T.",
+        "6 * parameters → 4 * parameters": "You count as much for the backward pass as for the forward pass. It takes "
+        "twice as much: 2 + 4 = 6 per weight.",
+        "6 * parameters → 8 * parameters": "You compute all blocks twice. MFU counts 6 FLOPs per weight, not 8.",
+        "6 * parameters → parameters": "You forget the 6 FLOPs per parameter and token.",
+        "peak * mfu → peak": "Your GPUs reach their peak. They do peak · MFU useful FLOPs per second.",
+        "peak * mfu → peak / mfu": "You multiply the days by MFU. A lower MFU makes the run longer.",
+        "peak * mfu → peak * mfu / 100": "You divide the MFU by 100. It is a share between 0 and 1 already.",
+        "peak * mfu → 2 * peak * mfu": "You double the peak, as for sparse matrices. `peak` is the dense one.",
+        "peak * mfu → peak / 2 * mfu": "You halve the peak. It is the dense peak already.",
+        "gpus * peak → peak": "That is for one GPU. There are `gpus` of them.",
+        "flops / rate → flops / gpus * peak * mfu": "You multiply by peak and MFU. Dividing by a product needs "
+        "brackets around it.",
+        "86_400 → 3600": "You return hours. A day has 24 hours.",
+        " / 86_400 → ": "You return seconds. A day has 86,400 seconds.",
+        "86_400 → 60 / 24": "You divide by 60 minutes once. An hour has 3600 seconds.",
+    },
 )
 
-_PRINTED = "training_days = 6 * 70000000000.0 * 15000000000000.0 / (1024 * 989400000000000.0 * 0.5 * 86400)"
-for _number, _near in (
-    ("70000000000.0", ("70000000001.0", "69999999999.0")),
-    ("15000000000000.0", ("15000000000001.0", "14999999999999.0")),
-    ("1024", ("1025", "1023")),
-    ("989400000000000.0", ("989400000000001.0", "989399999999999.0")),
-    ("86400", ("86401", "86399")),
-):
-    for _other in _near:
-        training_days.equivalent_mutant(
-            f"{_PRINTED} → {_PRINTED.replace(_number, _other)}",
-            "Half a percent is near enough, says the task; this is a tenth of a percent or less.",
-        )
+
+@training_days.variant
+def gpu_hours_first(parameters: float, tokens: float, gpus: int, peak: float, mfu: float) -> np.float64:
+    hours = np.divide(6.0 * parameters * tokens, peak * mfu) / 3600
+    return np.float64(hours / gpus / 24)
+
 
 # cheapest_offer --------------------------------------------------------------------------------------------------
 

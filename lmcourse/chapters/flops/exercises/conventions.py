@@ -92,7 +92,7 @@ def _cases(random: Random) -> list[Case]:
 four_shares = Exercise(
     "four_shares",
     points=4,
-    minutes=15,
+    minutes=12,
     difficulty=3,
     reference=_shares,
     cases=[
@@ -239,24 +239,14 @@ def from_seconds_per_token(**run: Any) -> dict[str, float]:
 
 
 @four_shares.variant
-def a_matrix_of_counts(
-    layers: int,
-    d_model: int,
-    d_attn: int,
-    vocab_size: int,
-    parameters: int,
-    context: int,
-    tokens_per_second: float,
-    devices: int,
-    peak: float,
-    recompute: str,
-) -> dict[str, np.float64]:
+def a_matrix_of_counts(**run: Any) -> dict[str, np.float64]:
     """Collect the numbers of forward passes of blocks, head and pairs, in a row for each convention."""
-    head = vocab_size * d_model
-    once = np.array([2.0 * (parameters - head), 2.0 * head, 4.0 * layers * d_attn * context])
-    fourth = [3 + (recompute == "blocks"), 3, 3 + (recompute != "nothing")]
-    passes = np.array([[3, 3, 0], [3, 3, 3], [3, 3, 1.5], fourth])
-    found = passes @ once * tokens_per_second / devices / peak
+    head = run["vocab_size"] * run["d_model"]
+    pairs = 4.0 * run["layers"] * run["d_attn"] * run["context"]
+    again = [3 + (run["recompute"] == "blocks"), 3, 3 + (run["recompute"] != "nothing")]
+    passes = np.array([[3, 3, 0], [3, 3, 3], [3, 3, 1.5], again])
+    once = np.array([2.0 * (run["parameters"] - head), 2.0 * head, pairs])
+    found = passes @ once * run["tokens_per_second"] / run["devices"] / run["peak"]
     if (found > 1).any():
         raise ValueError("the rate is above the peak")
     return {"6N": found[0], "all pairs": found[1], "causal": found[2], "hardware": found[3]}
@@ -303,7 +293,7 @@ def _asked(asked: Case, value: Plain) -> str:
 which_convention = Exercise(
     "which_convention",
     points=2,
-    minutes=5,
+    minutes=4,
     difficulty=2,
     reference=_nearest,
     value=True,

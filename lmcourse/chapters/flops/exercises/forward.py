@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.chapters.flops.counted import product
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
@@ -65,7 +65,7 @@ def _cases(random: Random) -> list[Case]:
 forward_flops = Exercise(
     "forward_flops",
     points=3,
-    minutes=10,
+    minutes=9,
     difficulty=2,
     reference=_forward,
     cases=[
@@ -77,7 +77,7 @@ forward_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "Every weight matrix costs 2 · batch · length · (its number of weights). Do these first: qkv, out, ffn, head.",
-        "Read the shapes off the drawing. Which matrices get narrower with shared keys, and which one does a gate add?",
+        "Write down the shape of each matrix. Which get narrower with shared keys, and which one does a gate add?",
         "Scores: each of batch · length queries meets length keys, all heads together d_model wide: 2 · batch · "
         "length² · d_model. The values take the same. Count the head once, not per layer.",
     ],
@@ -115,6 +115,10 @@ forward_flops.slips(
         "tokens, pairs = batch * length → tokens, pairs = batch": "You count texts where it should be tokens: a "
         "weight works on batch · length of them.",
         "2 * layers → 2": "You count one layer. There are `layers` of them.",
+        "mixed = pairs * d_model → mixed = pairs * d_model / layers": "You count scores and values of one layer. Every "
+        "layer has them.",
+        "d_ff * (3 if gated else 2) → d_ff * (3 if gated else 2) / layers": "You count the feed-forward layer once. "
+        "There are `layers` of them.",
         "2 * head → 2 * layers * head": "The head is at the end of the model, once. You count it in every layer.",
         "2 * head → 4 * head": "You count twice as much for the head as it takes. It is one product, 2·B·S·D·V; the "
         "embedding is a look-up.",
@@ -178,16 +182,8 @@ forward_flops.slips(
 
 
 @forward_flops.variant
-def two_per_weight_and_token(
-    batch: int,
-    length: int,
-    layers: int,
-    d_model: int,
-    d_ff: int,
-    vocab_size: int,
-    d_kv: int | None = None,
-    gated: bool = False,
-) -> dict[str, float]:
+def two_per_weight_and_token(*sizes: int, d_kv: int | None = None, gated: bool = False) -> dict[str, float]:
+    batch, length, layers, d_model, d_ff, vocab_size = sizes
     token = 2.0 * batch * length
     keys = d_kv if d_kv is not None else d_model
     weights = {"qkv": d_model**2 + 2 * d_model * keys, "out": d_model**2, "ffn": d_model * d_ff * (3 if gated else 2)}
@@ -197,17 +193,8 @@ def two_per_weight_and_token(
 
 
 @forward_flops.variant
-def with_numpy(
-    batch: int,
-    length: int,
-    layers: int,
-    d_model: int,
-    d_ff: int,
-    vocab_size: int,
-    d_kv: int | None = None,
-    gated: bool = False,
-) -> dict[str, np.int64]:
-    B, S, L, D, F, V = np.array([batch, length, layers, d_model, d_ff, vocab_size], dtype=np.int64)
+def with_numpy(*sizes: int, d_kv: int | None = None, gated: bool = False) -> dict[str, np.int64]:
+    B, S, L, D, F, V = np.array(sizes, dtype=np.int64)
     kv = D if d_kv is None else np.int64(d_kv)
     qkv, out = 2 * B * S * D * (D + kv + kv) * L, 2 * B * S * D * D * L
     ffn = [4, 6][gated] * B * S * D * F * L

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.chapters.flops.counted import product
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER

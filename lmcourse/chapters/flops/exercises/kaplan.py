@@ -130,17 +130,6 @@ def the_papers_formula(layers: int, d_model: int, d_attn: int, d_ff: int, contex
 
 
 @kaplan_total.variant
-def layer_after_layer(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[float]:
-    parameters, flops = 0, 0.0
-    for _ in range(layers):
-        for inputs, outputs in [(d_model, d_attn)] * 3 + [(d_attn, d_model), (d_model, d_ff), (d_ff, d_model)]:
-            parameters += inputs * outputs
-            flops += 2 * inputs * outputs
-        flops += 2 * (2 * d_attn) * (context / 2)
-    return [parameters, flops]
-
-
-@kaplan_total.variant
 def with_an_array(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[np.int64]:
     weights = layers * d_model * np.array([3 * d_attn, d_attn, 2 * d_ff], dtype=np.int64)
     return [weights.sum(), 2 * weights.sum() + np.int64(4 * layers * d_attn * context // 2)]

@@ -1,6 +1,6 @@
 """The predictions of notebook 15."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -20,14 +20,16 @@ PREDICTIONS = (
         because="A weight matrix has both an input and an output width, so it has four times as many weights; and "
         "each takes 2 FLOPs per token.",
     ),
-    Prediction(
+    NumberPrediction(
         "head_share",
         "GPT-2 small reads 1024 tokens. It has 12 layers and one head, to 50,257 tokens. How much of the forward pass "
         "is the head?",
-        options=("1 %", "9 %", "27 %", "43 %"),
-        answer="27 %",
-        because="A head of 768 × 50,257 has 38.6M weights, nearly half as many as all twelve layers "
-        "together, and each takes 2 FLOPs per token.",
+        answer=27,
+        low=0,
+        high=100,
+        unit="%",
+        because="A head of 768 × 50,257 has 38.6M weights, nearly half as many as all twelve layers together, and each "
+        "takes 2 FLOPs per token.",
     ),
     Prediction(
         "two_layers_back",
@@ -90,5 +92,23 @@ PREDICTIONS = (
         answer="by 2",
         because="Model FLOPs are 51.4 %, and 1.4 of it are scores and values. One more forward pass of them makes 4/3 "
         "of 1.4, in all 51.8 %. Only 2 · 1.4 gives 52.8 %.",
+    ),
+    NumberPrediction(
+        "given_mfu",
+        "The given run reads one text of 64 bytes a step, with four layers of width 64. What is its MFU?",
+        answer=10,
+        low=0,
+        high=100,
+        unit="%",
+        because="On our machines it was 7 to 14 %; a cell below measures yours. Its products are so small that most of "
+        "a step is something else.",
+    ),
+    Prediction(
+        "half_the_layers",
+        "The width is doubled, and of the layers half are left. What happens to the MFU?",
+        options=("it rises", "it stays", "it falls"),
+        answer="it rises",
+        because="Products of twice the width have four times the FLOPs, and there are half as many of them, and of all "
+        "the small operations around them.",
     ),
 )

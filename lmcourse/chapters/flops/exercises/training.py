@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from lmcourse.accounting.counter import count_flops
-from lmcourse.chapters.flops.exercises.counted import empty
+from lmcourse.chapters.flops.counted import empty
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise

@@ -10,6 +10,7 @@ from lmcourse.chapters.flops.figures.parts import attention_by_length, flops_by_
 from lmcourse.chapters.flops.figures.peaks import utilisation_by_peak
 from lmcourse.chapters.flops.figures.products import elementwise_share, matmul_cube
 from lmcourse.chapters.flops.figures.rules import six_n_gap
+from lmcourse.chapters.flops.figures.tries import tries
 
 __all__ = [
     "attention_by_length",
@@ -24,5 +25,6 @@ __all__ = [
     "six_n_gap",
     "training_budget",
     "training_landmarks",
+    "tries",
     "utilisation_by_peak",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,39 +20,9 @@ _TYPICAL_MFU = (0.3, 0.6)
 """MFU of most published runs."""
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """A planned training run: its FLOPs, and the cluster that computes them.
-
-    Attributes:
-        flops: model FLOPs of all tokens, scores and values included.
-        cluster: the GPUs that compute them.
-    """
-
-    flops: float
-    cluster: Cluster
-
-    @property
-    def days(self) -> float:
-        """Days for which the cluster computes."""
-        return self.cluster.days(self.flops)
-
-    @property
-    def gpu_hours(self) -> float:
-        """GPU hours of the whole run."""
-        return self.cluster.device_hours(self.flops)
-
-
 def best_format(accelerator: Accelerator) -> Format:
     """Return the number format for training: bf16, or fp16 on GPUs without bf16."""
     return "bf16" if "bf16" in accelerator.peaks else "fp16"
-
-
-def plan_run(model: str, accelerator: str, gpus: int, tokens: float, mfu: float) -> PlannedRun:
-    """Plan the training of a model from the zoo; all pairs of tokens in its texts count."""
-    machine, length = find_accelerator(accelerator), sequence_length(model)
-    per_text = training_flops(find_model(model).decoder, 1, length).model.total
-    return PlannedRun(per_text / length * tokens, Cluster(machine, gpus, mfu, best_format(machine)))
 
 
 def sequence_length(model: str) -> int:
@@ -79,38 +47,40 @@ def training_budget(
     """
     if tokens_in_billions <= 0 or dollars_per_gpu_hour <= 0:
         raise ValueError("the number of tokens and the price must be above 0")
-    run = plan_run(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
-    machine, cost = run.cluster.accelerator, run.gpu_hours * dollars_per_gpu_hour
+    machine, length = find_accelerator(accelerator), sequence_length(model)
+    cluster = Cluster(machine, gpus, mfu, best_format(machine))
+    flops = training_flops(find_model(model).decoder, 1, length).model.total / length * tokens_in_billions * 1e9
+    days, hours = cluster.days(flops), cluster.device_hours(flops)
+    cost = hours * dollars_per_gpu_hour
     figure = new_figure(8.0, 4.0)
     places = figure.add_gridspec(1, 2, width_ratios=[1.08, 1])
     steps = new_drawing_axes(figure, f"{model} on {amount(tokens_in_billions * 1e9)} tokens")
     steps.set_subplotspec(places[0])
-    _write_steps(steps, run, cost)
+    _write_steps(steps, cluster, flops, cost)
     curve = new_axes(figure, "More GPUs, fewer days", "GPUs", "days")
     curve.set_subplotspec(places[1])
-    _draw_days(curve, run)
+    _draw_days(curve, cluster, days)
     caption = (
-        f"Texts of {sequence_length(model):,} tokens, all pairs counted. The band is an MFU of {_TYPICAL_MFU[0]:g} to "
+        f"Texts of {length:,} tokens, all pairs counted. The band is an MFU of {_TYPICAL_MFU[0]:g} to "
         f"{_TYPICAL_MFU[1]:g}, where most published runs lie. More GPUs shorten the run; the bill stays, if MFU does."
     )
     alt = (
-        f"{model}, {tokens_in_billions:,} billion tokens: {run.flops:.3g} FLOPs, {run.days:.4g} days on {gpus:,} "
-        f"{machine.title} at MFU {mfu:g}, {run.gpu_hours:.4g} GPU-hours, {cost:.4g} dollars"
+        f"{model}, {tokens_in_billions:,} billion tokens: {flops:.3g} FLOPs, {days:.4g} days on {gpus:,} "
+        f"{machine.title} at MFU {mfu:g}, {hours:.4g} GPU-hours, {cost:.4g} dollars"
     )
     return describe(figure, caption=caption, alt=alt)
 
 
-def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
+def _write_steps(axes: Axes, cluster: Cluster, flops: float, cost: float) -> None:
     """Write the calculation, a line per step."""
-    cluster = run.cluster
     peak = cluster.accelerator.peak(cluster.precision)
     lines = [
-        ("FLOPs of all tokens", f"{run.flops:.3g}"),
+        ("FLOPs of all tokens", f"{flops:.3g}"),
         (f"dense {cluster.precision} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
         (f"of it model FLOPs (MFU {cluster.mfu:.2f})", f"{peak * cluster.mfu / 1e12:,.4g} TFLOP/s"),
         (f"all {cluster.devices:,}, in one day", f"{cluster.rate * 86_400:.3g}"),
-        ("days", f"{run.days:,.4g}"),
-        ("GPU-hours", amount(run.gpu_hours)),
+        ("days", f"{cluster.days(flops):,.4g}"),
+        ("GPU-hours", amount(cluster.device_hours(flops))),
         ("cost", f"${amount(cost)}"),
     ]
     axes.text(0.0, 0.97, cluster.accelerator.title.split(",")[0], fontsize=10, color=GREY, transform=axes.transAxes)
@@ -122,19 +92,18 @@ def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
         axes.text(0.97, height, number, ha="right", transform=axes.transAxes, **style)  # type: ignore[arg-type]
 
 
-def _draw_days(axes: Axes, run: PlannedRun) -> None:
-    cluster = run.cluster
+def _draw_days(axes: Axes, cluster: Cluster, days: float) -> None:
     counts = 2.0 ** np.arange(0, 17.1, 0.5)
-    alone = run.days * cluster.devices * cluster.mfu
+    alone = days * cluster.devices * cluster.mfu
     low, high = _TYPICAL_MFU
     axes.fill_between(
         counts, alone / counts / high, alone / counts / low, color=PALETTE["sky"], alpha=0.35, linewidth=0
     )
     axes.plot(counts, alone / counts / cluster.mfu, color=PALETTE["blue"], linewidth=2)
-    axes.plot([cluster.devices], [run.days], "o", color=PALETTE["vermilion"], markersize=9, zorder=3)
-    for days, name in ((1, "a day"), (30, "a month"), (365, "a year")):
-        axes.axhline(days, color=GREY, linestyle=":", linewidth=1)
-        axes.text(1.15, days * 1.12, name, fontsize=8.5, color=GREY)
+    axes.plot([cluster.devices], [days], "o", color=PALETTE["vermilion"], markersize=9, zorder=3)
+    for some, name in ((1, "a day"), (30, "a month"), (365, "a year")):
+        axes.axhline(some, color=GREY, linestyle=":", linewidth=1)
+        axes.text(1.15, some * 1.12, name, fontsize=8.5, color=GREY)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(1, 2**17)

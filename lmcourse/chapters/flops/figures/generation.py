@@ -15,7 +15,8 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
     """
     if d_model < 1 or tokens < 1:
         raise ValueError(f"d_model and tokens must be at least 1, not {d_model} and {tokens}")
-    steps = np.unique(np.round(np.geomspace(1, 16 * d_model, 200)))
+    end = max(16 * d_model, tokens)
+    steps = np.unique(np.round(np.geomspace(1, end, 200)))
     figure = new_figure(8.0, 3.9)
     places = figure.add_gridspec(1, 2, width_ratios=[1.35, 1])
     one = new_axes(figure, f"One token at step t, d = {d_model:,}", "tokens so far t", "FLOPs per layer (24·d² = 1)")
@@ -30,9 +31,9 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
     )
     one.axvline(6 * d_model, color=GREY, linestyle=":", linewidth=1.3)
     one.text(6 * d_model * 1.02, 0.12, f" t = 6d = {6 * d_model:,}", fontsize=9)
-    one.axvline(min(tokens, 16 * d_model), color=PALETTE["vermilion"], linewidth=1.6)
-    one.set_xlim(0, 16 * d_model)
-    one.set_ylim(0, 4)
+    one.axvline(tokens, color=PALETTE["vermilion"], linewidth=1.6)
+    one.set_xlim(0, end)
+    one.set_ylim(0, 1.1 * (1 + end / (6 * d_model)))
     one.xaxis.set_major_formatter("{x:,.0f}")
     one.legend(frameon=False, fontsize=9, loc="upper left")
     total = new_axes(figure, f"All {tokens:,} tokens", "", "FLOPs per layer")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -14,15 +14,8 @@ from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
-@dataclass(frozen=True)
-class Landmark:
-    """A model and the tokens it was trained on, as its authors say.
-
-    Attributes:
-        name: the model's name in the zoo.
-        year: the year of publication.
-        tokens: the number of tokens in training, repeated ones included.
-    """
+class Landmark(NamedTuple):
+    """A model in the zoo, its year, and the tokens of its training as its authors say, repeated ones included."""
 
     name: str
     year: int

@@ -38,8 +38,9 @@ def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Fig
     axes.set_xticks(range(0, 101, 20))
     axes.set_ylim(len(peaks) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
+    which = "it is the green one" if tflops <= peaks[tensor] else "no run can be so fast on this card"
     caption = (
         "One rate, many utilisations: only the peak of the format that the products really ran in, dense, gives MFU. "
-        f"For training in {tensor} it is the green one."
+        f"For training in {tensor} {which}."
     )
     return describe(figure, caption=caption, alt=f"{tflops} TFLOP/s on {machine.title}: {'; '.join(alt_parts)}")
