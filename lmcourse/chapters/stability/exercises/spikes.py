@@ -55,7 +55,7 @@ def _spike_cases(random: Random) -> list[Case]:
 spike_detector = Exercise(
     "spike_detector",
     points=3,
-    minutes=8,
+    minutes=7,
     difficulty=2,
     reference=_spikes,
     cases=[
