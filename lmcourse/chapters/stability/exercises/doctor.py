@@ -50,8 +50,8 @@ doctor = Exercise(
     hints=[
         "Print the signs of the four untreated runs after 5, 10 and 20 steps. Which number of which patient is already "
         "unlike that of the other three?",
-        "A score of 15 after five steps of training is not normal. A loss that is hardly below guessing after ten steps "
-        "is not either. And what if neither is so, and the scores are still tiny: which optimizer is that?",
+        "A score of 15 after five steps of training is not normal. A loss that is hardly below guessing after ten "
+        "steps is not either. And what if neither is so, and the scores are still tiny: which optimizer is that?",
         "The table of A says what acts on scores, and that of B what saves SGD. A run that only crawls needs a higher "
         "rate. What does each change do to a run that is healthy? A harmless one you may give early.",
     ],

@@ -219,23 +219,3 @@ LossScaler.slips(
         "like any other.",
     },
 )
-
-
-@LossScaler.variant
-class KeepsAHistory:
-    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale, self.interval = torch.tensor(scale), interval
-        self.good: list[bool] = []
-
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        found = torch.cat([torch.zeros(1), *(gradient.flatten().float() for gradient in gradients)])
-        if found.isnan().any() or found.abs().max() == float("inf"):
-            self.scale = self.scale / 2
-            self.good = []
-            return None
-        result = [gradient.float() * (1 / self.scale) for gradient in gradients]
-        self.good.append(True)
-        if len(self.good) >= self.interval:
-            self.scale = self.scale * 2
-            self.good.clear()
-        return result

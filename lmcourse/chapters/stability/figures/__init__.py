@@ -1,6 +1,6 @@
 """Figures of notebook 16: softmax under attack, gradients that grow, runs side by side."""
 
-from lmcourse.chapters.stability.figures.gradients import gradient_spikes, loss_scale_history, lost_updates
+from lmcourse.chapters.stability.figures.gradients import gradient_spikes, lost_updates
 from lmcourse.chapters.stability.figures.map import norm_positions
 from lmcourse.chapters.stability.figures.runs import UNKNOWN, loss_against_rate, round_of, vital_signs
 from lmcourse.chapters.stability.figures.scores import score_growth
@@ -10,7 +10,6 @@ __all__ = [
     "UNKNOWN",
     "gradient_spikes",
     "loss_against_rate",
-    "loss_scale_history",
     "lost_updates",
     "norm_positions",
     "round_of",
