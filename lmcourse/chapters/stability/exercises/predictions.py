@@ -101,4 +101,14 @@ PREDICTIONS = (
         answer="7 %",
         because="The value is 48.2, where the curve is nearly flat: its slope is 0.07. A hard limit would give 0.",
     ),
+    NumberPrediction(
+        "norms_in_gemma_3",
+        "How many norms has a block of Gemma 3? (A block of Llama has two.)",
+        answer=6,
+        low=1,
+        high=12,
+        step=1,
+        unit="norms",
+        because="One before and one after each of the two branches, and two on queries and keys.",
+    ),
 )

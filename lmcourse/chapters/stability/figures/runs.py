@@ -85,7 +85,7 @@ def loss_against_rate() -> Figure:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(0, 3.3)
-        axes.legend(frameon=False, fontsize=9, loc="lower left")
+        axes.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
         "Left: the model of A after 150 steps; right: that of B after 80. A dot is a run, a line connects the means of "
         "three seeds. Dotted: a table of byte pairs. Untreated SGD explodes at 0.5."
@@ -112,4 +112,8 @@ def round_of(visits: Sequence[Visit]) -> Figure:
         panel.set_ylim(0, 8)
         panel.legend(frameon=False, fontsize=8, loc="upper right")
         said.append(title)
-    return describe(figure, caption="Losses above 8 are cut off.", alt="; ".join(said))
+    return describe(
+        figure,
+        caption="Grey: the same run untreated. Red: the step after which it was changed. Losses above 8 are cut off.",
+        alt="; ".join(said),
+    )
