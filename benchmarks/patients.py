@@ -25,7 +25,7 @@ TABLE = {
         *("biases", "biases, QK-norm"),
     ),
 }
-RATES = {
+RATES: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
     "AdamW": ("A", {"none": (0.002, 0.003, 0.006, 0.01, 0.03), "QK-norm": (0.002, 0.003, 0.006, 0.01, 0.03)}),
     "SGD": ("B", {"none": (0.05, 0.1, 0.15, 0.2, 0.3), "clipping": (0.3, 0.5, 1.0, 2.0)}),
 }

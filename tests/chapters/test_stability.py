@@ -23,6 +23,7 @@ from lmcourse.chapters.stability.patients import (
     MEDICINES,
     RATES,
     WIDTH,
+    layers,
     new_model,
     peaks,
     query_gradient,
@@ -240,17 +241,9 @@ def test_no_single_list_of_signs_separates_the_diagnoses() -> None:
 def test_rules_that_look_away_from_the_loss_fail() -> None:
     def by_length(signs: dict[str, list[float]]) -> str:
         score = signs["score"][-1]
-        if len(signs["loss"]) < 30:
-            return "steps"
-        return (
-            "scores"
-            if score > 100
-            else "bad batch"
-            if max(signs["norm"][10:]) > 8
-            else "healthy"
-            if score > 6
-            else "too slow"
-        )
+        if len(signs["loss"]) < 30 or score > 100:
+            return "steps" if len(signs["loss"]) < 30 else "scores"
+        return "bad batch" if max(signs["norm"][10:]) > 8 else "healthy" if score > 6 else "too slow"
 
     def by_scores(signs: dict[str, list[float]]) -> str:
         norm, score = max(signs["norm"][10:]), signs["score"][-1]
@@ -260,21 +253,12 @@ def test_rules_that_look_away_from_the_loss_fail() -> None:
 
     def one_limit(signs: dict[str, list[float]], limit: float) -> str:
         told = exercises.diagnose.reference(signs)
-        return (
-            told
-            if told not in ("healthy", "too slow")
-            else "healthy"
-            if median(signs["loss"][-5:]) < limit
-            else "too slow"
-        )
+        by_loss = "healthy" if median(signs["loss"][-5:]) < limit else "too slow"
+        return by_loss if told in ("healthy", "too slow") else told
 
-    runs = stored()["signs"]
-    for rule, most in (
-        (by_length, 14),
-        (by_scores, 20),
-        *((partial(one_limit, limit=x / 10), 24) for x in range(18, 45)),
-    ):
-        assert sum(rule(signs) == name for name, signs in runs) <= most, rule
+    rules = {by_length: 14, by_scores: 20, **{partial(one_limit, limit=x / 10): 24 for x in range(18, 45)}}
+    for rule, most in rules.items():
+        assert sum(rule(signs) == name for name, signs in stored()["signs"]) <= most, rule
 
 
 def test_the_shown_runs_have_the_signs_that_mislead() -> None:
@@ -289,11 +273,11 @@ def test_the_shown_runs_have_the_signs_that_mislead() -> None:
 def test_the_doctor_gets_copies_and_must_keep_nothing() -> None:
     signs = shown_signs()["healthy"]
     before = list(signs["loss"])
-    assert ask(lambda seen: seen["loss"].clear() or seen.clear(), signs, 20) is None
+    assert ask(lambda seen: [seen["loss"].clear(), seen.clear(), None][2], signs, 20) is None
     assert signs["loss"] == before
     calls: list[int] = []
     with pytest.raises(Unfit, match=re.escape(KEEPS)):
-        inspect_doctor(lambda seen: calls.append(1) or ("decay" if len(calls) % 2 else None))
+        inspect_doctor(lambda seen: [calls.append(1), "decay" if len(calls) % 2 else None][1])
     with pytest.raises(Unfit, match="'prayer'"):
         inspect_doctor(lambda seen: "prayer")
 
@@ -311,10 +295,9 @@ def test_a_doctor_who_counts_patients_is_found_out() -> None:
 
 
 def test_a_run_changes_only_after_the_step_of_its_change() -> None:
-    settings = {"optimizer": "adamw", "rate": 0.03, "steps": 8}
-    untreated = train(0, **settings)
+    untreated = train(0, "adamw", 0.03, steps=8)
     for word in CHANGES:
-        run = train(0, **settings, change=(4, word), grown=1.0)
+        run = train(0, "adamw", 0.03, steps=8, change=(4, word))
         same = 5 if word in RATES or word in ("clipping", "decay") else 4
         assert run.losses[:same] == untreated.losses[:same]
         assert (run.losses == untreated.losses) == (word == "QK-clip")
@@ -329,7 +312,8 @@ def test_qk_clip_returns_the_largest_score_to_its_limit() -> None:
 
 def test_scores_of_a_function_replace_those_of_the_model() -> None:
     def scaled(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor) -> Tensor:
-        return (gamma_q * q) @ (gamma_k * k).mT / q.shape[-1] ** 0.5
+        scores: Tensor = (gamma_q * q) @ (gamma_k * k).mT / q.shape[-1] ** 0.5
+        return scores
 
     one, other = train(0, "adamw", 0.003, steps=6), train(0, "adamw", 0.003, steps=6, scores_with=scaled)
     assert one.losses[0] == pytest.approx(other.losses[0], abs=1e-5)
@@ -340,8 +324,8 @@ def test_scores_of_a_function_replace_those_of_the_model() -> None:
 def test_peaks_are_rows_of_one_token_and_entropy_falls_with_them() -> None:
     model = new_model(0)
     assert all(share == 0 and 2 < nats < math.log(32) for share, nats in peaks(model))
-    for block in model.blocks:
-        block.attention.layer.qkv.weight.data[: 2 * WIDTH] *= 1000
+    for layer in layers(model):
+        layer.qkv.weight.data[: 2 * WIDTH] *= 1000
     assert all(share > 0.9 and nats < 0.1 for share, nats in peaks(model))
 
 

@@ -25,7 +25,6 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.nn.attention import QKTransform
 from lmcourse.nn.qk_norm import QKNormConfig
 
 Scores = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -75,15 +74,8 @@ def treat(patient: str, *treatments: str) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """The records of a run, with a number for each step, and its model.
-
-    Attributes:
-        losses: nats per byte; NaN at the end if an update was rejected.
-        norms: the norm of the gradient, before clipping.
-        scores: the largest attention score, before a cap.
-        log_zs: the mean of |log Z| of the output.
-        model: the model at the end of the run.
-    """
+    """The records of a run by step, and its model: losses in nats per byte (NaN if an update was rejected), norms of
+    the gradient before clipping, the largest attention scores before a cap, and the means of |log Z| of the output."""
 
     losses: list[float] = field(default_factory=list)
     norms: list[float] = field(default_factory=list)
@@ -163,11 +155,11 @@ def train(
         architecture: changes of the model: `soft_cap`, `qk_norm`, `block` and others.
     """
     model = new_model(seed, scores_with, **architecture)
-    for block in model.blocks:
-        block.attention.layer.qkv.weight.data[: 2 * WIDTH] *= grown
+    for layer in layers(model):
+        layer.qkv.weight.data[: 2 * WIDTH] *= grown
     run = Run(model=model)
     updates, parameters = make_optimizer(model, optimizer), list(model.parameters())
-    now = {"rate": rate, "clip": clip, "z_factor": z_factor, "decay": decay, "qk_clip": qk_clip}
+    now: dict[str, Any] = {"rate": rate, "clip": clip, "z_factor": z_factor, "decay": decay, "qk_clip": qk_clip}
     text = Loader(stories(), batch=BATCH, seq_len=WINDOW, seed=seed, prefetch=0)
     with text as batches, watch(model, run) as largest:
         for step in range(steps):
@@ -196,23 +188,25 @@ def train(
     return run
 
 
+def layers(model: Any) -> list[Any]:
+    """Return the attention layers of a model."""
+    return [block.attention.layer for block in model.blocks]
+
+
 def new_model(seed: int, scores_with: Scores | None = None, **architecture: Any) -> Transformer:
     """Return a new model; with `scores_with`, learned scales for queries and keys are among its parameters."""
     torch.manual_seed(seed)
     model = Transformer(llama_like(2, WIDTH, HEADS, 128, vocab_size=VOCAB_SIZE, context=WINDOW, **architecture))
     initialize(model)
-    for block in model.blocks if scores_with else ():
-        layer = block.attention.layer
+    for layer in layers(model) if scores_with else ():
         layer.gamma_q, layer.gamma_k = (nn.Parameter(torch.ones(layer.d_head)) for _ in range(2))
         layer.found, layer.attend_fused = [], partial(_attend, layer, scores_with)
     return model
 
 
-def _attend(
-    layer: Any, scores_with: Scores, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, context: Any
-) -> Tensor:
+def _attend(layer: Any, scores_with: Any, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, context: Any) -> Tensor:
     """Attend with scores of another function; called where a layer calls its fused kernel."""
-    scores = scores_with(q, k, layer.gamma_q, layer.gamma_k)
+    scores: Tensor = scores_with(q, k, layer.gamma_q, layer.gamma_k)
     layer.found.append(scores.detach().abs().amax((0, 2, 3)))
     visible = context.mask(layer.pattern, positions)[0][:, None]
     return scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) @ v
@@ -245,8 +239,7 @@ def watch(model: Transformer, run: Run) -> Iterator[list[Tensor]]:
     found: list[Tensor] = []
     largest: list[Tensor] = []
     hooks = [model.head.register_forward_hook(see_logits)]
-    for block in model.blocks:
-        layer = block.attention.layer
+    for layer in layers(model):
         if isinstance(layer.attend_fused, partial):
             layer.found = found
         else:
@@ -259,8 +252,8 @@ def watch(model: Transformer, run: Run) -> Iterator[list[Tensor]]:
 @torch.no_grad()
 def shrink_heads(model: Transformer, largest: list[Tensor], limit: float) -> None:
     """Multiply W_q and W_k of each head whose largest score is above the limit, so that this score returns to it."""
-    for block, scores in zip(model.blocks, largest, strict=True):
-        heads = block.attention.layer.qkv.weight[: 2 * WIDTH].view(2, HEADS, -1)
+    for layer, scores in zip(layers(model), largest, strict=True):
+        heads = layer.qkv.weight[: 2 * WIDTH].view(2, HEADS, -1)
         heads *= (limit / scores.clamp(min=limit)).sqrt()[:, None]
 
 
@@ -273,7 +266,8 @@ def noise(batch: Batch) -> Batch:
 
 def texts(count: int) -> tuple[Tensor, Tensor]:
     """Return the first windows of the text, and the bytes to predict."""
-    return tuple(part.view(count, WINDOW) for part in (stories()[: count * WINDOW], stories()[1 : count * WINDOW + 1]))
+    rows = stories()[: count * WINDOW + 1]
+    return rows[:-1].view(count, WINDOW), rows[1:].view(count, WINDOW)
 
 
 @torch.no_grad()
@@ -281,10 +275,7 @@ def peaks(model: Transformer) -> list[tuple[float, float]]:
     """Return for each layer the fraction of rows of attention with a weight above 0.99, and a row's mean entropy in
     nats. The first token of a text is left out: it sees itself alone."""
     placed: list[tuple[Tensor, Tensor]] = []
-    hooks = [
-        block.attention.layer.qk_transform.register_forward_hook(lambda _, __, qk: placed.append(qk))
-        for block in model.blocks
-    ]
+    hooks = [layer.qk_transform.register_forward_hook(lambda _, __, qk: placed.append(qk)) for layer in layers(model)]
     model(texts(64)[0])
     for hook in hooks:
         hook.remove()
@@ -299,11 +290,11 @@ def peaks(model: Transformer) -> list[tuple[float, float]]:
 def query_gradient(factor: float, *treatments: str) -> float:
     """Return the norm of the gradient of W_q, multiplied by `factor`, in block 0 of a new model."""
     model = new_model(0, **{name: value for treatment in treatments for name, value in MEDICINES[treatment].items()})
-    weight = model.blocks[0].attention.layer.qkv.weight
+    weight = layers(model)[0].qkv.weight
     weight.data[:WIDTH] *= factor
     inputs, targets = texts(8)
-    next_token_loss(model(inputs), targets).backward()
-    return weight.grad[:WIDTH].norm().item()
+    (gradient,) = torch.autograd.grad(next_token_loss(model(inputs), targets), weight)
+    return float(gradient[:WIDTH].norm())
 
 
 def left_out(run: Run) -> tuple[float, float]:
@@ -311,7 +302,6 @@ def left_out(run: Run) -> tuple[float, float]:
     inputs, targets = texts(64)
     with torch.no_grad():
         kept = next_token_loss(run.model(inputs), targets).item()
-        for module in run.model.modules():
-            if isinstance(module, QKTransform):
-                module.norm_before_rotary = False  # queries and keys bypass their norms
+        for layer in layers(run.model):
+            layer.qk_transform.norm_before_rotary = False  # queries and keys bypass their norms
         return kept, next_token_loss(run.model(inputs), targets).item()

@@ -109,7 +109,7 @@ def ask(doctor: Doctor, signs: Signs, step: int) -> str | None:
     """Return what a doctor says after a number of steps; it gets copies of the signs."""
     seen = {name: part[:step] if isinstance(part, list) else part for name, part in signs.items()}
     try:
-        word = doctor(seen)
+        word: str | None = doctor(seen)
     except NotImplementedError:
         raise
     except Exception as error:
