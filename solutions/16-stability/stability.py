@@ -1,11 +1,13 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **Core · 89 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
+# **Core · 89 min · 5 exercises · 18 points** · **Further · 62 min · 4 exercises · 13 points**
 #
 # *What is this run dying of, and what do you change while it is still running?*
 #
-# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here in seconds. At the end a doctor of yours watches four live runs, step by step. It may change one thing in each, once, and has to beat their untreated twins.
+# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here in seconds.
+#
+# At the end a doctor of yours watches four live runs, step by step. It may change one thing in each, once, and has to beat their untreated twins.
 #
 # **You will be able to** say from its loss, gradient norms and scores what is wrong with a run before it is over; to write clipping and QK-norm; and to choose the treatment that fits.
 #
@@ -593,12 +595,21 @@ check(z_loss, hidden=True)
 # **In real models.** After PaLM, Baichuan 2 (Yang et al., 2023, a variant with the largest logit), DCLM (Li et al., 2024) and OLMo 2 (OLMo Team, 2025) use a z-loss. A mixture of experts may have one on the softmax of its router (Zoph et al., 2022). `next_token_loss` in `lmcourse/models/loss.py` is ours.
 
 # %% [markdown]
-# ### B · How large can a score get?  (9 min)
+# ### B · How large can a score get?  (8 min)
 #
 # With QK-norm, how large can a score get? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
 
 # %%
-explore(figures.score_growth, growth=Log(0.1, 100.0), d_head=[16, 64, 128], gamma=(0.5, 3.0, 0.25))
+torch.manual_seed(0)
+x, (w_q, w_k) = torch.randn(32, 256), torch.randn(2, 256, 64) / 16
+with your("qk_norm"):
+    for growth in (1, 10, 100):
+        q, k = (x @ (growth * w)[None, None] for w in (w_q, w_k))
+        plain, normed = (q @ k.mT).abs().max() / 8, qk_norm(q, k, torch.ones(64), torch.ones(64)).abs().max()
+        print(f"W_q and W_k times {growth:3}: largest score {plain:,.0f}; with your norm {normed:.1f}")
+
+# %% [markdown]
+# Without a norm scores grow with the square of the weights. With it they stay, and no 32 × 32 random pair comes near the bound of 8.
 
 # %% [markdown]
 # ### Exercise 7 · The largest score  (2 points · 6 min · ●●●)

@@ -140,12 +140,9 @@ def train(
     Args:
         seed: the seed of the first weights and of the order of the text.
         optimizer: "adamw", or "sgd" with a momentum of 0.9.
-        rate: the learning rate.
-        steps: updates.
         warmup: steps over which the rate rises to its full size.
         clip: the largest norm of the gradient.
         z_factor: α of the z-loss.
-        decay: the weight decay.
         qk_clip: the largest score of a head after whose step its W_q and W_k stay as they are (Kimi K2, 2025).
         bad_step: a step that reads random bytes.
         change: a number of steps, and one of `CHANGES` that begins after them.

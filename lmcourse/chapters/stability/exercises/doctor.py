@@ -91,4 +91,4 @@ doctor.slips(
 @doctor.misconception(KEEPS)
 def counts_its_calls(signs: dict[str, Any], calls: list[int] = []) -> str | None:  # noqa: B006 - the mistake
     calls.append(1)
-    return "clipping" if len(calls) == 10 else None
+    return "clipping" if len(calls) % 2 else None

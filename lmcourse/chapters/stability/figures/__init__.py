@@ -3,7 +3,6 @@
 from lmcourse.chapters.stability.figures.gradients import gradient_spikes, lost_updates
 from lmcourse.chapters.stability.figures.map import norm_positions
 from lmcourse.chapters.stability.figures.runs import UNKNOWN, loss_against_rate, round_of, vital_signs
-from lmcourse.chapters.stability.figures.scores import score_growth
 from lmcourse.chapters.stability.figures.softmax import soft_cap_curve, softmax_of_growing_logits
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "lost_updates",
     "norm_positions",
     "round_of",
-    "score_growth",
     "soft_cap_curve",
     "softmax_of_growing_logits",
     "vital_signs",
