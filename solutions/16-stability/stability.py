@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **Core · 89 min · 5 exercises · 18 points** · **Further · 62 min · 4 exercises · 13 points**
+# **Core · 88 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
 #
 # *What is this run dying of, and what do you change while it is still running?*
 #
@@ -122,7 +122,7 @@ check(spike_detector, hidden=True)
 explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 
 # %% [markdown]
-# Between noise and small spikes there is little room: 2 calls noise a spike, and 5 misses the two smallest. Now your alarm on recorded runs. The first is of B's kind, the second is healthy but reads one batch of rubbish.
+# There is little room: 2 calls noise a spike, and 5 misses the two smallest. Now your alarm on two recorded runs: one of B's kind, and a healthy one that reads a batch of rubbish at step 40.
 
 # %%
 with your("spike_detector"):
@@ -133,7 +133,7 @@ with your("spike_detector"):
         print(f"{name:9} the alarm rings at steps {told}; the last loss is {signs['loss'][-1]:.1f}")
 
 # %% [markdown]
-# It says *when*, not *what*: it rings at 17 for nothing, and for a bad batch from which the run recovers by itself, as loudly as for an explosion, whose loss is far above guessing by then.
+# It says *when*, not *what*: it rings at 17 for nothing, at 40 for a bad batch from which the run recovers by itself, and for an explosion when the loss is far above guessing.
 
 # %% [markdown]
 # ## 3 · Clip the gradient
@@ -280,12 +280,12 @@ for patient in "AB":
 #
 # - **z-loss**, a penalty on $\log^2 Z$, brings $\log Z$ down, and $\log Z$ was not the disease.
 # - **Clipping** shortens gradients, and Adam does not care about their length.
-# - **The soft cap** bends scores so that the softmax sees at most ±50. The raw scores, which the table shows, still reach 500 to 840. From ten times the cap, no gradient comes back.
+# - **The soft cap** bends scores so that the softmax sees at most ±50. The raw scores in the table still reach 500 to 840, where no gradient comes back.
 # - **QK-clip** and **QK-norm** bound the scores, and the disease was in the scores.
 # - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them.
 # - **A warm-up**, which is a lower rate for a while, and **a lower rate** act on everything.
 #
-# B learns slowly, and 80 steps are too few for the table of pairs; compare with single bytes (3.04). Clipping is the medicine: the disease is the length of the step. The z-loss does harm, if anything: to a chain reaction it adds the gradient of a square. QK-clip acts on scores alone, and B dies all the same. A tenth of the rate does not explode, and has learned little. With QK-norm, two seeds end near the loss of single bytes: they know how frequent each letter is, and no more. The third is about to explode.
+# For B, 80 steps are too few for the table of pairs; compare with single bytes (3.04). Clipping is the medicine: the disease is the length of the step. The z-loss adds the gradient of a square to a chain reaction. QK-clip acts on scores alone, and B dies all the same. A tenth of the rate does not explode, and has learned little. With QK-norm, two seeds end near the loss of single bytes: they know how frequent each letter is, and no more. The third is about to explode.
 #
 # So there is no best trick. There is a diagnosis: *which number grows?*
 #
@@ -323,7 +323,7 @@ figures.loss_against_rate()
 explore(figures.vital_signs, patient=["healthy", "scores", "steps", "bad batch", "too slow", figures.UNKNOWN])
 
 # %% [markdown]
-# Look for signs that mislead, too. Which patients *besides* "bad batch" have a norm that is several times the usual? Which have been above the loss of guessing? The records are lists: `shown_signs()["scores"]["norm"][:3]`.
+# Which patients *besides* "bad batch" have a norm that is several times the usual? Which have been above the loss of guessing? The records are lists: `shown_signs()["scores"]["norm"][:3]`.
 #
 # ### Exercise 4 · Diagnose  (4 points · 10 min · ●●●)
 #
@@ -456,12 +456,12 @@ check(doctor, hidden=True)
 # ## Check yourself
 #
 # 1. Your run diverges. Which three numbers do you plot first, and which trick belongs to each?
-# 2. QK-norm with $\gamma = 1$ and a head of 64: scores are at most 8. How peaked can a softmax over 1000 tokens become at most? Is that enough?
+# 2. A run's norm jumps once, and its loss is back within five steps. What do you change?
 #
 # <details><summary>Answers</summary>
 #
 # 1. The norm of the gradient (clipping, a lower rate), the largest attention score (QK-norm, cap), $\log Z$ (z-loss).
-# 2. One score of 8 and 999 of −8: $1/(1 + 999\,e^{-16})$, which is 0.9999. It can still look at one token, if the others all point the opposite way. Against 999 scores of 0 it is $1/(1 + 999\,e^{-8})$, or 0.75. Learned scales raise the bound where that is needed.
+# 2. Nothing. But look at the batch.
 #
 # </details>
 
@@ -486,7 +486,6 @@ assert round(min(map(fmean, swept["SGD"]["none"].values())), 2) == 2.7
 assert [round(fmean(swept["SGD"]["clipping"][rate]), 2) for rate in ("0.3", "0.5", "1.0")] == [2.03, 2.03, 2.07]
 lost = {name: fmean(rates["0.01"]) - fmean(rates["0.003"]) for name, rates in swept["AdamW"].items()}
 assert [round(lost["none"], 1), round(lost["QK-norm"], 2)] == [0.8, 0.35] and abs(twice / once - 0.5) < 0.01
-assert round(1 / (1 + 999 * math.exp(-16)), 4) == 0.9999 and round(1 / (1 + 999 * math.exp(-8)), 2) == 0.75
 assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(3.1e-8).half() > 0
 
 # %% [markdown]
@@ -595,7 +594,7 @@ check(z_loss, hidden=True)
 # **In real models.** After PaLM, Baichuan 2 (Yang et al., 2023, a variant with the largest logit), DCLM (Li et al., 2024) and OLMo 2 (OLMo Team, 2025) use a z-loss. A mixture of experts may have one on the softmax of its router (Zoph et al., 2022). `next_token_loss` in `lmcourse/models/loss.py` is ours.
 
 # %% [markdown]
-# ### B · How large can a score get?  (8 min)
+# ### B · How large can a score get?  (10 min)
 #
 # With QK-norm, how large can a score get? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
 
@@ -632,9 +631,7 @@ check(max_logit_bound, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### May it be left out afterwards?
-#
-# Training is over, the weights are good. Is the norm still needed when the model writes?
+# **May it be left out afterwards?** Training is over, the weights are good. Is the norm still needed when the model writes?
 
 # %%
 predict("norm_left_out")
@@ -808,12 +805,14 @@ print("\n".join(table_lines("A, other models")))
 # 1. Why does the z-loss pull hardest at the most probable token?
 # 2. PyTorch's fused attention (`scaled_dot_product_attention`) has no soft cap, and QK-norm needs nothing from it. Why?
 # 3. Your loss scaler halves at every step for 30 steps. What is going on?
+# 4. QK-norm with $\gamma = 1$ and a head of 64: scores are at most 8. How peaked can a softmax over 1000 tokens become at most? Is that enough?
 #
 # <details><summary>Answers</summary>
 #
 # 1. Its gradient is $2\alpha\log Z \cdot p_j$: lowering the largest logit lowers $Z$ most.
 # 2. The cap acts on each score, inside the kernel, where scores never leave the chip. The norm acts on $q$ and $k$ before the kernel sees them.
 # 3. The gradients are infinite or NaN at any scale: an overflow in the forward pass, or a NaN. Halving does not help; our trainer gives up after 20 such steps.
+# 4. One score of 8 and 999 of −8: $1/(1 + 999\,e^{-16})$, which is 0.9999. It can still look at one token, if the others all point the opposite way. Against 999 scores of 0 it is $1/(1 + 999\,e^{-8})$, or 0.75. Learned scales raise the bound where that is needed.
 #
 # </details>
 #
@@ -845,5 +844,6 @@ assert (
     and round(100 * (1 - 11 / 11.19), 1) == 1.7
 )
 assert torch.tensor(-200.0).exp() == 0
+assert round(1 / (1 + 999 * math.exp(-16)), 4) == 0.9999 and round(1 / (1 + 999 * math.exp(-8)), 2) == 0.75
 assert torch.tensor(0.5).bfloat16() + torch.tensor(0.001).bfloat16() == 0.5
 assert torch.tensor(0.25).bfloat16() + torch.tensor(0.001).bfloat16() > 0.25
