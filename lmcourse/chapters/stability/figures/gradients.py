@@ -23,7 +23,7 @@ def _norms_with_spikes() -> NDArray[np.float64]:
     return result
 
 
-@stops(clip=(0.1, 0.5, 1.0, 10.0), factor=(1.5, 3.0, 5.0, 10.0, 20.0))
+@stops(clip=(0.1, 0.5, 1.0, 10.0), factor=(1.5, 2.0, 2.5, 5.0, 10.0, 20.0))
 def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     """A run with spikes: its gradient norms, the spikes that a detector finds, and the norms after clipping.
 
