@@ -1,39 +1,32 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **130 min · 9 exercises · 26 points**
+# **Core · 88 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
 #
-# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here, in seconds, as often as you like. You will write the cures that papers recommend, and in the end you will be the doctor: a run arrives, you see its signs, and you say what it has and what it needs.
+# *What is this run dying of, and what do you change while it is still running?*
 #
-# **You will be able to**
+# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here in seconds.
 #
-# - say from its loss, gradient norms, scores and $\log Z$ what is wrong with a run, before it is over;
-# - write z-loss, QK-norm, soft-capping, clipping and loss scaling, with their gradients, and say what each one bounds;
-# - choose the treatment that fits, and show with three seeds that it does.
+# At the end a doctor of yours watches four live runs, step by step. It may change one thing in each, once, and has to beat their untreated twins.
 #
-# **You need** attention (notebook 08), norms (10) and the floating-point formats (01). No GPU.
+# **You will be able to** say from its loss, gradient norms and scores what is wrong with a run before it is over; to write clipping and QK-norm; and to choose the treatment that fits.
 #
-# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+# **You need** attention (notebook 08), norms (10) and AdamW (04). No GPU.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")`.
 
 # %%
 import math
 from statistics import fmean, median
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Tensor
 
 from lmcourse.chapters.stability import figures
-from lmcourse.chapters.stability.patients import MEDICINES, left_out, stories, train, treat
-from lmcourse.chapters.stability.stored import (
-    measured,
-    shown_signs,
-    stored,
-    table_line,
-    table_lines,
-    unknown_signs,
-)
+from lmcourse.chapters.stability.patients import peaks, query_gradient, stories, train, treat
+from lmcourse.chapters.stability.stored import measured, shown_signs, stored, table_lines, unknown_signs
+from lmcourse.chapters.stability.ward import DISEASES, signs_of, visits
 from lmcourse.notebook import check, explore, hint, predict, start, your
 from lmcourse.widgets import Log
 
@@ -43,12 +36,9 @@ torch.set_num_threads(1)  # models this small are fastest on one
 # %% [markdown]
 # ## 1 · Two ways to die
 #
-# The authors of OLMo 2 (OLMo Team, 2025) show two training runs. The loss of the first looks almost harmless, with a few bad spikes. The norm of its gradient is a row of needles that grow taller with time. In the second run, after many
-# changes, the norm is low and flat. (Data, norms and other things changed together, so the two curves do not say which change helped.) That second curve is what this notebook is about.
+# The authors of OLMo 2 (OLMo Team, 2025) show the norm of the gradient of two runs: in one it is a row of needles that grow taller with time, in the other, after many changes at once, it is low and flat.
 #
-# We need patients. Ours are transformers of two layers, $d = 64$, which read our little stories byte by byte. `train` in `lmcourse/chapters/stability/patients.py` has the loop of any training: set the rate, take a batch, update. It refuses to update weights with a loss that is not finite, and it stops at a loss twenty times as high as that of guessing. Both count as an explosion.
-#
-# `train` returns what it recorded at every step: `losses`, the `norms` of the gradient, the largest attention score (`scores`) and the mean $\lvert\log Z\rvert$ of the output (`log_zs`; section 4 says what that is). Treatments have names: `train(0, **treat("A", "QK-norm"))` trains patient A with QK-norm and seed 0.
+# We need patients. Ours are transformers of two layers, $d = 64$, that read our little stories byte by byte. `train` (in `lmcourse/chapters/stability/patients.py`) stops if a number is not finite, or if the loss is twenty times that of guessing; both count as an explosion. It returns what it recorded at every step: `losses`, the `norms` of the gradient, the largest attention score (`scores`), and the mean $\lvert\log Z\rvert$ (`log_zs`; $Z$ is the sum of the exponentials of a byte's logits). Treatments have names: `train(0, **treat("A", "QK-norm"))` trains patient A with QK-norm and seed 0.
 #
 # How good is good? Two numbers can be counted in the text: the entropy of single bytes, and that of a byte when the one before it is known.
 
@@ -61,7 +51,7 @@ after_one = -torch.special.xlogy(pairs, pairs).sum().item() - letters
 print(f"guessing: {math.log(128):.2f} nats   single bytes: {letters:.2f}   after one byte: {after_one:.2f}")
 
 # %% [markdown]
-# **Patient A** is trained with AdamW at a rate of 0.03, ten times what would be good for it. **Patient B** is trained with SGD and momentum at a rate of 0.5. A seed decides about the first weights and the order of the text. Seed 0 runs here, in a second or two; the runs of the seeds 1 and 2 are stored (`benchmarks/patients.py` measured them). On your processor the numbers of seed 0 may differ a little.
+# **Patient A** is trained with AdamW at a rate of 0.03, ten times what would be good for it. **Patient B** is trained with SGD and momentum at a rate of 0.5. Seed 0 runs here, in a second or two; the runs of the seeds 1 and 2 are stored (`benchmarks/patients.py` measured them).
 
 # %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
 a, b = train(0, **treat("A")), train(0, **treat("B"))
@@ -72,22 +62,32 @@ for name in "AB":
     print(f"{name}, seeds 1 and 2, stored: {row['steps'][1:]} steps, loss {row['loss'][1:]}, score {row['score'][1:]}")
 
 # %% [markdown]
-# B dies loudly: within a few dozen steps its loss is in the hundreds. A dies quietly. Its loss falls, as losses do, and stops far above what a *table of byte pairs* would reach. A table like that needs no attention, and A has
-# none any more: its largest scores are in the hundreds and thousands, its softmaxes look at one token only, and no gradient can tell them to look elsewhere. Zhai et al. (2023) call this *entropy collapse*. It is the more dangerous of the two, because no alarm goes off.
+# B dies loudly: within a few dozen steps its loss is in the hundreds. A dies quietly. Its loss falls, as losses do, and stops far above what a *table of byte pairs* would reach. A table like that needs no attention. Has A any left?
+
+# %%
+predict("one_token_takes_it")
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+for name, run in (("A", a), ("A at a tenth of the rate", train(0, **treat("A", "rate ÷ 10")))):
+    shown = "; ".join(f"layer {layer}: {share:.0%}, {nats:.2f} nats" for layer, (share, nats) in enumerate(peaks(run.model)))
+    print(f"{name}: rows with a weight above 0.99, and the mean entropy of a row: {shown}")
+
+# %% [markdown]
+# Each row of A's attention looks at one token, and no gradient can tell it to look elsewhere: where a softmax is flat, all slopes are 0. Zhai et al. (2023) call this *entropy collapse*. It is the more dangerous of the two deaths, because no alarm goes off.
 #
-# Before we treat them, commit yourself.
+# Before we treat A and B, commit yourself.
 
 # %%
 predict("who_saves_whom")
 
 # %% [markdown]
-# ### An alarm
+# ## 2 · An alarm
 #
 # If you look at the loss alone, you learn of a spike when it is over. The norm of the gradient shows it earlier. But what is a large norm? Norms may fall by a factor of ten during a run, so a fixed limit is wrong at one end or the other. Compare with what was usual *lately*.
 #
 # By hand: the last norms were 1, 1, 1, 1, 1000. Now comes a 20. Their mean is 201, so 20 looks small; their **median** is 1, and 20 is twenty times that. A spike must not hide the next one.
 #
-# ### Exercise 1 · Find the spikes  (3 points · 8 min · ●●)
+# ### Exercise 1 · Find the spikes  (3 points · 7 min · ●●)
 #
 # Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. (`fewest` is never larger than `window`.) Whatever is infinite or NaN
 # is a spike at any time, even in the first steps, and does not count as a norm afterwards. Indices count from 0 and come in ascending order.
@@ -116,19 +116,33 @@ check(spike_detector, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Below is a made-up run in the manner of OLMo's. Which factor finds every spike and no noise? And how many steps would be clipped at a norm of 0.5?
+# Which factor finds every spike, and no noise? A made-up run in the manner of OLMo's, with ten spikes from 3 to 200 times the usual. And how many steps would be clipped at a norm of 0.5?
 
 # %%
 explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 
 # %% [markdown]
-# ## 2 · Clip the gradient
+# There is little room: 2 calls noise a spike, and 5 misses the two smallest. Now your alarm on two recorded runs: one of B's kind, and a healthy one that reads a batch of rubbish at step 40.
+
+# %%
+with your("spike_detector"):
+    for name in ("steps", "bad batch"):
+        signs = shown_signs()[name]
+        rings = spike_detector(signs["norm"], factor=3.0, window=20, fewest=5)
+        told = ", ".join(f"{step} (loss {signs['loss'][step]:.1f})" for step in rings)
+        print(f"{name:9} the alarm rings at steps {told}; the last loss is {signs['loss'][-1]:.1f}")
+
+# %% [markdown]
+# It says *when*, not *what*: it rings at 17 for nothing, at 40 for a bad batch from which the run recovers by itself, and for an explosion when the loss is far above guessing.
+
+# %% [markdown]
+# ## 3 · Clip the gradient
 #
 # Why does B explode? SGD's step is as long as the gradient. One step too far leads to a place where the loss is steeper, the next gradient is longer, and so is the next step. It is a chain reaction, and the oldest cure stops it (Pascanu et al., 2013): if the gradient is longer than $c$, make it $c$ long, and keep its direction. A shorter one stays as it is.
 #
 # The norm is that of *all* gradients of the model, laid end to end. By hand: $(3, 4)$ and $(12)$ have norms 5 and 12, and together 13. Clipped to 1, they become $(3/13, 4/13)$ and $(12/13)$.
 #
-# ### Exercise 2 · Clip  (3 points · 7 min · ●●)
+# ### Exercise 2 · Clip  (3 points · 6 min · ●●)
 #
 # Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. Gradients of 300 in fp16 are among the cases, and keep their dtype; so are empty tensors. (By hand: not with `torch.nn.utils`. Its $\varepsilon$ of 1e-6 beside the norm does no harm here.)
 
@@ -155,20 +169,18 @@ check(clip_by_global_norm, hidden=True)
 predict("halved_gradients")
 
 # %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
-clipped = train(0, **treat("B", "clipping"))
+with your("clip_by_global_norm"):
+    clipped = train(0, **treat("B", "clipping"), clip_with=clip_by_global_norm)
 print(f"B, clipped to 0.3, seed 0: loss {clipped.end:.2f} after {len(clipped.losses)} steps; exploded: {clipped.exploded}")
 print("seeds 1 and 2, stored:", measured("B", "clipping")["loss"][1:])
 
 # %% [markdown]
-# B is saved. Does the same help A, whose optimizer does not care how long a gradient is? Section 10 shows it.
+# B is saved. Does the same help A, whose optimizer does not care how long a gradient is? Section 6 shows it.
 #
 # $$g \leftarrow g \cdot \min\!\Big(1, \frac{c}{\lVert g \rVert}\Big), \qquad \lVert g \rVert = \sqrt{\textstyle\sum_{\text{all weights}} g_i^2}$$
-#
-# **In real models.** GPT-3, LLaMA and OLMo 2 clip to a norm of 1.0 (Brown et al., 2020; Touvron et al., 2023; OLMo Team, 2025). Adam's step hardly depends on the size of its gradients, so in these models clipping is a guard against single bad batches: one
-# giant gradient would otherwise sit in Adam's averages for many steps.
 
 # %% [markdown]
-# ## 3 · The problem child
+# ## 4 · The problem child
 #
 # Most of a transformer is sums and products of moderate numbers. Where can one of them run away? Look for two operations: an exponential, and a division.
 #
@@ -182,7 +194,315 @@ print("seeds 1 and 2, stored:", measured("B", "clipping")["loss"][1:])
 # | clipping | ÷ norm of the gradient | $\min(1, c / \text{norm})$; stop if it is not finite |
 # | fp16 gradients | 0 below 3e-8, ∞ above 65,504 | loss scaling, or bf16 |
 #
-# Divisions are easy to guard, and the model's norms, which divide, even limit what follows. The two **softmaxes** head the list: their inputs are products of learned weights, and nothing limits those.
+# Divisions are easy to guard, and the model's norms, which divide, even limit what follows. The two **softmaxes** head the list: their inputs are products of learned weights, and nothing limits those. (Further A takes that of the output.)
+
+# %% [markdown]
+# ## 5 · QK-norm
+#
+# A score is $q \cdot k / \sqrt d$ with $q = W_q x$ and $k = W_k x$. If both matrices double, scores are four times as large, and a large rate makes matrices grow fast. That is what killed A.
+
+# %%
+predict("doubled_weights")
+
+# %% [markdown]
+# The cure is to normalise queries and keys before they meet. Henry et al. (2020) proposed it for translation; Dehghani et al. (2023) needed it for a vision transformer of 22 billion parameters, and Chameleon (2024) for text and pictures, both with LayerNorm. Today's language models use an RMSNorm for the queries and another for the keys (notebook 10: divide by the root of the mean square, with $\varepsilon$ under the root, then multiply by a learned scale). That is what you write.
+#
+# By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the same vector: only the direction is left.
+#
+# ### Exercise 3 · QK-norm  (3 points · 8 min · ●● · differentiable)
+#
+# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries may come from a transpose, as after a split into heads. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
+
+
+# %% exercise="qk_norm"
+def qk_norm(
+    q: Float[Tensor, "b h s d"],
+    k: Float[Tensor, "b h t d"],
+    gamma_q: Float[Tensor, " d"],
+    gamma_k: Float[Tensor, " d"],
+    eps: float = 1e-6,
+) -> Float[Tensor, "b h s t"]:
+    """Attention scores of normalised queries and keys."""
+
+    ### BEGIN SOLUTION
+    def normalised(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.float()
+        return wide * (wide.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * gamma
+
+    scores = normalised(q, gamma_q) @ normalised(k, gamma_k).mT / q.shape[-1] ** 0.5
+    return scores.to(q.dtype)
+    ### END SOLUTION
+
+
+# %% check="qk_norm"
+check(qk_norm)
+### BEGIN HIDDEN TESTS
+check(qk_norm, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
+#
+# Your norm in patient A, in both layers, after RoPE, with scales that are learned:
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+with your("qk_norm"):
+    for seed in (0, 1):
+        normed = train(seed, **treat("A"), scores_with=qk_norm)
+        print(f"A with your norm, seed {seed}: loss {normed.end:.2f}, largest score {max(normed.scores):.0f}")
+
+# %% [markdown]
+# Why does it help against *long steps*? The scores do not change if $W_q$ doubles. So what happens to its gradient?
+
+# %%
+predict("gradient_of_a_doubled_matrix")
+
+# %%
+for treatments in ((), ("QK-norm",)):
+    once, twice = (query_gradient(factor, *treatments) for factor in (1, 2))
+    print(f"{', '.join(treatments) or 'untreated':10} gradient of W_q {once:.4f}, of a doubled W_q {twice:.4f}: {twice / once:.2f} times")
+
+# %% [markdown]
+# A step that made $W_q$ large makes the next one turn it less. Without the norm nothing slows it.
+#
+# **QK-clip** (Kimi K2, 2025) needs no norm in the model: after an update, a head whose largest score $s$ is above a limit τ gets its $W_q$ and $W_k$ multiplied by $\sqrt{\tau / s}$. In the table below τ is 30.
+#
+# ## 6 · Side by side
+#
+# A and B with every treatment, three seeds each. A star marks a loss below the table of byte pairs (1.91): that run has learned something that needs attention. A dagger marks an explosion and the number of steps until then. Which rows contradict what you expected?
+
+# %%
+for patient in "AB":
+    print("\n".join(table_lines(patient)), end="\n\n")
+
+# %% [markdown]
+# For A, each trick does exactly what it promises, and only that:
+#
+# - **z-loss**, a penalty on $\log^2 Z$, brings $\log Z$ down, and $\log Z$ was not the disease.
+# - **Clipping** shortens gradients, and Adam does not care about their length.
+# - **The soft cap** bends scores so that the softmax sees at most ±50. The raw scores in the table still reach 500 to 840, where no gradient comes back.
+# - **QK-clip** and **QK-norm** bound the scores, and the disease was in the scores.
+# - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them.
+# - **A warm-up**, which is a lower rate for a while, and **a lower rate** act on everything.
+#
+# For B, 80 steps are too few for the table of pairs; compare with single bytes (3.04). Clipping is the medicine: the disease is the length of the step. The z-loss adds the gradient of a square to a chain reaction. QK-clip acts on scores alone, and B dies all the same. A tenth of the rate does not explode, and has learned little. With QK-norm, two seeds end near the loss of single bytes: they know how frequent each letter is, and no more. The third is about to explode.
+#
+# So there is no best trick. There is a diagnosis: *which number grows?*
+#
+# ## 7 · Does a high rate pay?
+#
+# The best row of A is the lower rate. Why want the others? "A higher rate, where a model survives it, learns faster," people say. Clipped SGD reached about 2.03 at a rate of 0.5. Let us take more.
+
+# %%
+predict("twice_the_rate")
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+with your("clip_by_global_norm"):
+    faster = train(0, **{**treat("B", "clipping"), "rate": 1.0}, clip_with=clip_by_global_norm)
+print(f"B clipped, at 1.0, seed 0: {faster.end:.2f}")
+for name, rates in stored()["rates"]["SGD"].items():
+    print(f"{name:9}", *(f"{rate}: {' '.join(f'{loss:.2f}' for loss in ends)}" for rate, ends in rates.items()), sep="   ")
+
+# %%
+figures.loss_against_rate()
+
+# %% [markdown]
+# For SGD, clipping pays: the best untreated rate, 0.2, ends at 2.70 on average; clipped, at one and a half to five times that rate, it is 2.03 to 2.07, and every seed is better. For AdamW no treatment makes a high rate better than the right rate. It makes a wrong rate less costly: from 0.003 to 0.01 the untreated runs lose 0.8 nats, with QK-norm 0.35. And nobody knows the right rate of a large model in advance.
+#
+# ## 8 · An unknown patient
+#
+# A run arrives in the middle of the night, and it is not over. You have four lists, a number for each step so far: the loss, the norm of the gradient, the largest attention score, and the mean $\lvert\log Z\rvert$. Five records with a known diagnosis:
+#
+# - **"scores"**: attention scores have run away; attention looks at one token only, and learning is stuck.
+# - **"steps"**: the steps are too long; the loss is worse than that of guessing and will not come back.
+# - **"bad batch"**: *one* batch was rubbish (random bytes). The run is well again, and nothing is to be done.
+# - **"too slow"**: nothing is wrong, except that the loss falls too slowly.
+# - **"healthy"**.
+
+# %%
+explore(figures.vital_signs, patient=["healthy", "scores", "steps", "bad batch", "too slow", figures.UNKNOWN])
+
+# %% [markdown]
+# Which patients *besides* "bad batch" have a norm that is several times the usual? Which have been above the loss of guessing? The records are lists: `shown_signs()["scores"]["norm"][:3]`.
+#
+# ### Exercise 4 · Diagnose  (4 points · 10 min · ●●●)
+#
+# `signs` holds the lists `"loss"`, `"norm"`, `"score"` and `"log_z"`, all of one length, and the number `"guessing"`, the loss of guessing. Return the diagnosis, one of the five words. Records end after 25, 50 or 100 steps, those of each diagnosis alike. The rate, the optimizer, a warm-up and the first weights vary: scores may be small or large in a healthy run. After 25 steps a healthy loss is below 3.3, after 50 below 2.6, after 100 below 2.2. Find a rule with some distance to both sides, and say what comes first if two signs contradict each other.
+
+
+# %% exercise="diagnose"
+def diagnose(signs: dict[str, list[float] | float]) -> str:
+    """Return "scores", "steps", "bad batch", "too slow" or "healthy"."""
+    ### BEGIN SOLUTION
+    last = {name: median(signs[name][-5:]) for name in ("loss", "score")}
+    if last["loss"] > signs["guessing"]:
+        return "steps"  # before the scores, which an explosion takes along
+    if last["score"] > 100:
+        return "scores"
+    if max(signs["loss"][10:]) > signs["guessing"]:  # not the first steps: an untrained model guesses
+        return "bad batch"
+    return "healthy" if last["loss"] < 1.9 + 40 / len(signs["loss"]) else "too slow"
+    ### END SOLUTION
+
+
+# %% check="diagnose"
+check(diagnose)
+### BEGIN HIDDEN TESTS
+check(diagnose, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now **X**, the patient of tonight, and four who are still alive: P, Q, R and S are runs of 150 steps. This is your rule on X, and on each of them after 10 and after 30 steps, beside what they really have.
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+with your("diagnose"):
+    print("X:", diagnose(unknown_signs()))
+    for name, disease in DISEASES.items():
+        signs = signs_of(1, name, seed=0)
+        seen = [{part: value if part == "guessing" else value[:steps] for part, value in signs.items()} for steps in (11, 30)]
+        print(f"{name}: {' → '.join(map(diagnose, seen))}; really {disease!r}")
+
+# %% [markdown]
+# After ten steps the rule sees little, and R is healthy until its bad batch comes at step 60. What is the *first* sign?
+#
+# ## 9 · The ward
+#
+# Your doctor watches the four while they run. It is called after every step with the signs so far, and returns None ("go on"), or a word. A word, once per patient, changes one thing from the next step on:
+#
+# | word | what it does |
+# | --- | --- |
+# | `"rate × 10"`, `"rate × 3"`, `"rate ÷ 3"`, `"rate ÷ 10"` | another learning rate |
+# | `"clipping"` | clips to a norm of 0.3 |
+# | `"QK-clip"` | keeps scores at 30 |
+# | `"decay"` | a weight decay of 1 |
+# | `"z-loss"` | adds $0.01 \log^2 Z$ to the loss |
+#
+# P is A again, Q is trained with SGD at 0.5 after a warm-up of 60, R with AdamW at 0.003, S with AdamW at 0.0002. The doctor is told neither names nor rates. The score is the mean loss of the last ten steps; an explosion counts as guessing, 4.85. A first idea, with your alarm:
+
+# %%
+predict("alarm_as_a_doctor")
+
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+def alarmed(signs):
+    """Lower the rate when the alarm rings."""
+    rings = spike_detector(signs["norm"], factor=5.0, window=20, fewest=10)
+    return "rate ÷ 10" if rings and rings[-1] == len(signs["norm"]) - 1 else None
+
+
+with your("spike_detector"):
+    found = visits(alarmed)
+for visit in found:
+    print(f"{visit.patient}: {visit.word} after {visit.step} steps, loss {visit.end:.2f}; untreated {visit.twin_end:.2f}")
+print(f"mean {fmean(visit.end for visit in found):.2f}, untreated {fmean(visit.twin_end for visit in found):.2f}")
+
+# %% [markdown]
+# R's alarm was its bad batch, from which it had recovered by itself, and the lower rate made it worse. P and S gave no alarm in time.
+#
+# ### Exercise 5 · A doctor  (5 points · 17 min · ●●●)
+#
+# Write `doctor(signs)`, with `signs` as in `diagnose`. All it knows is in the signs: it keeps nothing between calls, and it draws nothing. It is tried on this ward, and on one with other rates (0.05, 0.7, 0.002 and 0.0001) and a bad batch at step 90. Grading takes another seed: keep a margin. A try takes 10 to 40 seconds.
+#
+# | mean loss, both wards | seed 0 | seed 1 |
+# | --- | --- | --- |
+# | no treatment | 2.39 | 2.35 |
+# | an alarm, then a tenth of the rate | 2.40 | 2.47 |
+# | the same word for everybody, at best (clipping) | 2.09 | |
+# | **finish line** | 1.65 | 1.65 |
+
+
+# %% exercise="doctor"
+def doctor(signs: dict[str, list[float] | float]) -> str | None:
+    """Return None, or the one thing to change in this run from now on."""
+    ### BEGIN SOLUTION
+    loss, score, step = signs["loss"][-1], signs["score"][-1], len(signs["loss"])
+    if step >= 5 and score > 15:  # AdamW with too high a rate: scores run away first
+        return "decay"
+    if step == 6 and loss > 4.5:  # hardly below guessing
+        return "rate × 10"
+    if step == 6 and score < 0.2:  # the loss falls and the scores sleep: SGD
+        return "clipping"
+    return None
+    ### END SOLUTION
+
+
+# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+with your("doctor"):
+    mine = visits(doctor)
+figures.round_of(mine)
+
+# %% check="doctor"
+check(doctor)
+### BEGIN HIDDEN TESTS
+check(doctor, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Look at your curves. Common mistakes: a change at every alarm (R needs none); the same word for everybody; a word after the first step, when no patient differs from another; and waiting until it is plain. A doctor who waits for scores above 60, a loss above guessing, or no progress after 30 steps reaches 1.67 with seed 0 and 2.34 with seed 1, where both Qs explode late. And the first sign is not in the loss: the scores of P rise within five steps.
+#
+# And at step 41,000 of the run that cost a million dollars? You do not start again. PaLM's team (Chowdhery et al., 2022) went back to a checkpoint about 100 steps before each spike, left out the next 200 to 500 batches, and continued; the spike did not return at that place. The same batches in another state of the model made none, so the texts alone were not to blame. If the spike does return, try a lower rate from that checkpoint on, and then a change of the model.
+
+# %% [markdown]
+# ## What to keep
+#
+# | trick | it bounds | not |
+# | --- | --- | --- |
+# | clipping | SGD's step; what enters Adam's averages | Adam's step |
+# | z-loss | drift of the output logits | attention |
+# | QK-norm, QK-clip | scores | output logits |
+# | warm-up, decay, a lower rate | the first steps; weights; everything | |
+# | an alarm | nothing, but you know | |
+#
+# ## Check yourself
+#
+# 1. Your run diverges. Which three numbers do you plot first, and which trick belongs to each?
+# 2. A run's norm jumps once, and its loss is back within five steps. What do you change?
+#
+# <details><summary>Answers</summary>
+#
+# 1. The norm of the gradient (clipping, a lower rate), the largest attention score (QK-norm, cap), $\log Z$ (z-loss).
+# 2. Nothing. But look at the batch.
+#
+# </details>
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+assert [round(value, 2) for value in (letters, after_one)] == [3.04, 1.91]
+assert a.end > after_one + 0.2 and max(a.scores) > 200 and b.exploded and not clipped.exploded
+assert min(share for share, _ in peaks(a.model)) > 0.8
+table = {name: stored()["table"][name] for name in "AB"}
+always = {name for name, row in table["A"].items() if max(row["loss"]) < after_one}
+assert set(table["A"]) - always == {"none", "clipping", "z-loss", "soft cap", "QK-clip"}, always
+assert min(table["A"]["none"]["score"]) > 300 and max(table["A"]["z-loss"]["log_z"]) < 1.5
+assert {name for name, row in table["B"].items() if None in row["loss"]} == {"none", "z-loss", "QK-clip"}
+assert max(table["B"]["clipping"]["loss"]) < letters - 0.5 and min(table["B"]["rate ÷ 10"]["loss"]) > 2.8
+assert min(table["B"]["QK-norm"]["loss"]) > letters - 0.05 and max(table["B"]["QK-norm"]["loss"]) > 20
+assert median([1, 1, 1, 1, 1000]) == 1 and round(fmean([1, 1, 1, 1, 1000])) == 201
+assert round(math.sqrt(12.5), 3) == 3.536 and [round(x / math.sqrt(12.5), 3) for x in (3, 4)] == [0.849, 1.131]
+swept = stored()["rates"]
+assert round(min(map(fmean, swept["SGD"]["none"].values())), 2) == 2.7
+assert [round(fmean(swept["SGD"]["clipping"][rate]), 2) for rate in ("0.3", "0.5", "1.0")] == [2.03, 2.03, 2.07]
+lost = {name: fmean(rates["0.01"]) - fmean(rates["0.003"]) for name, rates in swept["AdamW"].items()}
+assert [round(lost["none"], 1), round(lost["QK-norm"], 2)] == [0.8, 0.35] and abs(twice / once - 0.5) < 0.01
+assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(3.1e-8).half() > 0
+
+# %% [markdown]
+# ## Further
+#
+# Each section needs the core and nothing else from Further.
+
+# %%
+import torch.nn.functional as F
+from jaxtyping import Int
+
+from lmcourse.chapters.stability.patients import left_out
+
+# %% [markdown]
+# ### A · The output softmax, and z-loss  (19 min)
+#
+# Softmaxes subtract the largest logit of a row first (notebook 01). How close to a division by zero do they come?
 
 # %%
 predict("smallest_z")
@@ -198,7 +518,7 @@ shifted = (row - row.max()).exp()
 print("naive:", naive.tolist(), "  Z after the subtraction:", round(shifted.sum().item(), 4))
 
 # %% [markdown]
-# Let the logits grow, and watch the orange bars. They show how much a weight still answers to its logit: $p\,(1-p)$, times the slope of the cap if there is one (section 7). At which scale are they gone, and does more precision bring them back? A cap?
+# Let the logits grow, and watch the orange bars. They show how strongly a weight still responds to its logit: $p\,(1-p)$, times the slope of the cap if there is one ($c\tanh(z/c)$, which keeps logits within $\pm c$). At which scale are they gone, and does more precision bring them back? A cap?
 
 # %%
 explore(
@@ -209,12 +529,9 @@ explore(
 )
 
 # %% [markdown]
-# With logits 20 times as large, one weight is 1, and all slopes are 0 in fp16 and at most 2e-09 in fp32. More bits do not help. A cap of 10 spreads the weights again, and most slopes stay small, because the cap itself is flat out there. What helps is to keep logits small in the first place. There is one trick for the output softmax and there are two for attention: the next four
-# sections.
+# With logits 20 times as large, one weight is 1, and all slopes are 0 in fp16 and at most 2e-09 in fp32. More bits do not help. A cap of 10 spreads the weights again, but most slopes stay small: the cap itself is flat out there. What helps is to keep logits small in the first place.
 
 # %% [markdown]
-# ## 4 · z-loss, for the output
-#
 # The cross-entropy of a token is $-\log P = \log Z - x_\text{right}$, where $Z = \sum_j e^{x_j}$.
 
 # %%
@@ -236,7 +553,7 @@ predict("ten_on_top")
 #
 # The third column is the probability again, less 1 for the right token. What is the fourth, divided by the second?
 #
-# ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
+# ### Exercise 6 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
 # `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `nn.functional` are. Logits of 200 must not overflow.
 
@@ -277,59 +594,24 @@ check(z_loss, hidden=True)
 # **In real models.** After PaLM, Baichuan 2 (Yang et al., 2023, a variant with the largest logit), DCLM (Li et al., 2024) and OLMo 2 (OLMo Team, 2025) use a z-loss. A mixture of experts may have one on the softmax of its router (Zoph et al., 2022). `next_token_loss` in `lmcourse/models/loss.py` is ours.
 
 # %% [markdown]
-# ## 5 · QK-norm, for attention
+# ### B · How large can a score get?  (10 min)
 #
-# A score is $q \cdot k / \sqrt d$ with $q = W_q x$ and $k = W_k x$. If both matrices double, scores are four times as large, and a large rate makes matrices grow fast. That is what killed A.
+# With QK-norm, how large can a score get? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
 
 # %%
-predict("doubled_weights")
+torch.manual_seed(0)
+x, (w_q, w_k) = torch.randn(32, 256), torch.randn(2, 256, 64) / 16
+with your("qk_norm"):
+    for growth in (1, 10, 100):
+        q, k = (x @ (growth * w)[None, None] for w in (w_q, w_k))
+        plain, normed = (q @ k.mT).abs().max() / 8, qk_norm(q, k, torch.ones(64), torch.ones(64)).abs().max()
+        print(f"W_q and W_k times {growth:3}: largest score {plain:,.0f}; with your norm {normed:.1f}")
 
 # %% [markdown]
-# The cure is to normalise queries and keys before they meet. Henry et al. (2020) proposed it for translation, with vectors of length 1. Dehghani et al. (2023) needed it for a vision transformer of 22 billion parameters, and Chameleon (2024) for text and pictures, both with LayerNorm. Today's language models use an RMSNorm for the queries and another for the keys (notebook 10: divide by the root of the mean square, with $\varepsilon$ under the root, then multiply by a learned scale). That is what you write.
-#
-# By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the same vector: only the direction is left.
-#
-# ### Exercise 4 · QK-norm  (3 points · 8 min · ●● · differentiable)
-#
-# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries may come from a transpose, as after a split into heads. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
-
-
-# %% exercise="qk_norm"
-def qk_norm(
-    q: Float[Tensor, "b h s d"],
-    k: Float[Tensor, "b h t d"],
-    gamma_q: Float[Tensor, " d"],
-    gamma_k: Float[Tensor, " d"],
-    eps: float = 1e-6,
-) -> Float[Tensor, "b h s t"]:
-    """Attention scores of normalised queries and keys."""
-
-    ### BEGIN SOLUTION
-    def normalised(x: Tensor, gamma: Tensor) -> Tensor:
-        wide = x.float()
-        return wide * (wide.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * gamma
-
-    scores = normalised(q, gamma_q) @ normalised(k, gamma_k).mT / q.shape[-1] ** 0.5
-    return scores.to(q.dtype)
-    ### END SOLUTION
-
-
-# %% check="qk_norm"
-check(qk_norm)
-### BEGIN HIDDEN TESTS
-check(qk_norm, hidden=True)
-### END HIDDEN TESTS
+# Without a norm scores grow with the square of the weights. With it they stay, and no 32 × 32 random pair comes near the bound of 8.
 
 # %% [markdown]
-# $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
-#
-# How large can a score get now? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
-
-# %%
-explore(figures.score_growth, growth=Log(0.1, 100.0), d_head=[16, 64, 128], gamma=(0.5, 3.0, 0.25))
-
-# %% [markdown]
-# ### Exercise 5 · The largest score  (2 points · 6 min · ●●●)
+# ### Exercise 7 · The largest score  (2 points · 6 min · ●●●)
 #
 # The scales differ from feature to feature. What is the largest score that *any* two vectors can reach? Take $\varepsilon$ as 0 and let nothing happen between norm and product. (With RoPE in between, features of $q$ and $k$ are mixed in pairs, and this bound is not the last word.)
 
@@ -349,9 +631,7 @@ check(max_logit_bound, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### May it be left out afterwards?
-#
-# Training is over, the weights are good. Is the norm still needed when the model writes?
+# **May it be left out afterwards?** Training is over, the weights are good. Is the norm still needed when the model writes?
 
 # %%
 predict("norm_left_out")
@@ -367,18 +647,7 @@ for seed in (1, 2):
 # So the norm stays. It is part of the function that the weights were fitted to, learned scales included.
 
 # %% [markdown]
-# ## 6 · Norms everywhere
-#
-# Most models have a norm before each branch of a block (notebook 10). Some have one after the branch as well, or instead. Now there are norms on queries and keys too. It is striking how often the answer to "it is unstable" has been another norm. How many norms has a block of Gemma 3? Guess before you look.
-
-# %%
-figures.norm_positions()
-
-# %% [markdown]
-# DCLM (Li et al., 2024), OLMo 2, Qwen3 and Gemma 3, among others, normalise queries and keys. The model has one more norm than its blocks: the last one, before the head.
-
-# %% [markdown]
-# ## 7 · Soft-capping
+# ### C · Soft-capping  (11 min)
 #
 # QK-norm removes the length of *every* query, small ones too. A gentler way is to leave small scores alone and to bend only the large ones. A tanh does that: near 0 it is a straight line of slope 1, and it never goes beyond ±1. Scaled so that it never goes beyond $\pm c$ and still has the slope 1 at 0, it is called a *soft cap*. With $c = 50$:
 #
@@ -393,7 +662,7 @@ predict("through_the_cap")
 explore(figures.soft_cap_curve, cap=[10, 30, 50], logit=(-150.0, 150.0, 5.0))
 
 # %% [markdown]
-# ### Exercise 6 · Soft cap and slope  (3 points · 6 min · ●●)
+# ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
 #
 # Return the capped logits, and the slope at each of them without autograd. Logits of 100,000 must not overflow. Raise `ValueError` for a cap of zero or less.
 
@@ -418,7 +687,7 @@ check(soft_cap, hidden=True)
 # %% [markdown]
 # $$\text{capped} = c \cdot \tanh\!\Big(\frac{z}{c}\Big), \qquad \frac{\partial\,\text{capped}}{\partial z} = 1 - \tanh^2\!\Big(\frac{z}{c}\Big)$$
 #
-# A cap bounds the *value* of a score. The gradient through a capped score is small, and beyond the cap the weights can grow unseen. Section 10 shows whether they do.
+# A cap bounds the *value* of a score. The gradient through a capped score is small, and beyond the cap the weights can grow unseen. In the table of A they do: 500 to 840.
 #
 # **In real models.** A group at NVIDIA (Rybakov et al., 2024) trained a model of 830 million parameters at rising rates until it diverged. In their comparison the baseline has a perplexity of 11.19; capping alone is worse than that, and QK-norm better, because it allows a higher rate. A norm *and* a cap together allowed a rate 1.5 times
 # as high as the norm alone. It is one model, and perplexity on one set of texts, without repeats. To get a feeling for such differences: a perplexity of 11.00 instead of 11.19 is 1.7 percent less, or 0.017 nats.
@@ -428,9 +697,9 @@ for perplexity in (11.19, 11.00):
     print(f"perplexity {perplexity:.2f} = {math.log(perplexity):.3f} nats")
 
 # %% [markdown]
-# ## 8 · Sixteen bits
+# ### D · Sixteen bits  (16 min)
 #
-# All of this was in fp32. In 16 bits two more things can go wrong, one for each format.
+# The core was all in fp32. In 16 bits two more things can go wrong, one for each format.
 #
 # **fp16 ends too early below.** Gradients under about $3 \cdot 10^{-8}$ round to 0 (notebook 01). The cure: multiply the loss by a large scale $S$ before the backward pass, and divide the gradients by $S$, in fp32, before the update. Which $S$? Too small, and gradients vanish; too large, and they overflow. So the scale adapts by itself (Micikevicius et al., 2018):
 #
@@ -439,11 +708,8 @@ for perplexity in (11.19, 11.00):
 #
 # By hand, with $S = 1024$ and doubling after 2 good steps: good, good ($S = 2048$), overflow ($S = 1024$, no update), good, good ($S = 2048$).
 
-# %%
-explore(figures.loss_scale_history, exponent=(0, 30), interval=(10, 300, 10))
-
 # %% [markdown]
-# ### Exercise 7 · A loss scaler  (4 points · 10 min · ●●●)
+# ### Exercise 9 · A loss scaler  (4 points · 10 min · ●●●)
 #
 # Write a class with an attribute `scale` and a method `unscale`, which is called once per step with the fp16 gradients of the *scaled* loss. If all are finite it returns them in float32, divided by the scale they were made with; if not, it returns `None`: the update is skipped. Either way it then
 # adapts `scale` as above, and after doubling or an overflow it counts from 0. A step with an empty list of gradients is a good step. (Torch's own scaler, in `torch.amp`, is not allowed.)
@@ -480,6 +746,18 @@ check(LossScaler, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# Your scaler in a made-up run, whose gradients shrink from 0.3 to 0.01. PyTorch starts at $2^{16}$ and waits for 2,000 good steps.
+
+# %%
+with your("LossScaler"):
+    scaler, skipped = LossScaler(2.0**24, interval=100), []
+    for step in range(1001):
+        largest = torch.tensor([0.3 * math.exp(-step / 300) + 0.01]) * scaler.scale
+        skipped += [step] if scaler.unscale([largest.half()]) is None else []
+        if step % 250 == 0:
+            print(f"step {step}: scale 2^{math.log2(scaler.scale):.0f}, {len(skipped)} steps skipped")
+
+# %% [markdown]
 # With bf16 you need no scaler: it has the exponent of fp32 (notebook 01).
 #
 # **bf16 has wide gaps.** With 8 bits of significand, an update changes a weight only if it is more than half a gap, and gaps grow with the weight. So a weight that is stored in bf16 and grows stops learning. Weight decay works against that: if every update pushes the same way by $\eta$, then $w \leftarrow w - \eta\lambda w + \eta$ comes to rest at $w = 1/\lambda$. Take $\eta = 0.001$. From which size on is an update lost? And which decay would keep every weight below that?
@@ -491,194 +769,54 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=Log(0.01, 10.0))
 # With $\eta = 0.001$ updates are lost from 0.5 on. The usual $\lambda = 0.1$ lets weights grow to 10; it would take $\lambda = 2$ to stop them at 0.5. So decay alone does not make bf16 weights safe: real runs keep a master copy in fp32 (notebook 14). But D'Angelo et al. (2023) find that in mixed precision with bf16 too, models without decay diverge where those with it do not.
 
 # %% [markdown]
-# ## 9 · An unknown patient
+# ### E · Norms everywhere, warm-up, biases  (4 min)
 #
-# You have an alarm and a cabinet of medicines. A run arrives in the middle of the night, and it is not over. What do you have? Four lists, a number for each step so far: the loss, the norm of the gradient, the largest attention score, and the mean $\lvert\log Z\rvert$.
-#
-# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early.
-#
-# - **"scores"**: attention scores have run away; attention looks at one token only, and learning is stuck.
-# - **"steps"**: the steps are too long; the loss is worse than that of guessing and will not come back.
-# - **"bad batch"**: *one* batch was rubbish (random bytes). The run is well again, and nothing is to be done.
-# - **"too slow"**: nothing is wrong, except that the loss falls too slowly.
-# - **"healthy"**.
+# Most models have a norm before each branch of a block (notebook 10). Some have one after the branch as well, or instead. Now there are norms on queries and keys too. It is striking how often the answer to "it is unstable" has been another norm. How many has a block today?
 
 # %%
-explore(figures.vital_signs, patient=["healthy", "scores", "steps", "bad batch", "too slow", figures.UNKNOWN])
-
-# %% [markdown]
-# Look for signs that mislead, too. Which patients *besides* "bad batch" have a norm that is several times the usual? Which have been above the loss of guessing? In which do scores grow, besides "scores"? `ward["scores"]["norm"][:3]` are numbers to try a rule on:
+predict("norms_in_gemma_3")
 
 # %%
-ward = shown_signs()
-for name, seen in ward.items():
-    print(f"{name:<10} {len(seen['loss'])} steps; the first losses:", seen["loss"][:3], "norms:", seen["norm"][:3])
+figures.norm_positions()
 
 # %% [markdown]
-# ### Exercise 8 · Diagnose  (3 points · 12 min · ●●●)
-#
-# `signs` holds the lists `"loss"`, `"norm"`, `"score"` and `"log_z"`, all of one length, and the number `"guessing"`, the loss of guessing. Return the diagnosis, one of the five words above. Grading adds eleven other patients: other seeds, other rates, or AdamW where you see SGD; their records end at any step from 11 to 90. So find a rule with some distance to both sides, and say what comes first if two signs contradict each other.
-
-
-# %% exercise="diagnose"
-def diagnose(signs: dict[str, list[float] | float]) -> str:
-    """Return "scores", "steps", "bad batch", "too slow" or "healthy"."""
-    ### BEGIN SOLUTION
-    last = {name: median(signs[name][-5:]) for name in ("loss", "score")}
-    if last["loss"] > signs["guessing"]:
-        return "steps"  # before the scores, which an explosion takes along
-    if last["score"] > 100:
-        return "scores"
-    if max(signs["loss"][10:]) > signs["guessing"]:  # not the first steps: an untrained model guesses
-        return "bad batch"
-    return "healthy" if last["loss"] < 2.1 else "too slow"
-    ### END SOLUTION
-
-
-# %% check="diagnose"
-check(diagnose)
-### BEGIN HIDDEN TESTS
-check(diagnose, hidden=True)
-### END HIDDEN TESTS
+# DCLM (Li et al., 2024), OLMo 2, Qwen3 and Gemma 3, among others, normalise queries and keys. The model has one more norm than its blocks: the last one, before the head.
 
 # %% [markdown]
-# Now the patient of tonight, **X**. What does your rule say?
-
-# %% tags=["nbval-ignore-output", "because it shows the result of your own answer"]
-tonight = unknown_signs()
-with your("diagnose"):
-    print("your diagnosis of X:", diagnose(tonight))
-print(f"X: loss {median(tonight['loss'][-10:]):.2f}, largest score {tonight['score'][-1]:,.0f}")
-
-# %% [markdown]
-# ### Exercise 9 · Prescribe  (1 point · 6 min · ●●)
-#
-# X is trained with AdamW at a rate of 0.05 for 150 steps. A second patient, **Y**, is trained with SGD at 0.3 for 100 steps. The owners insist on their rates. Your cabinet holds six medicines, in fixed doses: clipping at 0.3, a z-loss of 0.01, a soft cap of 50, QK-norm, a decay of 1, and a warm-up of 150 steps.
-#
-# Return a list of *at most two* names for each patient, so that X ends below 1.6 and Y below 2.2 **at each of three seeds**. The check looks the losses up: all 22 prescriptions were run on both patients. You can run one yourself, a second or two for each seed; one good seed is no proof.
-
-# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
-print("the cabinet:", *MEDICINES, sep="  ")
-trial = train(0, **treat("X", "clipping"))  # try others
-print(f"X with clipping, seed 0: loss {trial.end:.2f}, largest score {max(trial.scores):,.0f}")
-
-
-# %% exercise="prescribe"
-def prescribe(patient: str) -> list[str]:
-    """The medicines for patient "X" or "Y": ["z-loss", "soft cap"], for example."""
-    ### BEGIN SOLUTION
-    return ["QK-norm", "warm-up"] if patient == "X" else ["clipping"]
-    ### END SOLUTION
-
-
-# %% check="prescribe"
-check(prescribe)
-### BEGIN HIDDEN TESTS
-check(prescribe, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 10 · Side by side
-#
-# Here is the whole ward: A and B with every treatment, three seeds each. A star marks a loss below the table of byte pairs (1.91): that run has learned something that needs attention. A dagger marks an explosion and the number of steps until then. Before you read on: which rows contradict what you expected?
+# The place of the norm also decides how much warm-up a model needs. The first transformers had it *after* the addition ("post"), and were trained with warm-up. Xiong et al. (2020) showed why: at the start, gradients near the output of a post-norm model are large, and with the norm before each branch they are not. Does patient A agree? Compare with the table of section 6: untreated, it ends between 2.56 and 2.73.
 
 # %%
-for patient in "AB":
-    print("\n".join(table_lines(patient)), end="\n\n")
+print("\n".join(table_lines("A, other models")))
 
 # %% [markdown]
-# The numbers are stored, because 54 runs take more than a minute. Do not believe them: choose a row and run it. (After a comma comes a second treatment: `"post-norm", "warm-up"`.)
-
-# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
-patient, treatments = "B", ["clipping"]
-again = [train(seed, **treat(patient, *treatments)) for seed in range(3)]
-row = {"steps": [len(run.losses) for run in again], "loss": [None if run.exploded else run.end for run in again]}
-row |= {"score": [max(run.scores) for run in again], "log_z": [run.log_zs[-1] for run in again]}
-print(table_line(", ".join(treatments), row))
-
-# %% [markdown]
-# And patient X? Here are the best of its 22 prescriptions, sorted by the worst seed. Look how good *one* seed of a wrong prescription can be: soft cap with warm-up.
-
-# %%
-for names, losses in sorted(stored()["sets"]["X"].items(), key=lambda item: max(item[1]))[:12]:
-    print(f"{names or 'none':<20}", *(f"{loss:.2f}" for loss in losses), sep="  ")
-
-# %% [markdown]
-# For A, each trick does exactly what it promises, and only that:
+# It does. Post-norm without warm-up is the sickest row, sicker than pre-norm. With a warm-up, which is a lower rate for a while and here for the whole run, it is among the healthy. And norms can do the work of a warm-up: with one before *and* after each branch, and on queries and keys, the model survives a rate that it could not survive before.
 #
-# - **z-loss** brings $\log Z$ down, and $\log Z$ was not the disease. (Our factor is 0.01, a hundred times PaLM's, because these runs are short.)
-# - **Clipping** shortens gradients, and Adam does not care about their length.
-# - **The soft cap** bounds what the softmax sees. The raw scores, which the table shows, still reach 500 to 840. From ten times the cap, no gradient comes back.
-# - **QK-norm** bounds the scores, and the disease was in the scores.
-# - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them.
-# - **A lower rate** is the best cure here. People reach for the others because a higher rate, where a model survives it, learns faster.
-# - **Biases** make no clear difference. (Large models are said to be more stable without, and most models since PaLM have none. Two rows of a tiny model prove nothing about that.)
+# **Biases** make no clear difference. (Large models are said to be more stable without, and most models since PaLM have none. Two rows of a tiny model prove nothing about that.)
 #
-# A high rate is a wish, not a disease. So ask of each treatment at which rates a run survives with it:
-
-# %%
-figures.loss_against_rate()
-
-# %% [markdown]
-# B next. It learns slowly, and 80 steps are too few for the table of pairs (1.91); compare with single bytes (3.04). Clipping is the medicine: the disease is the length of the step. The z-loss does harm, if anything: to a chain reaction it adds the gradient of a square. A tenth of the rate does not explode, and has learned little after 80 steps. With QK-norm two seeds end near the loss of single bytes, and one on its way to an explosion: none knows more than how frequent each letter is. Why does a norm on queries and keys help against long steps at all? Look at the weights $W_q$ and at the scores:
-
-# %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
-def query_norm(model: nn.Module) -> float:
-    """The norm of W_q in the first block."""
-    return model.blocks[0].attention.layer.qkv.weight[:64].norm().item()
-
-
-for name, treatments in (("untreated", ()), ("QK-norm", ("QK-norm",))):
-    first, last = (train(0, **{**treat("B", *treatments), "steps": steps}) for steps in (1, 25))
-    sizes = f"W_q from {query_norm(first.model):.1f} to {query_norm(last.model):,.1f}"
-    print(f"B, {name}: after {len(last.losses)} steps {sizes}; largest score {max(last.scores):,.0f}")
-
-# %% [markdown]
-# So there is no best trick. There is a diagnosis: *which number grows?*
+# ### F · In real models  (1 min)
 #
-# And at step 41,000 of the run that cost a million dollars? You do not start again. PaLM's team (Chowdhery et al., 2022) went back to a checkpoint about 100 steps before each spike, left out the next 200 to 500 batches, and continued; the spike did not return at that place. The same batches in another state of the model made none, so the texts alone were not to blame. If the spike does return, try a lower rate from that checkpoint on, and then a change of the model, such as the norms above.
+# **Clipping.** GPT-3, LLaMA and OLMo 2 clip to a norm of 1.0 (Brown et al., 2020; Touvron et al., 2023; OLMo Team, 2025). Adam's step hardly depends on the size of its gradients, so in these models clipping is a guard against single bad batches: one
+# giant gradient would otherwise sit in Adam's averages for many steps.
 #
-# ### Norms and warm-up
+# **z-loss, QK-norm, cap.** DCLM (Li et al., 2024) and OLMo 2 have the first two, Qwen3 and Gemma 3 the second, Gemma 2 the third. **Decay.** D'Angelo et al. (2023) find that in mixed precision with bf16, models without decay diverge where those with it do not.
 #
-# The place of the norm decides how much warm-up a model needs. The first transformers had it *after* the addition ("post"), and were trained with warm-up. Xiong et al. (2020) showed why: at the start, gradients near the output of a post-norm model are large, and with the norm before each branch they are not. Does our patient A agree? Compare four rows of the table: none, post-norm, post-norm with warm-up, and double norm with QK-norm.
+# ### Check yourself
 #
-# It does. Post-norm without warm-up is the sickest row, sicker than pre-norm. With a warm-up, which is
-# a lower rate for a while and here for the whole run, it is among the healthy. And norms can do the work of a warm-up: with
-# one before *and* after each branch, and on queries and keys, the model survives a rate that it could not survive before.
-
-# %% [markdown]
-# ## What to keep
-#
-# | trick | formula | what it bounds | what it does not |
-# | --- | --- | --- | --- |
-# | clipping | $g \cdot \min(1, c/\lVert g\rVert)$ | SGD's step; what enters Adam's averages | Adam's step |
-# | z-loss | $+\,\alpha \log^2 Z$, gradient $2\alpha \log Z \cdot p$ | drift of the output logits | attention |
-# | QK-norm | RMSNorm on $q$, $k$ | scores, by $\sqrt d \max\lvert\gamma_q\gamma_k\rvert$ | output logits |
-# | soft cap | $c \tanh(z/c)$, slope $1 - \tanh^2$ | what the softmax sees | growth beyond the cap |
-# | loss scaling | $S$ halves on overflow, doubles after good steps | fp16's underflow | needed in fp16 only |
-# | warm-up, norms, decay, a lower rate | | the first steps; what reaches a branch; weights; everything | |
-# | an alarm | norm above 5 × the recent median | nothing, but you know | |
-
-# %% [markdown]
-# ## Check yourself
-#
-# 1. Your run diverges. Which three numbers do you plot first, and which trick belongs to each?
-# 2. QK-norm with $\gamma = 1$ and a head of 64: scores are at most 8. How peaked can a softmax over 1000 tokens become at most? Is that enough?
-# 3. Why does the z-loss pull hardest at the most probable token?
-# 4. PyTorch's fused attention (`scaled_dot_product_attention`) has no soft cap, and QK-norm needs nothing from it. Why?
-# 5. Your loss scaler halves at every step for 30 steps. What is going on?
+# 1. Why does the z-loss pull hardest at the most probable token?
+# 2. PyTorch's fused attention (`scaled_dot_product_attention`) has no soft cap, and QK-norm needs nothing from it. Why?
+# 3. Your loss scaler halves at every step for 30 steps. What is going on?
+# 4. QK-norm with $\gamma = 1$ and a head of 64: scores are at most 8. How peaked can a softmax over 1000 tokens become at most? Is that enough?
 #
 # <details><summary>Answers</summary>
 #
-# 1. The norm of the gradient (clipping, a lower rate), the largest attention score (QK-norm, cap), $\log Z$ (z-loss).
-# 2. One score of 8 and 999 of −8: $1/(1 + 999\,e^{-16})$, which is 0.9999. It can still look at one token, if the others all point the opposite way. Against 999 scores of 0 it is $1/(1 + 999\,e^{-8})$, or 0.75. Learned scales raise the bound where that is needed.
-# 3. Its gradient is $2\alpha\log Z \cdot p_j$: lowering the largest logit lowers $Z$ most.
-# 4. The cap acts on each score, inside the kernel, where scores never leave the chip. The norm acts on $q$ and $k$ before the kernel sees them.
-# 5. The gradients are infinite or NaN at any scale: an overflow in the forward pass, or a NaN. Halving does not help; our trainer gives up after 20 such steps.
+# 1. Its gradient is $2\alpha\log Z \cdot p_j$: lowering the largest logit lowers $Z$ most.
+# 2. The cap acts on each score, inside the kernel, where scores never leave the chip. The norm acts on $q$ and $k$ before the kernel sees them.
+# 3. The gradients are infinite or NaN at any scale: an overflow in the forward pass, or a NaN. Halving does not help; our trainer gives up after 20 such steps.
+# 4. One score of 8 and 999 of −8: $1/(1 + 999\,e^{-16})$, which is 0.9999. It can still look at one token, if the others all point the opposite way. Against 999 scores of 0 it is $1/(1 + 999\,e^{-8})$, or 0.75. Learned scales raise the bound where that is needed.
 #
 # </details>
 #
-# ## Further reading
+# ### Further reading
 #
 # - Wortsman et al., 2023, *Small-scale proxies for large-scale transformer training instabilities*: this notebook, done properly, at many sizes.
 # - Zhai et al., 2023, *Stabilizing transformer training by preventing attention entropy collapse*.
@@ -687,21 +825,10 @@ for name, treatments in (("untreated", ()), ("QK-norm", ("QK-norm",))):
 # - Rybakov et al., 2024, *Methods of improving LLM training stability*.
 # - In this package: `lmcourse/training/spike_detector.py`, `lmcourse/nn/qk_norm.py` and `lmcourse/models/loss.py`, which are short.
 
-# %% [markdown]
-# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
-
 # %% tags=["hide-input"]
-assert [round(value, 2) for value in (letters, after_one)] == [3.04, 1.91]
-assert a.end > after_one + 0.2 and max(a.scores) > 200 and b.exploded and not clipped.exploded
-table = {name: stored()["table"][name] for name in "AB"}
-always = {name for name, row in table["A"].items() if max(row["loss"]) < after_one}
-assert set(table["A"]) - always == {"none", "clipping", "z-loss", "soft cap", "post-norm", "biases"}, always
-assert min(table["A"]["none"]["score"]) > 300 and max(table["A"]["z-loss"]["log_z"]) < 1.5
-assert max(map(fmean, (row["loss"] for row in table["A"].values()))) == fmean(table["A"]["post-norm"]["loss"])
-assert {name for name, row in table["B"].items() if None in row["loss"]} == {"none", "z-loss"}
-assert max(table["B"]["clipping"]["loss"]) < letters - 0.5 and min(table["B"]["rate ÷ 10"]["loss"]) > 2.8
-assert min(table["B"]["QK-norm"]["loss"]) > letters - 0.05 and max(table["B"]["QK-norm"]["loss"]) > 20
-assert median([1, 1, 1, 1, 1000]) == 1 and round(fmean([1, 1, 1, 1, 1000])) == 201
+other = stored()["table"]["A, other models"]
+assert {name for name, row in other.items() if max(row["loss"]) > after_one} == {"post-norm", "biases"}
+assert min(other["post-norm"]["loss"]) > max(table["A"]["none"]["loss"])
 z_by_hand = sum(math.exp(x) for x in (5, 4, 3))
 assert [round(z_by_hand, 1), round(math.log(z_by_hand), 3)] == [223.1, 5.408]
 assert [round(math.log(z_by_hand) - 5, 3), round(0.1 * math.log(z_by_hand) ** 2, 3)] == [0.408, 2.924]
@@ -710,14 +837,13 @@ p_by_hand = logits_by_hand.softmax(0).tolist()
 assert [round(p, 3) for p in p_by_hand] == [0.665, 0.245, 0.09] and round(p_by_hand[0] - 1, 3) == -0.335
 assert [round(0.2 * math.log(z_by_hand) * p, 3) for p in p_by_hand] == [0.719, 0.265, 0.097]
 assert round(0.2 * math.log(z_by_hand), 2) == 1.08 and round(50 * math.tanh(1), 2) == 38.08
-assert round(math.sqrt(12.5), 3) == 3.536 and [round(x / math.sqrt(12.5), 3) for x in (3, 4)] == [0.849, 1.131]
 assert [round(50 * math.tanh(x / 50), 2) for x in (10, 100)] == [9.87, 48.2] and round(1 - math.tanh(2) ** 2, 2) == 0.07
 assert (
     round(math.sqrt(128), 1) == 11.3
     and round(math.log(11.19 / 11), 3) == 0.017
     and round(100 * (1 - 11 / 11.19), 1) == 1.7
 )
+assert torch.tensor(-200.0).exp() == 0
 assert round(1 / (1 + 999 * math.exp(-16)), 4) == 0.9999 and round(1 / (1 + 999 * math.exp(-8)), 2) == 0.75
-assert torch.tensor(-200.0).exp() == 0 and torch.tensor(2.9e-8).half() == 0 and torch.tensor(3.1e-8).half() > 0
 assert torch.tensor(0.5).bfloat16() + torch.tensor(0.001).bfloat16() == 0.5
 assert torch.tensor(0.25).bfloat16() + torch.tensor(0.001).bfloat16() > 0.25

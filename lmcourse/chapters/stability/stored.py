@@ -1,24 +1,18 @@
-"""Runs measured by `benchmarks/patients.py`: the table of treatments, pairs of medicines, signs of seventeen runs."""
+"""Runs measured by `benchmarks/patients.py`: the tables of treatments, losses at several rates, signs of runs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lmcourse.chapters.stability.patients import MEDICINES
-
 Signs = dict[str, Any]
 """Lists over the steps, "loss", "norm", "score" and "log_z"; and "guessing", the loss of guessing."""
 
-LIMITS = {"X": 1.6, "Y": 2.2}
-"""The loss that a patient must reach at each of the three seeds."""
-SHOWN = 5
-"""Number of runs that are shown with their diagnosis."""
-LENGTHS = (84, 87, 90, 42, 90, 90, 84, 90, 42, 60, 90)
-"""Steps after which the records of the other runs end at the latest, so that a record's length is no sign."""
+SHOWN, PUBLIC = 5, 10
+"""Numbers of runs that are shown with their diagnosis, and that are shown or public cases."""
 PAIRS = 1.91
 """Entropy of a byte of the stories if the byte before it is known, in nats."""
 
@@ -35,28 +29,20 @@ def shown_signs() -> dict[str, Signs]:
     return dict(stored()["signs"][:SHOWN])
 
 
+def public_signs() -> list[tuple[str, Signs]]:
+    """Return the diagnosis and the signs of five more runs, the other public cases."""
+    return [(name, signs) for name, signs in stored()["signs"][SHOWN:PUBLIC]]
+
+
 def unnamed_signs() -> list[tuple[str, Signs]]:
-    """Return the diagnosis and the signs of the eleven other runs, which end after `LENGTHS` steps."""
-    return [
-        (name, {part: value[:end] if isinstance(value, list) else value for part, value in signs.items()})
-        for (name, signs), end in zip(stored()["signs"][SHOWN:], LENGTHS, strict=True)
-    ]
+    """Return the diagnosis and the signs of the hidden runs."""
+    return [(name, signs) for name, signs in stored()["signs"][PUBLIC:]]
 
 
 def unknown_signs() -> Signs:
     """Return the signs of patient X."""
     signs: Signs = stored()["unknown"]
     return signs
-
-
-def losses_under(patient: str, medicines: Iterable[str]) -> list[float | None]:
-    """Return the final losses for the seeds 0, 1 and 2, with None for an explosion.
-
-    KeyError unless the patient is "X" or "Y" and there are at most two medicines, both known.
-    """
-    wanted = set(medicines)
-    losses: list[float | None] = stored()["sets"][patient][", ".join(name for name in MEDICINES if name in wanted)]
-    return losses
 
 
 def measured(patient: str, treatments: str) -> dict[str, list[Any]]:
@@ -66,19 +52,15 @@ def measured(patient: str, treatments: str) -> dict[str, list[Any]]:
 
 
 def table_lines(patient: str) -> Iterator[str]:
-    """Yield the lines of a table of the treatments of A or B; see `table_line`."""
-    yield f"{'patient ' + patient:<22}{'loss at the end':>24}{'largest score':>28}{'log Z at the end':>26}"
-    yield from (table_line(name, row) for name, row in stored()["table"][patient].items())
-
-
-def table_line(name: str, row: dict[str, list[Any]]) -> str:
-    """Return a line of the table with the losses of three seeds.
+    """Yield the lines of a table of the treatments of A, "A, other models" or B, with three seeds.
 
     `*` marks a loss below the loss of a table of byte pairs; `†19` an explosion after 19 steps.
     """
-    cells = [
-        f"{'†' + str(steps) + ' ':>8}" if loss is None else f"{loss:>7.2f}" + ("*" if loss < PAIRS else " ")
-        for loss, steps in zip(row["loss"], row["steps"], strict=True)
-    ]
-    cells += ["  ", *(f"{score:>9,.0f}" for score in row["score"]), *(f"{log_z:>9,.1f}" for log_z in row["log_z"])]
-    return f"{name:<22}{''.join(cells)}"
+    yield f"{patient:<22}{'loss at the end':>24}{'largest score':>28}{'log Z at the end':>26}"
+    for name, row in stored()["table"][patient].items():
+        cells = [
+            f"{'†' + str(steps) + ' ':>8}" if loss is None else f"{loss:>7.2f}" + ("*" if loss < PAIRS else " ")
+            for loss, steps in zip(row["loss"], row["steps"], strict=True)
+        ]
+        cells += ["  ", *(f"{score:>9,.0f}" for score in row["score"]), *(f"{log_z:>9,.1f}" for log_z in row["log_z"])]
+        yield f"{name:<22}{''.join(cells)}"

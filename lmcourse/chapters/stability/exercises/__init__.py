@@ -3,7 +3,8 @@
 from lmcourse.chapters.stability.exercises.bound import max_logit_bound
 from lmcourse.chapters.stability.exercises.cap import soft_cap
 from lmcourse.chapters.stability.exercises.clip import clip_by_global_norm
-from lmcourse.chapters.stability.exercises.diagnose import diagnose, prescribe
+from lmcourse.chapters.stability.exercises.diagnose import diagnose
+from lmcourse.chapters.stability.exercises.doctor import doctor
 from lmcourse.chapters.stability.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.stability.exercises.qk import qk_norm
 from lmcourse.chapters.stability.exercises.scaler import LossScaler
@@ -13,13 +14,13 @@ from lmcourse.chapters.stability.exercises.z_loss import z_loss
 EXERCISES = (
     spike_detector,
     clip_by_global_norm,
-    z_loss,
     qk_norm,
+    diagnose,
+    doctor,
+    z_loss,
     max_logit_bound,
     soft_cap,
     LossScaler,
-    diagnose,
-    prescribe,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from random import Random
 
@@ -115,19 +114,3 @@ max_logit_bound.slips(
 def with_numpy(gamma_q: Tensor, gamma_k: Tensor) -> float:
     largest: float = np.abs(gamma_q.numpy() * gamma_k.numpy()).max()
     return math.sqrt(gamma_q.numel()) * largest
-
-
-@max_logit_bound.variant
-def all_length_on_one_feature(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    d = gamma_q.shape[0]
-    scores = []
-    for feature, sign in itertools.product(range(d), (-1, 1)):
-        x = torch.zeros(d, dtype=gamma_q.dtype)
-        x[feature] = math.sqrt(d)
-        scores.append((x * gamma_q) @ (sign * x * gamma_k) / math.sqrt(d))
-    return max(scores).item()
-
-
-@max_logit_bound.variant
-def as_a_tensor(gamma_q: Tensor, gamma_k: Tensor) -> Tensor:
-    return gamma_q.mul(gamma_k).square().max().sqrt() * math.sqrt(len(gamma_q))

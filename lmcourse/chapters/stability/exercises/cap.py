@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case, script
@@ -128,33 +126,6 @@ def by_exponentials(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     decay = torch.exp(-2 * logits.abs() / cap)
     capped = cap * logits.sign() * (1 - decay) / (1 + decay)
     return capped, 4 * decay / (1 + decay) ** 2
-
-
-@soft_cap.variant
-def from_the_capped_value(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
-    if cap <= 0:
-        raise ValueError
-    capped = logits.div(cap).tanh().mul(cap)
-    return capped, 1 - (capped / cap).square()
-
-
-@soft_cap.variant
-def with_a_sigmoid(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
-    if cap < 0 or cap == 0:
-        raise ValueError(cap)
-    opened = F.sigmoid(2 * logits / cap)
-    return cap * (2 * opened - 1), 4 * opened * (1 - opened)
-
-
-@soft_cap.variant
-def with_loops(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
-    if cap <= 0:
-        raise ValueError("the cap must be positive")
-    values, slopes = torch.empty(2, *logits.shape, dtype=logits.dtype)
-    for place, z in enumerate(logits.flatten().tolist()):
-        values.view(-1)[place] = cap * math.tanh(z / cap)
-        slopes.view(-1)[place] = 1 / math.cosh(min(abs(z / cap), 300)) ** 2
-    return values, slopes
 
 
 @soft_cap.variant

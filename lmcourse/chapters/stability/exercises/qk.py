@@ -166,15 +166,3 @@ def norms_as_llama_has_them(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tens
         return weight * wide.to(x.dtype)
 
     return torch.matmul(rms_norm(q, gamma_q), rms_norm(k, gamma_k).transpose(2, 3)) / math.sqrt(q.shape[-1])
-
-
-@qk_norm.variant
-def in_half_precision_after_scaling(
-    q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6
-) -> Tensor:
-    def norm(x: Tensor, gamma: Tensor) -> Tensor:
-        largest = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
-        small = x / largest  # these squares cannot overflow
-        return gamma * small / ((small * small).mean(-1, keepdim=True) + eps / largest / largest).sqrt()
-
-    return norm(q, gamma_q) @ norm(k, gamma_k).mT / math.sqrt(q.shape[-1])

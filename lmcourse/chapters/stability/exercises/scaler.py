@@ -14,20 +14,20 @@ from lmcourse.exercises.exercise import Exercise
 WAYS = "s = LossScaler(1024.0, interval=2)\n"
 
 
-class _Reference:
-    """A dynamic loss scaler."""
-
+class CountsUp:
     def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale, self.interval, self._good = scale, interval, 0
+        self.scale, self.interval, self.good = scale, interval, 0
 
     def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        if not all(bool(gradient.isfinite().all()) for gradient in gradients):
-            self.scale, self._good = self.scale / 2, 0
+        if not all(gradient.isfinite().all() for gradient in gradients):
+            self.scale /= 2
+            self.good = 0
             return None
         result = [gradient.float() / self.scale for gradient in gradients]
-        self._good += 1
-        if self._good == self.interval:
-            self.scale, self._good = 2 * self.scale, 0
+        self.good += 1
+        if self.good >= self.interval:
+            self.scale *= 2
+            self.good = 0
         return result
 
 
@@ -83,7 +83,7 @@ LossScaler = Exercise(
     points=4,
     minutes=10,
     difficulty=3,
-    reference=_Reference,
+    reference=CountsUp,
     cases=[
         script(
             "divides by the scale",
@@ -133,24 +133,7 @@ LossScaler = Exercise(
 )
 
 
-@LossScaler.variant
-class CountsUp:
-    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale, self.interval, self.good = scale, interval, 0
-
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        if not all(gradient.isfinite().all() for gradient in gradients):
-            self.scale /= 2
-            self.good = 0
-            return None
-        result = [gradient.float() / self.scale for gradient in gradients]
-        self.good += 1
-        if self.good >= self.interval:
-            self.scale *= 2
-            self.good = 0
-        return result
-
-
+LossScaler.variant(CountsUp)
 LossScaler.slips(
     CountsUp,
     {
@@ -219,23 +202,3 @@ LossScaler.slips(
         "like any other.",
     },
 )
-
-
-@LossScaler.variant
-class KeepsAHistory:
-    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
-        self.scale, self.interval = torch.tensor(scale), interval
-        self.good: list[bool] = []
-
-    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        found = torch.cat([torch.zeros(1), *(gradient.flatten().float() for gradient in gradients)])
-        if found.isnan().any() or found.abs().max() == float("inf"):
-            self.scale = self.scale / 2
-            self.good = []
-            return None
-        result = [gradient.float() * (1 / self.scale) for gradient in gradients]
-        self.good.append(True)
-        if len(self.good) >= self.interval:
-            self.scale = self.scale * 2
-            self.good.clear()
-        return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import torch
@@ -158,40 +157,3 @@ def with_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> tuple[T
     log_z, p = torch.logsumexp(logits, -1), torch.softmax(logits, -1)
     loss = F.cross_entropy(logits, targets) + alpha * (log_z**2).mean()
     return loss, (p - F.one_hot(targets, logits.shape[1]) + 2 * alpha * log_z[:, None] * p) / logits.shape[0]
-
-
-@z_loss.variant
-def with_loops(logits: Tensor, targets: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    losses, rows = [], []
-    for row, right in zip(logits.tolist(), targets.tolist(), strict=True):
-        largest = max(row)
-        log_z = largest + math.log(sum(math.exp(x - largest) for x in row))
-        losses.append(log_z - row[right] + alpha * log_z**2)
-        slopes = [math.exp(x - log_z) * (1 + 2 * alpha * log_z) for x in row]
-        slopes[right] -= 1
-        rows.append([slope / len(targets) for slope in slopes])
-    return torch.tensor(sum(losses) / len(losses), dtype=logits.dtype), torch.tensor(rows, dtype=logits.dtype)
-
-
-@z_loss.variant
-def by_the_largest_logit(logits: Tensor, targets: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    n = logits.size(0)
-    largest = logits.amax(dim=1)
-    powers = torch.exp(logits - largest[:, None])
-    z = powers.sum(1)
-    p = powers / z[:, None]
-    log_z = z.log() + largest
-    nll = log_z - logits[torch.arange(n), targets]
-    hit = torch.zeros_like(p).scatter_(1, targets.unsqueeze(1), 1.0)
-    return torch.mean(nll) + alpha * torch.mean(log_z * log_z), ((p - hit) + p * (2 * alpha * log_z).unsqueeze(1)) / n
-
-
-@z_loss.variant
-def with_the_jacobian_of_log_softmax(logits: Tensor, targets: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    log_p = logits.log_softmax(1)
-    log_z = (logits - log_p)[:, :1]
-    own = -log_p[range(len(targets)), targets]
-    jacobian = torch.eye(logits.shape[1]).to(logits) - log_p.exp()[:, None, :]
-    gradient = torch.stack([-jacobian[row, target] for row, target in enumerate(targets)])
-    gradient = gradient + 2 * alpha * log_z * log_p.exp()
-    return (own + alpha * log_z.squeeze(1).square()).sum() / len(own), gradient / len(own)

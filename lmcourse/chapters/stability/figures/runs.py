@@ -1,7 +1,8 @@
-"""Records of a run as curves, and the final loss against the learning rate."""
+"""Records of a run as curves, the final loss against the learning rate, and patients with their twins."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from lmcourse.chapters.stability.stored import PAIRS, Signs, shown_signs, stored, unknown_signs
+from lmcourse.chapters.stability.ward import Visit
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 UNKNOWN = "patient X"
@@ -18,7 +20,7 @@ _PANELS = (
     ("score", "largest |score| (log axis)", True),
     ("log_z", "mean |log Z|", False),
 )
-_TREATMENT_COLOURS = ((GREY, "o"), (PALETTE["orange"], "s"), (PALETTE["blue"], "^"), (PALETTE["green"], "D"))
+_TREATMENT_COLOURS = ((GREY, "o"), (PALETTE["blue"], "^"))
 
 
 def vital_signs(patient: str = "healthy") -> Figure:
@@ -61,27 +63,57 @@ def _in_words(signs: Signs) -> str:
 
 
 def loss_against_rate() -> Figure:
-    """Patient A at three learning rates, untreated and with three treatments: a line per treatment, a dot per seed."""
+    """The loss against the learning rate, for AdamW with QK-norm and for SGD with clipping, each beside no treatment.
+
+    A dot is a run, a line connects the means of three seeds.
+    """
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, "Which learning rates does A survive?", "learning rate (log axis)", "last loss (nats)")
+    grid = figure.add_gridspec(1, 2)
     alt_parts = []
-    for (name, losses), (colour, marker) in zip(stored()["rates"].items(), _TREATMENT_COLOURS, strict=True):
-        rates = [float(rate) for rate in losses]
-        axes.plot(rates, [fmean(seeds) for seeds in losses.values()], "-", color=colour, linewidth=1.8)
-        axes.plot([], [], marker + "-", color=colour, label=name)
-        for rate, seeds in zip(rates, losses.values(), strict=True):
-            axes.plot([rate] * len(seeds), seeds, marker, color=colour, markersize=5, alpha=0.8)
-        below = [f"{rate:g}" for rate, seeds in zip(rates, losses.values(), strict=True) if max(seeds) < PAIRS]
-        alt_parts.append(f"{name} at {', '.join(below) or 'no rate'}")
-    axes.axhline(PAIRS, color="black", linestyle=":", linewidth=1.4, label=f"byte pairs: {PAIRS}")
-    axes.set_xscale("log")
-    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1))
+    for place, (optimizer, rows) in enumerate(stored()["rates"].items()):
+        axes = new_axes(figure, optimizer, "learning rate (log axis)", "" if place else "last loss (nats)")
+        axes.set_subplotspec(grid[0, place])
+        for (name, losses), (colour, marker) in zip(rows.items(), _TREATMENT_COLOURS, strict=True):
+            rates, label = [float(rate) for rate in losses], "untreated" if name == "none" else name
+            means = [fmean(seeds) for seeds in losses.values()]
+            axes.plot(rates, means, marker + "-", color=colour, linewidth=1.8, label=label)
+            for rate, seeds in zip(rates, losses.values(), strict=True):
+                axes.plot([rate] * len(seeds), seeds, marker, color=colour, markersize=4, alpha=0.6)
+            said = ", ".join(f"{mean:.2f} at {rate:g}" for rate, mean in zip(rates, means, strict=True))
+            alt_parts.append(f"{optimizer}, {label}: {said}")
+        axes.axhline(PAIRS, color="black", linestyle=":", linewidth=1.4, label=f"byte pairs: {PAIRS}")
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(0, 3.3)
+        axes.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
-        "A dot is a run, a line connects the means of three seeds. Dotted: a table of byte pairs, which needs no "
-        "attention. A run that ends above the dotted line is not saved."
+        "Left: the model of A after 150 steps; right: that of B after 80. A dot is a run, a line connects the means of "
+        "three seeds. Dotted: a table of byte pairs. Untreated SGD explodes at 0.5."
     )
-    alt = f"Loss against learning rate. Every seed is below the table of pairs: {'; '.join(alt_parts)}"
-    return describe(figure, caption=caption, alt=alt)
+    return describe(figure, caption=caption, alt=f"Mean losses. {'; '.join(alt_parts)}")
+
+
+def round_of(visits: Sequence[Visit]) -> Figure:
+    """The loss of each patient over the steps, its untreated twin in grey, and a mark where something was changed."""
+    figure = new_figure(8.0, 4.6)
+    grid = figure.add_gridspec(2, 2)
+    said = []
+    for place, visit in enumerate(visits):
+        title = f"{visit.patient}: {visit.word or 'no change'}, {visit.end:.2f} (untreated {visit.twin_end:.2f})"
+        panel = new_axes(figure, title, "step" if place > 1 else "", "loss (nats)" if place % 2 == 0 else "")
+        panel.set_subplotspec(grid[place // 2, place % 2])
+        panel.set_title(title, loc="left", fontsize=9, fontweight="bold")
+        panel.plot(visit.untreated["loss"], color=GREY, linewidth=1.6, label="untreated")
+        panel.plot(visit.treated["loss"], color=PALETTE["blue"], linewidth=1.2, label="yours")
+        if visit.word:
+            panel.axvline(
+                visit.step, color=PALETTE["vermilion"], linewidth=1.4, label=f"changed after {visit.step} steps"
+            )
+        panel.set_ylim(0, 8)
+        panel.legend(frameon=False, fontsize=8, loc="upper right")
+        said.append(title)
+    return describe(
+        figure,
+        caption="Grey: the same run untreated. Red: the step after which it was changed. Losses above 8 are cut off.",
+        alt="; ".join(said),
+    )

@@ -20,14 +20,8 @@ CAPS = {"none": None, "50": 50.0, "30": 30.0, "10": 10.0}
 
 
 class GrownSoftmax(NamedTuple):
-    """A softmax of logits that were multiplied by a factor.
-
-    Attributes:
-        logits: the logits that reach the softmax.
-        weights: the result with the maximum subtracted.
-        slopes: the derivative of each weight by its own logit before the cap.
-        naive: "fine", or the kind of failure of exp(x)/Σexp(x) without that subtraction.
-    """
+    """A softmax of grown logits: its slopes are by the logits before the cap, and `naive` says how exp(x)/Σexp(x),
+    without the maximum subtracted, would fail, or "fine"."""
 
     logits: Tensor
     weights: Tensor
