@@ -394,7 +394,7 @@ counted_ones = stories(50, seed=0)
 by_n = {f"n = {n}": overpaid(last_letters(*range(n)), counted_ones, new_ones) for n in (3, 6, 8)}
 more_text = overpaid(last_letters(*range(6)), stories(500, seed=0), new_ones)
 start_bill = overpaid(last_letters(*LENGTHS), counted_ones, new_ones)
-print_bills(by_n | {"n = 6, 500 stories": more_text, "six lengths": start_bill}, details="n = 6")
+print_bills(by_n | {"500 stories": more_text, "six lengths": start_bill}, details="n = 6")
 
 # %% [markdown]
 # There are three reasons to pay too much. Where ten times the text helps, the model had *counted too little*: sums become half as expensive, and verbs cheaper. That is about a sixth of the difference. For the rest, the model does not *see* what decides. Nouns and verbs are the largest items: the place that says which may come is several sentences back. The hero is the dearest *per piece*, for the same reason, but comes rarely. That is the Markov assumption, in nats.
