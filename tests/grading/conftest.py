@@ -14,11 +14,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from lmcourse.cli import main
 from lmcourse.grading.sandbox import isolation_problem
-from tests.grading.learners import ASSIGNMENT, REPOSITORY
+from tests.grading.learners import ASSIGNMENT, NAME, REPOSITORY, notebook_in
 
 needs_bubblewrap = pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem())
 
@@ -76,9 +77,10 @@ class Course:
 
 
 def make_course(root: Path) -> Course:
-    """Create a course folder with notebook 01 at a path that does not exist yet."""
+    """Create a course folder with notebook 01, without its open task, at a path that does not exist yet."""
     for folder in ("solutions", "notebooks"):
         shutil.copytree(REPOSITORY / folder / ASSIGNMENT, root / folder / ASSIGNMENT)
+        nbformat.write(notebook_in(folder), root / folder / ASSIGNMENT / NAME)
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
     return Course(root)
 

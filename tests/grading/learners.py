@@ -1,4 +1,7 @@
-"""Make learners' notebooks: the release of notebook 01 with answers and other changes."""
+"""Make learners' notebooks: the release of notebook 01 with answers and other changes.
+
+Its open task is left out, because its check trains for longer than all other checks take together.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -21,13 +26,21 @@ WRONG = "def {name}(*args, **kwargs):\n    return -12345.678"
 
 
 @cache
-def _notebook(folder: str) -> NotebookNode:
-    return nbformat.read(REPOSITORY / folder / ASSIGNMENT / NAME, as_version=4)
+def notebook_in(folder: str) -> NotebookNode:
+    """Return the notebook in `solutions` or `notebooks`, without its open task."""
+    notebook = nbformat.read(REPOSITORY / folder / ASSIGNMENT / NAME, as_version=4)
+    tasks = [exercise.name for exercise in exercises_of(find_chapter(ASSIGNMENT)) if exercise.task]
+    notebook.cells = [
+        cell
+        for cell in notebook.cells
+        if not any(cell["id"] in (task, f"check_{task}") or f'your("{task}")' in cell.source for task in tasks)
+    ]
+    return notebook
 
 
 def released() -> NotebookNode:
     """Return the released notebook."""
-    return copy.deepcopy(_notebook("notebooks"))
+    return copy.deepcopy(notebook_in("notebooks"))
 
 
 class Learner:
@@ -42,12 +55,12 @@ class Learner:
     @staticmethod
     def printed(name: str) -> str:
         """Return the printed solution of an exercise."""
-        return str(next(cell.source for cell in _notebook("solutions").cells if cell["id"] == name))
+        return str(next(cell.source for cell in notebook_in("solutions").cells if cell["id"] == name))
 
     @staticmethod
     def stub(name: str) -> str:
         """Return the released text of an exercise's answer cell."""
-        return str(next(cell.source for cell in _notebook("notebooks").cells if cell["id"] == name))
+        return str(next(cell.source for cell in notebook_in("notebooks").cells if cell["id"] == name))
 
     def place(self, name: str) -> int:
         """Return the index of a course cell."""

@@ -29,7 +29,7 @@ def test_unchanged_work_is_not_graded_again_by_either_command(course: Course) ->
     results = course.grade("--record")
     second = graded_at(course)
     assert first == {"ada": second["ada"]}
-    assert {name: each["score"] for name, each in results.items()} == {"ada": 30.0, "bob": 27.0}
+    assert {name: each["score"] for name, each in results.items()} == {"ada": 26.0, "bob": 23.0}
     course.run("nbgrader", "autograde", ASSIGNMENT)
     course.grade("--record")
     assert graded_at(course) == second
@@ -38,7 +38,7 @@ def test_unchanged_work_is_not_graded_again_by_either_command(course: Course) ->
     stored = course.root / "autograded" / "ada" / ASSIGNMENT / NAME
     stored.write_text("{ damaged")
     results = course.grade("--record")
-    assert (results["ada"]["score"], results["bob"]["score"]) == (30.0, 30.0)
+    assert (results["ada"]["score"], results["bob"]["score"]) == (26.0, 26.0)
     assert nbformat.read(stored, as_version=4).cells
 
 
@@ -75,7 +75,7 @@ def test_one_exercise_is_graded_again_and_the_rest_stays(course: Course) -> None
 def test_grading_without_record_changes_no_file(course: Course) -> None:
     Learner().hand_in(course.submitted, "ada")
     before = {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()}
-    assert course.grade()["ada"]["score"] == 30.0
+    assert course.grade()["ada"]["score"] == 26.0
     assert {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()} == before
 
 
@@ -100,7 +100,7 @@ def test_exercises_left_out_and_plain_tests_are_graded_by_both_methods(tmp_path:
         learner.hand_in(course.submitted, "ada")
         if way == "ours":
             result = course.grade("--record")["ada"]
-            assert (result["score"], result["max_score"]) == (27.0, 27.0)
+            assert (result["score"], result["max_score"]) == (23.0, 23.0)
             ours = course.marks()
         else:
             course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
