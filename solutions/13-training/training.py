@@ -438,7 +438,6 @@ assert sum(p.numel() for p in small_model().parameters()) == 224 and 200 * 16 * 
 
 # %%
 import math
-import os
 import sys
 
 from jaxtyping import Bool
@@ -1049,7 +1048,6 @@ explore(figures.ladder, show=list(CHOICES))
 # %%
 own_recipe = None  # or, say, Recipe(tied=False, warmup_steps=50, learning_rate=2e-2, schedule="wsd")
 if own_recipe is not None:
-    os.environ["LMCOURSE_DEVICE"] = "cpu"  # as for the runs above: a GPU rounds differently
     ends = [run_recipe(own_recipe, *documentation(), seed)[-1]["validation_loss"] for seed in (0, 1)]
     print(f"seeds 0 and 1 end at {ends[0]:.2f} and {ends[1]:.2f} nats a token")
 
