@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from lmcourse.course import Chapter
 from lmcourse.exercises import check_exercise, checking, later_cells
-from lmcourse.exercises.open_task import Band
+from lmcourse.exercises.open_task import Band, Remark
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.prove import prove
 from lmcourse.report import Report
@@ -76,6 +77,16 @@ def test_valid_answer_that_reaches_no_limit_is_told_so() -> None:
     exercise = shrinking()
     exercise.task = replace(exercise.task, bands=exercise.task.bands[1:])
     assert "none of the steps below" in check_exercise(exercise, lambda seed: 1000 * seed).diagnosis
+
+
+def test_remark_is_shown_until_all_bands_are_reached() -> None:
+    def remarked(seed: int) -> float:
+        warnings.warn("You return the seed.", Remark, stacklevel=1)
+        return seed / divisor
+
+    for divisor, said in ((1, "You return the seed."), (100, "")):
+        report = check_exercise(shrinking(), remarked)
+        assert (report.diagnosis, report.notes) == (said, ())
 
 
 def proof_of(**changed: Any) -> Any:
