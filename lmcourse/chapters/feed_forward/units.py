@@ -45,7 +45,7 @@ OUTSIDE = (
     "You select with a mask of shape {mask}, but here `wanted` has shape {wanted}. Use the argument, and no name "
     "outside the function."
 )
-REVERSED = "By the slopes, the loss *falls* most without your first units: your sign is reversed."
+REVERSED = "By the slopes, the loss *falls* most without your first units. Is your sign reversed?"
 SLOPES = "Your first units are those with the largest slopes. What is lost depends on the hidden numbers, too."
 SAME = "You return the same units for two kinds of tokens. Use `wanted`: it says which tokens are meant."
 
