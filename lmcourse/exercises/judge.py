@@ -81,6 +81,7 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
     unfit = next((trial.wrong for trial in failed if trial.outcome.failed_with("Unfit")), None)
     bands = [CaseResult(band.name, band in reached, task.said(band, outcomes)) for band in task.bands]
     answered = not all(_unanswered(trial.outcome, exercise) for trial in trials)
+    remark = next(filter(None, map(task.remark, outcomes.values())), "")
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else sum(band.points for band in reached),
@@ -92,9 +93,10 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
         diagnosis=broken
         or unfit
         or diagnose(exercise, trials, failed)
+        or (remark if missed else "")
         or ("" if reached or failed else _NOTHING_REACHED),
         groups=(len(reached), len(task.bands)),
-        notes=_notes([*outcomes.values()]),
+        notes=tuple(note for note in _notes([*outcomes.values()]) if not note.startswith("It warned: Remark: ")),
         hints=tuple(exercise.hints) if broken or missed else (),
         to_come=() if hidden else tuple(case.name for case in exercise.hidden),
         answered=answered,

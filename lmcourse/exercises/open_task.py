@@ -21,6 +21,13 @@ class Unfit(Exception):  # noqa: N818 - no error of the program, but a verdict
     """An answer is not valid; the text is a sentence for the learner."""
 
 
+class Remark(UserWarning):
+    """A warning of `inspect` or `measure` that names the mistake of a valid answer, in a sentence for the learner.
+
+    It costs no points. A report shows it if the answer misses a band.
+    """
+
+
 @dataclass(frozen=True)
 class Band:
     """Points for measured numbers that are at most, or at least, these limits; without limits, for any valid answer.
@@ -103,6 +110,11 @@ class OpenTask:
         if outcome.failure:
             return outcome.failure.message if outcome.failed_with("Unfit") else str(outcome.failure)
         return next((f"not reached: {band.name}" for band in self.unreached(outcome)), None)
+
+    def remark(self, outcome: Outcome) -> str:
+        """Return the first remark on an answer, or ""."""
+        begin = f"{Remark.__name__}: "
+        return next((line.removeprefix(begin) for line in outcome.warned if line.startswith(begin)), "")
 
     def said(self, band: Band, outcomes: Mapping[str, Outcome]) -> str:
         """Return the numbers that a band limits, by the names of the cases: "yours 2.58"."""

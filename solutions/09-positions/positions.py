@@ -422,7 +422,7 @@ with your("slow_down"):
 #
 # `far_scores` gets queries and keys that are not turned, the speeds and the length (32) of the training, and your `rope`. Return all scores. Each may depend on its own query and key, their positions and the length of the text alone. Hide no key: scale, causal mask and softmax follow, in both layers. As trained: `rope(q, positions, speeds) @ rope(k, positions, speeds).mT`.
 #
-# Many ways reach the line. A try takes seconds; only the first check trains two copiers. Ask first: what does layer 0 need to know about distance, and what layer 1?
+# Many ways reach the line. A try takes seconds; only the first check trains two copiers. Until your answer is valid, the next cell shows a baseline in its place: interpolation by 4, that is, `positions / 4`. Ask first: what does layer 0 need to know about distance, and what layer 1?
 
 # %% exercise="far_scores"
 def far_scores(

@@ -78,6 +78,12 @@ def test_valid_answer_that_reaches_no_limit_is_told_so() -> None:
     assert "none of the steps below" in check_exercise(exercise, lambda seed: 1000 * seed).diagnosis
 
 
+@pytest.mark.parametrize(("others", "said"), [(7.0, "At 100 your answer is 7."), (0.1, "")])
+def test_remark_is_shown_until_all_bands_are_reached(others: float, said: str) -> None:
+    report = check_exercise(shrinking(), lambda seed: 7.0 if seed == 100 else others)
+    assert (report.diagnosis, report.notes) == (said, ())
+
+
 def proof_of(**changed: Any) -> Any:
     exercise = shrinking()
     exercise.ideas = [replace(idea, **changed) for idea in exercise.ideas] if changed else exercise.ideas

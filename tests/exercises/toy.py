@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises import Case, Exercise, case, script, value_exercise
-from lmcourse.exercises.open_task import Band, OpenTask, Unfit
+from lmcourse.exercises.open_task import Band, OpenTask, Remark, Unfit
 
 Answer = Callable[..., Any]
 
@@ -52,6 +53,8 @@ def refuse_negative(answer: Answer) -> None:
     """Inspect an answer to the toy task."""
     if answer(0) < 0:
         raise Unfit("At 0 your answer is negative.")
+    if answer(100) == 7:
+        warnings.warn("At 100 your answer is 7.", Remark, stacklevel=1)
 
 
 def mean_and_last(answer: Answer, seeds: list[int]) -> dict[str, float]:

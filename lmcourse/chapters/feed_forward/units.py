@@ -5,6 +5,8 @@ A submission's process imports this module too, so it must not import the exerci
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 
 from lmcourse.data.help_texts import help_texts
 from lmcourse.exercises.measured import one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 from lmcourse.pretrained import load_pretrained
 
 Change = Callable[[int, Tensor], Tensor]
@@ -38,6 +40,14 @@ NO_LIST = "`silence` must return a list of pairs, (layer, unit), with whole numb
 TOO_MANY = "You switch off {count} units. At most k = {k} were asked for."
 TWICE = "A unit is in your list twice."
 NO_UNIT = "There is no unit {unit}: layers are counted from 0 to 3, units from 0 to 351."
+FEWER = "You select with a mask of {mask} texts from numbers of {read} texts: take `wanted[:{read}]`."
+OUTSIDE = (
+    "You select with a mask of shape {mask}, but here `wanted` has shape {wanted}. Use the argument, and no name "
+    "outside the function."
+)
+REVERSED = "By the slopes, the loss *falls* most without your first units. Is your sign reversed?"
+SLOPES = "Your first units are those with the largest slopes. What is lost depends on the hidden numbers, too."
+SAME = "You return the same units for two kinds of tokens. Use `wanted`: it says which tokens are meant."
 
 
 def windows(part: str = "yours") -> Int[Tensor, "texts 128"]:
@@ -153,10 +163,29 @@ def without(units: Iterable[Unit]) -> Change:
 
 
 def inspect_silence(silence: Callable[..., Any]) -> None:
-    """Raise Unfit if an answer does not return a list of at most k units."""
+    """Raise Unfit if an answer does not return a list of at most k units. Known mistakes of others are remarks."""
     text = windows()[:2, :33]
-    loss = TextLoss(text)
-    _checked(silence(loss, text[:, 1:] == text[0, 5], 3), 3)
+    wanted = text[:, 1:] == text[0, 5]
+    units = _asked(silence, TextLoss(text), wanted, 3)
+    if len(units) == 3 and (remark := _remark(units, TextLoss(text), wanted)):
+        warnings.warn(remark, Remark, stacklevel=1)
+
+
+@torch.enable_grad()
+def _remark(units: list[Unit], loss: TextLoss, wanted: Bool[Tensor, "texts s"]) -> str:
+    """Return a sentence if the units come first in an order that a known mistake gives, or ""."""
+    kept: list[Tensor] = []
+    losses = loss(lambda _, hidden: kept.append(hidden.requires_grad_()) or hidden)  # type: ignore[func-returns-value]
+    slopes = torch.stack(torch.autograd.grad(losses[wanted].mean(), kept))
+    falls = torch.stack(kept).detach() * slopes
+    for sentence, scores in ((REVERSED, [falls]), (SLOPES, [slopes, -slopes, slopes.abs()])):
+        for score in scores:
+            for places in (torch.ones_like(wanted), wanted):
+                sums = (score * places[..., None]).sum(dim=(1, 2))
+                first = [divmod(at, WIDTH) for at in sums.flatten().topk(3).indices.tolist()]
+                if units[:2] == first[:2] or {*units} == {*first}:
+                    return sentence
+    return ""
 
 
 @one_thread()
@@ -165,17 +194,36 @@ def measure_silence(silence: Callable[..., Any], part: str, other: str) -> dict[
 
     Asked are the units of the closing brackets, then those of another kind: its loss must rise by more than the rest.
     """
-    rises = []
+    rises, found = [], []
     for kind in ("closing bracket", other):
         text = windows()
-        units = _checked(silence(TextLoss(text), of_kind(text[:, 1:], kind), K), K)
+        units = _asked(silence, TextLoss(text), of_kind(text[:, 1:], kind), K)
+        found.append({*units})
         text = windows(part)
         loss, wanted = TextLoss(text), of_kind(text[:, 1:], kind)
         with torch.no_grad():
             rise = loss(without(units)) - loss()
         rises.append((rise[wanted].mean().item(), rise[~wanted].mean().item()))
+    if found[0] == found[1]:
+        warnings.warn(SAME, Remark, stacklevel=1)
     (brackets, rest), (others, rest_of_others) = rises
     return {"brackets": brackets, "other tokens": rest, "another kind": others - rest_of_others}
+
+
+def _asked(silence: Callable[..., Any], loss: TextLoss, wanted: Bool[Tensor, "texts s"], k: int) -> list[Unit]:
+    """Return the units of an answer; raise Unfit if they are not valid, or if a mask does not fit."""
+    try:
+        return _checked(silence(loss, wanted, k), k)
+    except IndexError as error:
+        shapes = re.search(r"shape of the mask \[(.*?)\].* tensor \[(.*?)\]", str(error))
+        if not shapes:
+            raise
+        mask, read = (tuple(map(int, part.split(", "))) for part in shapes.groups())
+        if mask == wanted.shape and read[0] < mask[0]:
+            raise Unfit(FEWER.format(mask=mask[0], read=read[0])) from None
+        if mask == (60, LENGTH - 1) != wanted.shape:
+            raise Unfit(OUTSIDE.format(mask=mask, wanted=tuple(wanted.shape))) from None
+        raise
 
 
 def _checked(units: Any, k: int) -> list[Unit]:

@@ -6,6 +6,7 @@ A submission's process imports this module too, so it must not import the exerci
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -16,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse.exercises.measured import CHANGED, one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 from lmcourse.training.copying import AttentionOnly, Scores, attention_with, copied_loss, losses_of, train_copier
 
 Rope = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -98,6 +99,20 @@ def train_on_32(rope: Rope, seed: int) -> Copier:
     return Copier(model, rope)
 
 
+OTHER_HEADS = (
+    "The score of a query and a key changes with those of the other heads. Compute each head's scores from its own "
+    "queries and keys."
+)
+UNCHANGED = "At {n} tokens, the last query gives all keys their trained scores: nothing has changed there."
+SCALED = "At {n} tokens, the score of the key 1 back is the trained one divided by √d. Leave that out: it follows."
+SWAPPED = (
+    "At {n} tokens, the key 1 back is scored as if it were {shift} back, and keys 16 or more back as in training. Did "
+    "you swap near and far?"
+)
+AFTER = (
+    "At {n} tokens, the last query scores the key {back} back as if it came *after* the query, at a distance of "
+    "{shift}. Turn the query further than the key."
+)
 ALONE = (
     "The score of a query and a key changes with other queries or keys. It may depend on these two vectors, their "
     "positions and the length."
@@ -122,9 +137,10 @@ def _checked(answer: Callable[..., Tensor], length: int) -> Scores:
 
     def scores(q: Tensor, k: Tensor) -> Tensor:
         texts, last = torch.arange(len(q)), torch.full_like(periods, q.shape[-2] - 1)
-        mixed = _mixed(answer, q, k, last, last + 1 - periods)
+        heads = texts % q.shape[1]
+        mixed = _mixed(answer, q, k, last, last + 1 - periods, heads)
         found = _call(answer, q, k)
-        _compare(mixed, found[texts, :, last, last + 1 - periods])
+        _compare(mixed, found[texts, heads, last, last + 1 - periods], ALONE)
         return found
 
     return scores
@@ -133,7 +149,10 @@ def _checked(answer: Callable[..., Tensor], length: int) -> Scores:
 @one_thread()
 @torch.no_grad()
 def inspect_far(answer: Callable[..., Tensor]) -> None:
-    """Raise `Unfit` unless each score depends on its own query and key, on no other, and on no earlier call."""
+    """Raise `Unfit` unless each score depends on its own query and key, on no other, and on no earlier call.
+
+    Known mistakes of valid answers are remarks.
+    """
     generator = torch.Generator().manual_seed(0)
     for length in _JUDGED:
         tokens, periods = repeating_texts(2, generator, max(length + 1, 4))
@@ -144,6 +163,15 @@ def inspect_far(answer: Callable[..., Tensor]) -> None:
             raise Unfit(
                 "Called again with the same inputs, your function returns something else. Keep and draw nothing."
             )
+        back = [each for each in {*_BACK, *(periods - 1).tolist()} if each < length]
+        places = torch.tensor(
+            [(i, i - each) for i in (length - 1, length // 2) for each in back if each <= i for _ in range(4)]
+        )
+        text, head = torch.arange(len(places)) % 2, torch.arange(len(places)) // 2 % 2
+        i, j = places.unbind(dim=1)
+        for heads, sentence in ((slice(None), ALONE), (head, OTHER_HEADS)):
+            mixed = _mixed(answer, q[text], k[text], i, j, heads)
+            _compare(mixed, found[text, heads, i, j], sentence)
         stays = ((_call(answer, q, k.flip(-1)) - found).abs().amin(dim=(0, 1)) == 0).tril()
         if stays.any():
             query, key = map(int, stays.nonzero()[-1])
@@ -151,30 +179,53 @@ def inspect_far(answer: Callable[..., Tensor]) -> None:
                 f"At {length} tokens, the score of query {query} does not depend on key {key}. Hide no key: the mask "
                 "follows."
             )
-        back = [each for each in {*_BACK, *(periods - 1).tolist()} if each < length]
-        places = torch.tensor(
-            [(i, i - each) for i in (length - 1, length // 2) for each in back if each <= i for _ in "ab"]
-        )
-        text = torch.arange(len(places)) % 2
-        mixed = _mixed(answer, q[text], k[text], *places.T)
-        _compare(mixed, found[text, :, places[:, 0], places[:, 1]])
+        if length in (32, 100) and (remark := _remark(q, k, found)):
+            warnings.warn(remark, Remark, stacklevel=1)
+
+
+def _remark(q: Tensor, k: Tensor, found: Float[Tensor, "b h s s"]) -> str:
+    """Return a sentence on the last query's scores if they fit a known mistake, or ""."""
+    n = q.shape[-2]
+    shifts = torch.arange(1 - n, n)
+    turned_back = turn_pairs(q[..., -1:, :].expand(-1, -1, len(shifts), -1), shifts, SPEEDS)
+    as_if = (turned_back @ k.mT).movedim(2, 0).flip(-1)  # (shift, b, h, key), the nearest key first
+
+    def seen(scores: Tensor) -> dict[int, int]:
+        fits = ((as_if - scores).abs() <= _SAME * as_if.abs().max()).all(dim=1).all(dim=1)
+        return {back: int(shifts[fits[:, back]][0]) for back in range(n) if fits[:, back].any()}
+
+    own = found[:, :, -1].flip(-1)
+    shift = seen(own)
+    if n > TRAINED and all(shift.get(back) == back for back in range(n)):
+        return UNCHANGED.format(n=n)
+    if 1 not in shift and seen(own * q.shape[-1] ** 0.5).get(1) == 1:
+        return SCALED.format(n=n)
+    if shift.get(1, 1) > 1 and all(shift.get(back) == back for back in range(16, n)):
+        return SWAPPED.format(n=n, shift=shift[1])
+    later = next((back for back in shift if shift[back] < 0), None)
+    return "" if later is None else AFTER.format(n=n, back=later, shift=-shift[later])
 
 
 def _mixed(
-    answer: Callable[..., Tensor], q: Tensor, k: Tensor, query: Int[Tensor, " n"], key: Int[Tensor, " n"]
-) -> Float[Tensor, "n h"]:
-    """Return the score of a query and a key in each text after all other queries and keys were replaced."""
+    answer: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    query: Int[Tensor, " n"],
+    key: Int[Tensor, " n"],
+    heads: slice | Int[Tensor, " n"],
+) -> Float[Tensor, "n ..."]:
+    """Return the score of a query and a key in each text, in these heads, after all others were replaced."""
     texts, generator = torch.arange(len(q)), torch.Generator().manual_seed(1)
     others = [torch.randn(x.shape, generator=generator) for x in (q, k)]
     _call(answer, q.roll(1, 0), k.roll(1, 0))  # what an answer keeps now belongs to other texts
     for x, other, place in zip((q, k), others, (query, key), strict=True):
-        other[texts, :, place] = x[texts, :, place]
-    return _call(answer, *others)[texts, :, query, key]
+        other[texts, heads, place] = x[texts, heads, place]
+    return _call(answer, *others)[texts, heads, query, key]
 
 
-def _compare(mixed: Float[Tensor, "n h"], found: Float[Tensor, "n h"]) -> None:
+def _compare(mixed: Float[Tensor, "n ..."], found: Float[Tensor, "n ..."], sentence: str) -> None:
     if ((mixed - found).abs() > _SAME * found.abs().max()).any():
-        raise Unfit(ALONE)
+        raise Unfit(sentence)
 
 
 def _call(answer: Callable[..., Tensor], q: Tensor, k: Tensor) -> Float[Tensor, "b h s s"]:

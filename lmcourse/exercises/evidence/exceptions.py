@@ -107,6 +107,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "Something in the line is empty.",
     ),
     (("upper bound and lower bound inconsistent",), "The step of the `arange` leads away from its end."),
+    (
+        ("The shape of the mask", "boolean index did not match"),
+        "A mask has another shape than what it selects from: a `print` of both right above the line shows them.",
+    ),
     (("IndexError: ", "is out of bounds", "index out of range"), "An index is out of range."),
     (
         ("LookupError: your result has no part",),

@@ -75,8 +75,9 @@ unit_effect = Exercise(
     cases=[
         _case("one unit", "9 - 2 * layer0[1] - layer0[2]", [(0, 1)], 0, 4),
         _case("the same unit of the other layer", "9 - 2 * layer0[1] - layer1[1]", [(1, 1)], 0, 4, 5),
-        _case("two units of one layer, only together", "9 - layer0[0] * layer0[2] - layer1[0]", [(0, 0), (0, 2)], 1, 2),
+        _case("two units of one layer", "9 - layer0[0] * (1 + layer0[2]) - 2 * layer0[2]", [(0, 0), (0, 2)], 1, 2),
         _case("units of two layers: one helps, one harms", "9 - 3 * layer0[2] + layer1[0]", [(0, 2), (1, 0)], 0, 3, 5),
+        _case("a unit that harms", "5 + layer0[1] + layer1[2] * layer0[0]", [(1, 2)], 1, 3, 4),
         _case("one place is wanted", "4 - layer1[2] / (1 + layer0[0])", [(1, 2)], 3),
         _case("no unit", "9 - 2 * layer0[1]", [], 2, 3),
         _case("no wanted place", "9 - 2 * layer0[1]", [(0, 1)]),
@@ -114,6 +115,7 @@ _IN_PLACE = (
     "Your `change` writes into the hidden numbers that it was given, and the next call starts with the spoilt ones. "
     "Work on a clone."
 )
+_FROM_0 = "Your layers are off by one. `layer` and the layers in `units` both count from 0: compare them as they are."
 unit_effect.slips(
     clone_and_set,
     {
@@ -121,6 +123,16 @@ unit_effect.slips(
         "loss(change)\n    rise = after - loss()": _IN_PLACE,
         "        hidden = hidden.clone()\n → ": _IN_PLACE,
         "        return hidden\n\n → \n": "Your `change` returns nothing. Return the hidden numbers to go on with.",
+        "hidden[..., unit] = 0\n        return hidden → hidden[..., unit] = 0\n                return hidden": "Where "
+        "`units` has none of a layer, your `change` returns nothing. Return the hidden numbers there, too.",
+        "hidden[..., unit] = 0\n        return hidden → hidden[..., unit] = 0\n            return hidden": "Your "
+        "`change` returns within its loop, after the first pair, and without any pair nothing. Return after the loop.",
+        "hidden[..., unit] = 0 → hidden[..., unit] = 0\n                return hidden": "Only the first of a layer's "
+        "units is switched off. If you return within the loop, the others stay on: return after it.",
+        "for place, unit in units: → for place, unit in dict(units).items():": "Only the last of a layer's units is "
+        "switched off. A dict keeps one unit for each layer; a clone made within a loop forgets the units before.",
+        "if place == layer → if place == layer + 1": _FROM_0,
+        "if place == layer → if place + 1 == layer": _FROM_0,
         "if place == layer → if True": "You switch the unit off in every layer. `change` is called for each: "
         "compare `layer` with the pair's.",
         "for place, unit in units: → for unit, place in units:": "You take a pair for (unit, layer). The layer comes "
@@ -142,6 +154,12 @@ unit_effect.slips(
         "Asked is a difference, in nats.",
         "loss(change) - before → before - loss(change)": "Your signs are reversed: a unit that the text needs has a "
         "positive effect.",
+        "loss(change) - before → (loss(change) - before).abs()": "You drop the sign of the rise. Without a "
+        "unit that harms, the loss falls: the effect is negative.",
+        "loss(change) - before → (loss(change) - before).clamp(min=0)": "You count a fall of the loss as 0. Without "
+        "a unit that harms, the effect is negative.",
+        "before = loss() → if not wanted.any():\n        return 0.0, 0.0\n    before = loss()": "Where no place "
+        "is wanted, only the first number is 0. The second is the mean rise of all places.",
         "loss(change) - before → loss(change)": "Those are the losses without the units. Subtract those with them.",
         "on, off = rise[wanted], rise[~wanted] → on, off = rise[wanted], rise.flatten()": "Your second number "
         "averages over all places. It belongs to those where `wanted` is False.",

@@ -7,7 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.feed_forward.units import NO_LIST, NO_UNIT, TOO_MANY, TWICE, inspect_silence, measure_silence
+from lmcourse.chapters.feed_forward.units import (
+    FEWER,
+    NO_LIST,
+    NO_UNIT,
+    OUTSIDE,
+    REVERSED,
+    SAME,
+    SLOPES,
+    TOO_MANY,
+    TWICE,
+    inspect_silence,
+    measure_silence,
+)
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.open_task import Band, OpenTask
@@ -149,5 +161,15 @@ silence.slips(
         "return units → return [*units, (2, 0)]": TOO_MANY.format(count=4, k=3),
         "return units → return units[:1] * 2": TWICE,
         "return units → return [(4, 0)]": NO_UNIT.format(unit=(4, 0)),
+        "loss(keep)[wanted] → loss(keep, 20)[wanted]": FEWER.format(mask=60, read=20),
+        "loss(keep)[wanted] → loss(keep)[torch.ones(60, 127, dtype=torch.bool)]": OUTSIDE.format(
+            mask=(60, 127), wanted=(2, 32)
+        ),
+        "-(h * g) → (h * g)": REVERSED,
+        "-(h * g) → g": SLOPES,
+        "-(h * g) → -g": SLOPES,
+        "-(h * g) → g.abs()": SLOPES,
+        "units: list[tuple[int, int]] = [] → return [(1, 165), (3, 226), (1, 123), (0, 59), (0, 192), (0, 142), "
+        "(3, 25), (0, 139)][:k]\n    units = []": SAME,
     },
 )

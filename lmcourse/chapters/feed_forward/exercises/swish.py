@@ -120,6 +120,8 @@ silu.slips(
         "compute in the input's 16 bits: e^12 overflows in fp16, and the result becomes 0. Compute in fp32, then cast.",
         "x.to(torch.promote_types(x.dtype, torch.float32)) → x": "You compute in the input's 16 bits: there tanh(−6) "
         "is exactly −1, and the result becomes 0. Compute in fp32, then cast.",
+        "(wide * gate).to(x.dtype) → wide * gate": "For 16-bit inputs, your result is in float32. Cast it back to the "
+        "input's dtype: `.to(x.dtype)`.",
         "(wide * gate).to(x.dtype) → x * gate.to(x.dtype)": "You round the gate to 16 bits before you multiply. "
         "Multiply in fp32, and round the product.",
         "gate = (1 + (beta * wide / 2).tanh()) / 2 → z = beta * wide\n    gate = torch.where(z > 0, 1 / (1 + "

@@ -7,7 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.copier import ALONE, inspect_far, measure_far
+from lmcourse.chapters.positions.copier import (
+    AFTER,
+    ALONE,
+    OTHER_HEADS,
+    SCALED,
+    SWAPPED,
+    UNCHANGED,
+    inspect_far,
+    measure_far,
+)
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.measured import CHANGED
@@ -163,6 +172,15 @@ far_scores.slips(
         "query 99 does not depend on key 67. Hide no key: the mask follows.",
         "return torch → q *= 2\n    return torch": CHANGED,
         "near, far) → near, far).softmax(dim=-1)": ALONE,
+        "return torch.where(positions[:, None] - positions < 8, near, far) → "
+        "scores = torch.where(positions[:, None] - positions < 8, near, far)\n    "
+        "return scores - scores.amax(dim=-1, keepdim=True)": ALONE,
+        "near, far) → near, far).mean(dim=1, keepdim=True).expand(q.shape[:-1] + q.shape[-2:-1])": OTHER_HEADS,
+        "near, far) → near, near)": UNCHANGED.format(n=100),
+        "near, far) → near, far) / q.shape[-1] ** 0.5": SCALED.format(n=32),
+        "near, far) → far, near)": SWAPPED.format(n=32, shift=12),
+        "far = rope(q, torch.full_like(positions, 12), speeds) @ k.mT → "
+        "far = q @ rope(k, torch.full_like(positions, 12), speeds).mT": (AFTER.format(n=32, back=8, shift=12)),
         "near, far) → near, far) + torch.rand(())": "Called again with the same inputs, your function returns "
         "something else. Keep and draw nothing.",
         "near, far) → near, far)[0]": "Return a score for each query and key, here a tensor of shape (2, 2, 32, 32); "
