@@ -107,9 +107,9 @@ class OpenTask:
     def said(self, band: Band, outcomes: Mapping[str, Outcome]) -> str:
         """Return the numbers that a band limits, by the names of the cases: "yours 2.58"."""
         rows = {name: self.measured(outcome) for name, outcome in outcomes.items() if outcome.value is not None}
-        named = len(set(band.columns)) > 1
+        named = [(one, f"{one} " * (len(band.columns) > 1)) for one in band.columns]
         parts = {
-            name: ", ".join(f"{one} {self.shown(row[one])}" if named else self.shown(row[one]) for one in band.columns)
+            name: ", ".join(f"{words}{self.shown(row[one])}" for one, words in named)
             for name, row in rows.items()
             if row
         }
