@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,19 @@ def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPar
     """
     root = find_root(root)
     return [_load(name, root) for name in names]
+
+
+def verdict(found: Sequence[str] | None, whole: Mapping[str, Callable[..., Any]]) -> str:
+    """Say where a model of these functions first differs from the course's; if nowhere, whose functions they are."""
+    if found:
+        return f"The first difference: {' '.join(map(str, found))}"
+    lent = [name for name, each in whole.items() if each in (COURSE_PARTS.get(name), find_exercise(name).course_answer)]
+    own = [name for name in whole if name not in lent]
+    whose = f"Yours in it: {', '.join(own) or 'nothing yet'}. The course's: {', '.join(lent)}."
+    return (
+        f"Every result and every gradient is the course's model's. "
+        f"{whose if lent else 'It is a transformer, and it is yours.'}"
+    )
 
 
 def _load(name: str, root: Path) -> LoadedPart:

@@ -119,7 +119,12 @@ class OpenTask:
     def said(self, band: Band, outcomes: Mapping[str, Outcome]) -> str:
         """Return the numbers that a band limits, by the names of the cases: "yours 2.58"."""
         rows = {name: self.measured(outcome) for name, outcome in outcomes.items() if outcome.value is not None}
-        parts = {name: ", ".join(self.shown(row[one]) for one in band.columns) for name, row in rows.items() if row}
+        named = [(one, f"{one} " * (len(band.columns) > 1)) for one in band.columns]
+        parts = {
+            name: ", ".join(f"{words}{self.shown(row[one])}" for one, words in named)
+            for name, row in rows.items()
+            if row
+        }
         if len(parts) == 1 or not band.columns:
             return "".join(f"yours {part}" for part in parts.values() if part)
         return f"yours {'; '.join(f'{part} ({name})' for name, part in parts.items())}"

@@ -30,7 +30,7 @@ from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published,
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
-from lmcourse.collect import load_parts
+from lmcourse.collect import load_parts, verdict
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.help_texts import help_texts
 from lmcourse.errors import CourseError
@@ -293,17 +293,15 @@ with your("decoder", "first_difference"):
         print(f"{name:25}{moves_the_logits(decoder, name):25}{', '.join(found or ['nothing'])}")
 
 # %% [markdown]
-# The last four have right logits. The model with detached values would train, and learn less. Counted from 1, the positions are wrong and the model is right: a score knows distances only. And the norm that writes into its input returns the right numbers, but normalises the stream itself.
+# Five have right logits. The last four would train, and learn less. Counted from 1, the positions are wrong and the model is right: a score knows distances only. And the norm that writes into its input returns the right numbers, but normalises the stream itself.
 #
 # Now the same question about *your* model.
 
 # %% tags=["nbval-ignore-output", "because it is about the answers in the notebooks of this folder"]
 with your("self_attention", "decoder", "first_difference"):
-    found = first_difference(decoder, *small_model(), right, parts | {"self_attention": self_attention}, gradients)
-    if found:
-        print("The first difference:", *found)
-    else:
-        print("Every result and every gradient is the course's model's. It is a transformer, and it is yours.")
+    whole = parts | {"self_attention": self_attention}
+    found = first_difference(decoder, *small_model(), right, whole, gradients)
+    print(verdict(found, whole | {"decoder": decoder}))
 
 # %% [markdown]
 # ## 4 · The order of features
@@ -394,7 +392,7 @@ if smol:
 #
 # `file` has the names of Exercise 2 in a stranger's habits, and `sizes` has `"heads"`, `"kv_heads"` and `"d_head"`. `loss(weights)` returns the loss of the decoder with these weights on a text, in nats a token; a model that guesses has 6.24. Return the weights as your decoder takes them, and leave `file` as it is. A file *speaks* if all your numbers are right.
 #
-# The readers are quick to write. What you design is the *search*: which readings to try, in which order, and when to stop. The finish line is all eight files with at most 20 calls of `loss` a file. (Your trained model does not help: in each file, the stream's features and the embedding's rows are in a secret order that only `loss` knows.)
+# The readers are quick to write. What you design is the *search*: which readings to try, in which order, and when to stop. The finish line is all eight files with at most 20 calls of `loss` a file on average. (Your trained model does not help: in each file, the stream's features and the embedding's rows are in a secret order that only `loss` knows.)
 
 # %% exercise="decipher"
 def decipher(file: dict[str, Any], sizes: dict[str, int], loss: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
@@ -442,8 +440,7 @@ with your("self_attention", "decoder", "pair_neighbours", "decipher"):
         stranger = Stranger(number, lambda tokens, weights, sizes, _: own_logits(tokens, weights, sizes))
         weights = decipher(stranger.file, stranger.sizes, stranger.loss)
         calls, loss = stranger.calls, stranger.loss(weights)
-        speaks = f"speaks, it had: {', '.join(stranger.habits)}" if stranger.speaks(weights) else "noise"
-        print(f"file {number:2}: {calls:2} calls, loss {loss:.2f}, {speaks}")
+        print(f"file {number:2}: {calls:2} calls, loss {loss:.2f}, {stranger.told(weights)}")
 
 # %% check="decipher"
 check(decipher)

@@ -37,7 +37,7 @@ def unwritten(seed: int) -> float:
         (lambda seed: seed / 3, 3, 1, "passes: it runs (1 point), mean at most 0.9 (1 point)"),
         (lambda seed: (seed + 1) / 10, 3, 3, "all passed"),
         (lambda seed: 0.504, 3, 3, "all passed"),  # numbers count as shown
-        (lambda seed: 0.506, 2, 2, "yours 0.51, 0.51"),
+        (lambda seed: 0.506, 2, 2, "yours mean 0.51, last 0.51"),
         (lambda seed: math.nan, 1, 1, "yours not a number"),
         (lambda seed: seed - 1, 0, 0, "→ At 0 your answer is negative."),
         (lambda seed: "0.1", 0, 0, "TypeError"),

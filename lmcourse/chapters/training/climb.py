@@ -35,6 +35,7 @@ THREE = "`recipe` must return a model, the loader that `meter` made, and `Settin
 FUNCTIONS = "`optimizer` and `factor` of your settings must be functions: of the model, and of the step."
 MANY = "Your model has {:,} parameters. At most {:,} are allowed."
 LONG = "Your run takes {:,} tokens. The meter hands out {:,}."
+READ = " `recipe` itself has read {:,} of them."
 SPENT = "The meter has handed out its 204,800 tokens."
 LOGITS = "Your model must turn tokens of shape (b, s) into logits of shape (b, s, 512). Yours have the shape {}."
 KNOWS = "Before its first update your model's loss is {:.2f}, and guessing costs 6.24: it knows something already."
@@ -129,7 +130,8 @@ def _made(recipe: Recipe, seed: int) -> tuple[nn.Module, Loader, Settings]:
         raise Unfit(MANY.format(count, PARAMETERS))
     tokens = settings.steps * settings.micro_batches * loader.batch * loader.order.seq_len
     if tokens > meter.left:
-        raise Unfit(LONG.format(tokens, meter.left))
+        read = BUDGET - meter.left
+        raise Unfit(LONG.format(tokens, BUDGET) + (READ.format(read) if read else ""))
     if (shape := _logits(model, _probe()).shape) != (*_probe().shape, VOCABULARY):
         raise Unfit(LOGITS.format(tuple(shape)))
     if (loss := held_out_loss(model, 50)) < FRESH:

@@ -48,6 +48,8 @@ OTHERS = {
     "schedule restarts": (2, "its schedule begins again when it resumes"),
     "summed": (1, "it adds up the means of its micro-batches"),
     "never clipped": (4, "it never clips"),
+    "each clipped": (4, "it clips the gradient of each parameter separately"),
+    "entries clipped": (4, "it clips each entry of the gradient, and not the norm"),
     "chance": (2, "its snapshots forget torch's generator"),
     "a step ahead": (5, "its schedule is one step ahead"),
 }
@@ -59,6 +61,7 @@ _SHOWN = [("RMSprop", "mean of means"), ("AdamW", ""), ("Adamax", "optimizer"), 
 _SHOWN += [("Adagrad", "clipped apart"), ("RMSprop", ""), ("AdamW", "norms decay"), ("SGD", ""), ("SGD", "update lost")]
 _HIDDEN = [("SGD", "not cleared"), ("AdamW", "loader"), ("Adagrad", "copy"), ("Adamax", "schedule restarts")]
 _HIDDEN += [("SGD", "summed"), ("AdamW", "never clipped"), ("RMSprop", "chance"), ("AdamW", "a step ahead")]
+_HIDDEN += [("RMSprop", "each clipped"), ("Adamax", "entries clipped")]
 _DEALT = [*_SHOWN, *_HIDDEN, ("AdamW", ""), ("Adagrad", "")]
 
 ACCUSED = "Your probe accuses trainer {}, which keeps all five promises."
@@ -97,8 +100,11 @@ def train(
             losses[-1] += loss.item() / (len(batches) if fault == "summed" else 1)
             if fault == "clipped apart":
                 nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
-        if fault not in ("clipped apart", "never clipped"):
-            nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
+        if fault == "entries clipped":
+            nn.utils.clip_grad_value_(model.parameters(), settings.limit)
+        elif fault not in ("clipped apart", "never clipped"):
+            for part in model.parameters() if fault == "each clipped" else [model.parameters()]:
+                nn.utils.clip_grad_norm_(part, settings.limit)
         run.optimizer.step()
         run.step = step + 1
         settings.report(run.step, losses[-1])
@@ -108,7 +114,7 @@ def train(
 
 
 def stranger(number: int) -> Fit:
-    """Return the trainer with this number: 1 to 10 are shown, 11 to 20 are not; from 101 on, faults are dealt anew."""
+    """Return the trainer with this number: 1 to 10 are shown, 11 to 22 are not; from 101 on, faults are dealt anew."""
 
     def fit(model: nn.Module, loader: Any, settings: Settings, start: Any = None) -> list[float]:
         name, fault = _patient(number)
@@ -168,6 +174,6 @@ def inspect_suspicious(suspicious: Callable[[Fit], bool]) -> None:
 
 @one_thread()
 def measure_suspicious(suspicious: Callable[[Fit], bool], first: int) -> dict[str, float]:
-    """Return how many of the five faulty trainers that are shown, and of eight others, an answer accuses."""
+    """Return how many of the five faulty trainers that are shown, and of ten others, an answer accuses."""
     found = {_patient(number)[1] for number in range(first, first + len(_DEALT)) if _accuses(suspicious, number)}
-    return {"of the five": len(found & SHOWN.keys()), "of eight others": len(found & OTHERS.keys())}
+    return {"of the five": len(found & SHOWN.keys()), "of ten others": len(found & OTHERS.keys())}

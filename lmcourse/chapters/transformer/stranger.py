@@ -88,10 +88,14 @@ class Stranger:
     @property
     def file(self) -> Weights:
         """A new copy of the file."""
+        return self._written(self.habits)
+
+    def _written(self, habits: Sequence[str]) -> Weights:
+        """Return the right weights with these habits."""
         file = deepcopy(self.right)
-        for name in self.habits:
+        for name in habits:
             file["blocks"] = [HABITS[name](layer, self.sizes) for layer in file["blocks"]]
-        return _scales_minus_1(file) if "scales minus 1" in self.habits else file
+        return _scales_minus_1(file) if "scales minus 1" in habits else file
 
     @torch.no_grad()
     def loss(self, weights: Weights) -> float:
@@ -107,7 +111,21 @@ class Stranger:
 
     def speaks(self, weights: Weights) -> bool:
         """Return True if these are the right weights."""
-        pairs = zip(_tensors(self.right), _tensors(weights), strict=True)
+        return self._same(self.right, weights)
+
+    def told(self, weights: Weights) -> str:
+        """Return what an answer made of the file: it speaks, or the habits that it left in the weights."""
+        if self.speaks(weights):
+            return f"speaks, it had: {', '.join(self.habits)}"
+        for number in range(1, 1 << len(HABITS)):
+            left = [name for place, name in enumerate(HABITS) if number >> place & 1]
+            if self._same(self._written(left), weights):
+                return f"noise, your weights still have: {', '.join(left)}"
+        return "noise, your weights have no set of the habits: a reader is wrong, or two changed places"
+
+    @staticmethod
+    def _same(right: Weights, weights: Weights) -> bool:
+        pairs = zip(_tensors(right), _tensors(weights), strict=True)
         return all(one.shape == other.shape and bool(((one - other).abs() <= SAME).all()) for one, other in pairs)
 
 

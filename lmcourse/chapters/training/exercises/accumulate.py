@@ -134,6 +134,7 @@ accumulate = Exercise(
         _ask("a batch without targets", TWO, **A, **SILENT),
         _ask("no target counts", "accumulate(model, [(x2, y2), (x2, y2)])", **SILENT),
         _ask("a single batch: the loss", "accumulate(model, [(x1, y1)])[0]", **A),
+        _ask("the loss is a plain number", "isinstance(" + TWO + "[0], int | float)", **A, **B),
         edge(_ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT)),
         _ask("gradients from before", OLD + TWO + "[1]", **A, **B),
         _ask("one target and four: the gradient", TWO + "[1]", x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
@@ -235,6 +236,7 @@ accumulate.slips(
         "None else total[i] + gradient ;; return whole, total → return whole, [gradient for gradient in total if "
         "gradient is not None]": "You leave out parameters that nothing uses. Return zeros for them: one tensor a "
         "parameter.",
+        "whole += loss.item() → whole += loss.detach()": "Your loss is a tensor. Return a plain number: `loss.item()`.",
         "whole += loss.item() → whole = whole + loss": "You add up the losses with their graphs, so the graphs of "
         "all batches stay alive to the end. Add up numbers: `loss.item()`.",
         "whole += loss.item() → whole = loss.item()": "The gradients are right, but you return the last batch's part "

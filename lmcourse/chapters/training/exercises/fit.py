@@ -59,6 +59,16 @@ heard
 [type(loss).__name__ for loss in losses]
 """
 )
+HELD = (
+    BEGIN
+    + """\
+norms = []
+def report(step, loss):
+    norms.append([0.0 if p.grad is None else p.grad.norm().item() for p in model.parameters()])
+losses = fit(model, small_loader({batch}), replace(settings, report=report))
+norms
+"""
+)
 TWO_RATES = """\
 def optimizer(model):
     groups = [{{"params": model[0].parameters(), "lr": 0.5}}, {{"params": model[1:].parameters()}}]
@@ -120,7 +130,8 @@ fit = Exercise(
         _ask("stopped and resumed, with dropout", BEGIN + RESUMED, steps=5, every=2, which=0, decay=3, dropout=0.25),
         _ask("two rates, stopped and resumed", _own(BEGIN + RESUMED), steps=5, every=2, which=0, warmup=4),
         _ask("the power fails", BEGIN + POWER_CUT, steps=5, every=2, fails=3, micro_batches=1),
-        _ask("what is reported, and when", HEARD, steps=3, every=2),
+        _ask("what is reported, and when", HEARD, steps=3, every=2, micro_batches=2),
+        _ask("the gradient that `report` sees", HELD, steps=3, limit=0.1),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -222,6 +233,17 @@ fit.slips(
         "settings.micro_batches of them.",
         "clip_grad_norm_ → clip_grad_value_": "You clip each entry separately, which turns the gradient. Scale it down "
         "as a whole: clip_grad_norm_.",
+        "optimizer.step()\n → optimizer.step()\n        optimizer.zero_grad()\n": "You clear the gradients before "
+        "settings.report, which may look at them. Clear them after the report.",
+        "        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n →  ;; optimizer.step()\n → "
+        "optimizer.step()\n        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n": "You clip "
+        "after `optimizer.step()`, when the weights have moved already. Clip before it.",
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit) → "
+        "[torch.nn.utils.clip_grad_norm_([p], settings.limit) for p in model.parameters()]": "You clip each parameter "
+        "separately. The norm of all gradients together is at most settings.limit.",
+        "loss, gradients = accumulate(model, pairs)\n → loss, gradients = accumulate(model, pairs)\n        last = "
+        "accumulate(model, pairs[-1:])[0]\n ;; report(step + 1, losses[-1]) → report(step + 1, last)": "Your list is "
+        "right, but you report the loss of the last micro-batch alone. Report the loss of the update.",
         "parameters(), settings.limit → parameters(), 1.0": "You always clip at 1.0. Use settings.limit.",
         "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
         '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
@@ -239,6 +261,10 @@ fit.slips(
         "in batches] → in batches[-1:]]": "You use the last micro-batch of an update only.",
         "        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit)\n → ": "You never clip. Before the "
         "step, the norm of all gradients together is at most settings.limit.",
+        "start.restore(run) → run.step = start.step": "You take only the step from the snapshot. `restore` also brings "
+        "back model, optimizer, loader and torch's generator.",
+        "range(run.step, settings.steps) → range(run.step, settings.steps + 1)": "You do one update too many. After "
+        "the last one, `run.step` equals settings.steps.",
         "start.restore(run) → pass": "You ignore `start`: a run that is resumed begins where the snapshot was made.",
         "start.restore(run) → start.restore(run)\n        run.step = 0": "The step is not restored in your run, so a "
         "resumed run does all updates again: count with run.step.",
@@ -284,6 +310,8 @@ fit.slips(
         "takes all batches at once.",
         "mean += loss.item() → mean = loss.item() * count / own": "You report the loss of the last "
         "micro-batch. The loss of an update is the mean over all its targets.",
+        "mean += loss.item() → mean = loss.item()": "You report the last micro-batch's part of the loss alone. Add up "
+        "the parts.",
         "        optimizer.zero_grad()\n → ": "Gradients of earlier updates are still in `.grad`: you add to them. "
         "Replace them.",
         "            mean += → "

@@ -13,7 +13,7 @@ from lmcourse.exercises.open_task import Band, OpenTask
 from lmcourse.training.run_settings import Settings
 from lmcourse.training.small_model import ragged_loader, small_model
 
-FIVE, OTHERS = "of the five", "of eight others"
+FIVE, OTHERS = "of the five", "of ten others"
 
 
 def five_measurements(fit: Any) -> bool:
@@ -51,7 +51,7 @@ suspicious = Exercise(
     reference=five_measurements,
     seconds=60.0,
     may_use_package=True,  # it trains small models of the package
-    cases=[case("trainers 1 to 20", first=1)],
+    cases=[case("trainers 1 to 22", first=1)],
     hidden_cases=lambda _: [case("the same faults, other optimizers", first=101)],
     hints=[
         "Each trainer has another optimizer, so no loss tells whether it is right. Which two calls of `fit` must give "
@@ -65,12 +65,12 @@ suspicious = Exercise(
         inspect=inspect_suspicious,
         measure=measure_suspicious,
         baseline={"a loss above 1.4 at the end": {FIVE: 0, OTHERS: 1}},
-        finish={FIVE: 5, OTHERS: 6},
+        finish={FIVE: 5, OTHERS: 8},
         bands=[
             Band(1, "it accuses a trainer that breaks a promise, and none that keeps all five"),
             Band(1, at_least={FIVE: 3}),
             Band(1, at_least={FIVE: 5}),
-            Band(1, at_least={OTHERS: 6}),
+            Band(1, at_least={OTHERS: 8}),
         ],
     ),
 )
@@ -82,7 +82,8 @@ ALL = "apart > 1e-6 or not resumes or decays > 1e-6 or norm > 0.0101 or abs(quar
 suspicious.edited_ideas(
     five_measurements,
     {
-        "two measurements fewer": (3, " or norm > 0.0101 or abs(quarter - 0.25) > 1e-3 → "),
+        "two measurements fewer": (2, " or norm > 0.0101 or abs(quarter - 0.25) > 1e-3 → "),
+        "the norm not measured": (3, " or norm > 0.0101 → "),
         "resuming alone": (1, f"{ALL} → not resumes"),
         "a late snapshot without dropout, and less": (
             3,

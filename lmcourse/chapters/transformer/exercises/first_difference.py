@@ -146,6 +146,16 @@ first_difference.slips(
         "gradient, or none.",
         "> 1e-4 * b.norm() → > 0": "You accuse a right part: sums in another order differ in the last digit. "
         "Allow 1e-4 of the length of the right result.",
+        "enumerate(given)) → enumerate(given[:1]))": "You look only at the first input after a call. A part may write "
+        "into any of them: compare all.",
+        "not torch.equal(each, copies[i]) → differ(copies[i], each)": "You compare the inputs as you compare results. "
+        "Positions are integers, and have no `norm`: compare inputs with `torch.equal`.",
+        "{name: recorded(name) for name in right} → {name: lambda *given: recorded(name)(*given) for name in right}": (
+            "Your wrappers look up the part's name when they are called, and then all find the last name of the loop. "
+            "Bind it: a function that takes the name and returns the wrapper."
+        ),
+        "(a - b).norm() > 1e-4 * b.norm() → not torch.allclose(a, b, atol=1e-4)": "Your limit is too strict: you "
+        "accuse a norm that is 0.007 % too large. Allow 1e-4 of the length of the whole result, not of each number.",
         "1e-4 → 1e-2": "Your tolerance is too coarse: a branch that is 0.05 % too large passes. Allow 1e-4 of the "
         "length of the right result.",
         "{name: recorded(name) for name in right} → {name: recorded(name) for name in right} | suspect": "You run the "
@@ -156,8 +166,8 @@ first_difference.slips(
         "the call. Return the name of the part.",
         "return None → return recording[0][0], None": "You accuse a part even if none differs. Return None then.",
         "        if differ(suspect → "
-        "        if False and differ(suspect": "You never compare results, or only after the gradients. Compare them "
-        "first, then the inputs, and gradients at the end.",
+        "        if False and differ(suspect": "You find no wrong result before a gradient: you compare results not at "
+        "all or too late, or you recorded the suspect parts. Record the right ones, and compare results first.",
         f"{_INPUTS} → {_INPUTS}{_IN_ONE_LOOP} ;; {_GRADIENTS} → ": "You compare gradients before all results are "
         "compared. A wrong result comes first, even that of a later call: go through the recording twice.",
         f"{_INPUTS} →  ;; {_GRADIENTS} →     for name, given, result in recording:\n        copies = [each.clone() if "

@@ -191,6 +191,12 @@ self_attention.slips(
         "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → "
         "torch.tensor_split(x @ qkv.T, ends": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read "
         "the width of a head off the shape of `qkv` or `out`.",
+        "    z: →     q = rows[0].reshape(len(x), heads, x.shape[1], -1)\n    z:": "You reshape the queries to (b, h, "
+        "s, d_head) at once, which mixes tokens. Cut them into (b, s, h, d_head), then swap two axes.",
+        '    z: →     q = rearrange(rows[0], "b s (e h) -> b h s e", h=heads)\n    z:': "Your query heads take every "
+        "h-th feature, (e h). A head is a block of neighbouring features, (h e).",
+        "reshape(*x.shape[:2], n, -1).transpose(1, 2) → reshape(*x.shape[:2], -1, n).permute(0, 3, 1, 2)": "Your heads "
+        "take every h-th feature of the queries, keys and values, (e h). A head is a block of neighbours, (h e).",
         "out.shape[1] → x.shape[2]": "Your heads are d / heads wide, so the pieces of your split do not add up to the "
         "rows of `qkv`. Read the width of a head off the shape of `qkv` or `out`.",
         "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
