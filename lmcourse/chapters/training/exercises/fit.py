@@ -241,9 +241,6 @@ fit.slips(
         "torch.nn.utils.clip_grad_norm_(model.parameters(), settings.limit) → "
         "[torch.nn.utils.clip_grad_norm_([p], settings.limit) for p in model.parameters()]": "You clip each parameter "
         "separately. The norm of all gradients together is at most settings.limit.",
-        "loss, gradients = accumulate(model, pairs)\n → loss, gradients = accumulate(model, pairs)\n        last = "
-        "accumulate(model, pairs[-1:])[0]\n ;; report(step + 1, losses[-1]) → report(step + 1, last)": "Your list is "
-        "right, but you report the loss of the last micro-batch alone. Report the loss of the update.",
         "parameters(), settings.limit → parameters(), 1.0": "You always clip at 1.0. Use settings.limit.",
         "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
         '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
