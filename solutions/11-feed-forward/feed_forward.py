@@ -402,13 +402,13 @@ print(f"60 units at random: median {statistics.median(alone):+.4f}, largest {max
 #
 # ### Exercise 6 · Eight units  (5 points · 12 min · ●●●)
 #
-# `silence(loss, wanted, k)` returns at most `k` pairs, (layer, unit). `loss` is that of the 60 texts, as above; `loss(change, 20)` reads the first 20 only, which is faster: with it, take `wanted[:20]`. `loss.text` holds the tokens, `loss.model` the model. What you may want:
+# `silence(loss, wanted, k)` returns at most `k` pairs, (layer, unit). `loss` is as above, of 60 texts; `loss(change, 20)` reads the first 20 only, which is faster: take `wanted[:20]`. `loss.text` holds the tokens, `loss.model` the model. Useful:
 #
 # - the hidden numbers: `kept = []`, and a `change` that appends `hidden` to it and returns it;
 # - the slopes of a loss: let `change` append and return `hidden.requires_grad_()`, then `torch.autograd.grad(loss(change)[wanted].mean(), kept)`;
 # - a number for each unit: `divmod(scores.argmax().item(), 352)` is the pair of the largest in a (4, 352) tensor.
 #
-# The check measures on 60 *other* texts than you search, so its numbers may be higher or lower than the cell's; grading takes 60 more. Both ask a second time, for tokens of *another kind* (in the check those that begin with a quote, '), whose loss must rise by 0.3 more than that of the rest. **Finish line:** brackets 2.2, all others at most 0.06. On a quiet machine, a search of 5 seconds can reach it; a check may take 60.
+# The check measures on 60 *other* texts, with other numbers; grading on 60 more. Both ask a second time, for tokens of *another kind* (in the check those that begin with a quote, '), whose loss must rise by 0.3 more than that of the rest. **Finish line:** brackets 2.2, all others at most 0.06. A search of 5 seconds can reach it; a check may take 60.
 
 # %% exercise="silence"
 def silence(loss: TextLoss, wanted: Bool[Tensor, "texts s"], k: int) -> list[tuple[int, int]]:
