@@ -543,7 +543,7 @@ check(mended_training, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-predict("twice_the_batch")
+predict("twice_the_texts")
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larger / 2**20:.1f} with 8")

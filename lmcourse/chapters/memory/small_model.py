@@ -52,7 +52,7 @@ class SmallModel(nn.Module):
         self.blocks = nn.ModuleList(Block(D, A, dropout=False) for _ in range(L))
 
     def features(self, x: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
-        """What the head reads: the embedding, and all blocks."""
+        """Return what the head reads: the embedding, then all blocks."""
         h: Tensor = self.embed(x)
         for block in self.blocks:
             h = block(h)

@@ -83,7 +83,7 @@ PREDICTIONS = (
         "calls `backward`, the graph of each loss stays as long as the loss.",
     ),
     Prediction(
-        "twice_the_batch",
+        "twice_the_texts",
         "The script with all leaks mended reads 8 texts a batch in place of 4. What happens to its peak of 41.7 MiB?",
         options=("it stays", "a little less than twice", "exactly twice", "four times"),
         answer="a little less than twice",
