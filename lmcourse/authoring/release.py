@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
+from lmcourse.grading.notebooks import fingerprint
 
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "hidden=True")
 
@@ -22,7 +21,6 @@ SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     """Return the student copy of a solution notebook; raise CourseError if nbgrader refuses or a solution is left."""
     student = _generate(notebook, chapter)
-    student.metadata["lmcourse"]["cells"] = fingerprint(student)
     text = dumps(student)
     for secret in SOLUTION_MARKS:
         if secret in text:
@@ -49,14 +47,6 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
             raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{said.get('log', said['error'])}")
         student: NotebookNode = nbformat.read(result, as_version=4)
     return student
-
-
-def fingerprint(notebook: NotebookNode) -> str:
-    """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
-    work.
-    """
-    texts = [[cell.cell_type, cell.source] for cell in notebook.cells]
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def has_student_work(path: Path) -> bool:

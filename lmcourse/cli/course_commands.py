@@ -134,7 +134,7 @@ def build(options: Namespace) -> int:
     from lmcourse.authoring.build import build as build_notebooks
     from lmcourse.authoring.build import check_built
     from lmcourse.authoring.folders import ChapterFiles, chapters_in
-    from lmcourse.grading.registered import other_exercises
+    from lmcourse.grading.registered import coming_changes
 
     chapters = chapters_in(root, options.chapters)
     if options.check:
@@ -148,7 +148,7 @@ def build(options: Namespace) -> int:
     with quiet(options):
         built = build_notebooks(chapters, root, force=options.force, core=options.core)
         solutions = {chapter.id: ChapterFiles.of(chapter, root).solution for chapter in chapters}
-        for line in other_exercises(root, solutions):
+        for line in coming_changes(root, solutions):
             print(line)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])

@@ -132,6 +132,7 @@ def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult
             options.cell_seconds,
             options.total_seconds,
             on_progress,
+            lambda sentence: print(sentence, file=sys.stderr),
         )
         if options.record:
             rules = {"db": options.db, "force": options.force, "again": options.again or ""}

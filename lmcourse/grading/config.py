@@ -30,6 +30,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         OverwriteCells,
         OverwriteKernelspec,
         SaveAutoGrades,
+        SaveCells,
     )
 
     from lmcourse.grading.files import remove_links
@@ -40,7 +41,14 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         markdown_to_html,
         secure_formgrader,
     )
-    from lmcourse.grading.preprocessors import DropTopLevelStubs, ExamineNotebook, RestoreCells, SubmissionExporter
+    from lmcourse.grading.preprocessors import (
+        DropTopLevelStubs,
+        ExamineNotebook,
+        MarkRelease,
+        RestoreCells,
+        SaveChangedCells,
+        SubmissionExporter,
+    )
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()
@@ -53,6 +61,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.ClearSolutions.code_stub = {"python": STUB}
     making = list(GenerateAssignment.preprocessors.default())
     making.insert(making.index(ClearSolutions) + 1, DropTopLevelStubs)
+    making[making.index(SaveCells)] = SaveChangedCells
+    making.append(MarkRelease)
     c.GenerateAssignment.preprocessors = making
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120

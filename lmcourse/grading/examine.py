@@ -313,6 +313,8 @@ class _Run:
         self, exercise: Exercise, outcomes: Sequence[Outcome], forbidden: Sequence[Use] = (), lost: str = ""
     ) -> None:
         table, name = outcomes_of(exercise), exercise.name
+        if is_missing(name, outcomes) and self._is_unwritten(name):
+            outcomes = [Outcome(failure=Failure(("NotImplementedError",), ""))] * len(outcomes)
         trials = [
             Trial(exercise, case, hidden, outcome, table.expected(case))
             for (case, hidden), outcome in zip(table.cases, outcomes, strict=True)
@@ -330,6 +332,11 @@ class _Run:
         elif report.answered and not report.passed and not report.mistake and not lost:
             lost = redefined(name, self.cells)
         self.reports[name] = replace(report, diagnosis=lost or report.diagnosis)
+
+    def _is_unwritten(self, name: str) -> bool:
+        """Return True if the cell of an answer raises the stub's error, as a class does whose body is the answer."""
+        own = [self.results[cell.number] for cell in self.cells if cell.answer == name and cell.number in self.results]
+        return any(run.failure.startswith("NotImplementedError") for run in own)
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.broke_off:

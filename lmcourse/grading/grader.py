@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
@@ -27,6 +27,7 @@ from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
 from lmcourse.grading.preprocessors import private_folders
+from lmcourse.grading.registered import changes
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
 from lmcourse.grading.result import (
     Lateness,
@@ -107,6 +108,7 @@ class _Recorder:
         from nbgrader.coursedir import CourseDirectory
 
         self.config, self.options, self.again = config, options, again
+        self._registered: set[Assignment] = set()
         root = Path(config.CourseDirectory.root)
         self._autograded = root / (config.CourseDirectory.get("autograded_directory") or "autograded")
         self._folder = folder
@@ -115,10 +117,12 @@ class _Recorder:
 
     def is_due(self, submission: Submission, *, force: bool) -> bool:
         """Return True if a submission needs grading, because it is new or has changed, or its marks are missing."""
-        self._add(submission.known)
+        self._register(submission.known)
         graded = self._graded(submission)
         digest = graded.metadata.get(METADATA_KEY, {}).get("digest") if graded else None
-        return force or digest is None or digest != submission.digest or not self._points(submission)
+        if force or graded is None or digest is None or digest != submission.digest or not self._points(submission):
+            return True
+        return points_in(graded)[1] != self._most(submission.known)
 
     def is_asked_again(self, submission: Submission) -> bool:
         """Return True if one exercise of a recorded submission should be graded again."""
@@ -155,9 +159,7 @@ class _Recorder:
             raise CourseError(f"{submission.student}: autograded/ has no notebook for {assignment.id}. Grade it again.")
         with self._gradebook() as book:
             one = book.find_submission(assignment.id, submission.student)
-            late = Lateness(
-                float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.came.note
-            )
+            late = Lateness(float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.note)
         points, most = self._points(submission), self._most(assignment)
         result = submission_result(submission.student, assignment.id, graded, points, most, late)
         return replace(result, further=assignment.further)
@@ -201,22 +203,28 @@ class _Recorder:
             return str(error)
         return submission.problem
 
-    def _add(self, assignment: Assignment) -> None:
+    def _register(self, assignment: Assignment) -> None:
+        """Announce an assignment to the gradebook, or change the gradebook's copy if the notebook has changed."""
         from nbgrader.api import MissingEntry
         from nbgrader.converters import GenerateAssignment
+        from nbgrader.coursedir import CourseDirectory
 
-        try:
-            with self._gradebook() as book:
-                book.find_notebook(assignment.source.stem, assignment.id)
-        except MissingEntry:
-            config = deepcopy(self.config)
-            config.CourseDirectory.release_directory = str(self._folder.relative_to(self.course.root) / "release")
-            from nbgrader.coursedir import CourseDirectory
-
-            directory = CourseDirectory(config=config)
-            directory.assignment_id, directory.student_id = assignment.id, "."
-            with _quiet([]):
-                GenerateAssignment(coursedir=directory, config=config, force=True).start()
+        if assignment in self._registered:
+            return
+        self._registered.add(assignment)
+        here, known = _handed_out(assignment, self.config), None
+        with suppress(MissingEntry):
+            known = self._course_cells(assignment)
+        if known is not None and _essence(known) == _essence(here):
+            return
+        config = deepcopy(self.config)
+        config.CourseDirectory.release_directory = str(self._folder.relative_to(self.course.root) / "release")
+        directory = CourseDirectory(config=config)
+        directory.assignment_id, directory.student_id = assignment.id, "."
+        with _quiet([]):
+            GenerateAssignment(coursedir=directory, config=config, force=True).start()
+        for line in changes(_points(known), _points(here)) if known else ():
+            self.options.on_note(f"{assignment.id}: {line}")
 
     def _course_cells(self, assignment: Assignment) -> CourseCells:
         with self._gradebook() as book:
@@ -282,12 +290,21 @@ def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
     return restored(notebook, course, submission.known.id, problem)
 
 
+def _points(cells: CourseCells) -> dict[str, float]:
+    return {name: cell.points for name, cell in cells.items() if cell.points is not None}
+
+
+def _essence(cells: CourseCells) -> dict[str, tuple[str, str, float | None]]:
+    """Return what the gradebook must know of the cells: kind, text and points."""
+    return {name: (cell.cell_type, cell.source.strip(), cell.points) for name, cell in cells.items()}
+
+
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
         return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
-    late = Lateness(note=submission.came.note)
+    late = Lateness(note=submission.note)
     result = submission_result(submission.student, submission.known.id, notebook, *points_in(notebook), late)
     return replace(result, further=submission.known.further)
 

@@ -74,6 +74,18 @@ class Submission:
     digest: str = ""  # SHA-256 of the file, which shows later whether it has changed
     came: HandInTime = HandInTime()
     own: bool = False  # True if learners grade their own notebook
+    others: tuple[str, ...] = ()  # the names of notebooks that were handed in as well, and do not count
+
+    @property
+    def note(self) -> str:
+        """What the learner must know about the files: a rejected time, and which of several notebooks counts."""
+        if not self.others or self.notebook is None:
+            return self.came.note
+        names = ", ".join(map(files.escaped_name, self.others))
+        counts = (
+            f"{files.escaped_name(self.notebook.name)} counts, of {len(self.others) + 1} notebooks that were handed in"
+        )
+        return " ".join(filter(None, [self.came.note, f"{counts} (not: {names})."]))
 
     @property
     def known(self) -> Assignment:
@@ -156,7 +168,7 @@ def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) 
     if problem := student_id_problem(person.student):
         return Submission(files.escaped_name(person.student), None, problem=problem)
     if meant := fitting or person.notebooks:
-        return _of_file(person.student, assignment, meant[-1])
+        return _of_file(person.student, assignment, meant[-1], person.notebooks)
     problem = person.problem or files.no_notebook_among(person.files, assignment.source.name)
     return Submission(person.student, assignment, problem=problem)
 
@@ -197,20 +209,21 @@ def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) ->
         notebooks = files.notebooks_in(folder)
         named = [path for path in notebooks if path.name == assignment.source.name]
         if meant := named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks:
-            return _of_file(student, assignment, meant[0])
+            return _of_file(student, assignment, meant[0], notebooks)
         problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
     except files.UnreadableError as error:
         problem = str(error)
     return Submission(student, assignment, problem=problem, own=student == ME)
 
 
-def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
+def _of_file(student: str, assignment: Assignment, path: Path, among: Sequence[Path] = ()) -> Submission:
     own = student == ME  # `student_id_problem` forbids this name for folders of a class
     try:
         digest = hashlib.sha256(files.read_file(path)).hexdigest()
     except files.UnreadableError as error:
         return Submission(student, assignment, problem=str(error), own=own)
-    return Submission(student, assignment, path, digest=digest, came=hand_in_time(path), own=own)
+    others = tuple(each.name for each in among if each != path)
+    return Submission(student, assignment, path, digest=digest, came=hand_in_time(path), own=own, others=others)
 
 
 def _own_notebook(path: Path, known: Sequence[Assignment]) -> Submission:

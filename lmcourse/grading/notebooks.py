@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -80,6 +81,14 @@ def problem_of(nb: NotebookNode) -> str:
 def add_notes(nb: NotebookNode, **notes: Any) -> None:
     """Add entries to grading's own notes in the metadata of a notebook."""
     nb.metadata[METADATA_KEY] = {**nb.metadata.get(METADATA_KEY, {}), **notes}
+
+
+def fingerprint(nb: NotebookNode) -> str:
+    """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
+    work.
+    """
+    texts = [[cell.cell_type, cell.source] for cell in nb.cells]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def read_submission(path: Path) -> NotebookNode:

@@ -65,6 +65,8 @@ formgrader's own fields.
 _FORMATTING = re.compile(r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE)
 _GRADE_ID = re.compile(r"[\w.-]+")
 _LINK = re.compile(r"(https?:|mailto:|#)", re.IGNORECASE)
+_SCHEME = re.compile(r"^[ \t]*### BEGIN MARK SCHEME[ \t]*$", re.MULTILINE)
+_SCHEME_ENDS = re.compile(r"^[ \t]*### END MARK SCHEME[ \t]*$", re.MULTILINE)
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
 
@@ -105,7 +107,8 @@ class _Page:
                 execution_count=count if isinstance(count, int) and count >= 0 else None,
             )
         is_text = cell["cell_type"] == "markdown"
-        shown = new_markdown_cell(cell["source"] if is_text else indent(cell["source"], "    "), metadata=metadata)
+        text = _SCHEME.sub(r"**Mark scheme**\n", cell["source"]) if is_text else indent(cell["source"], "    ")
+        shown = new_markdown_cell(_SCHEME_ENDS.sub("", text), metadata=metadata)
         shown["attachments"] = attached_pictures(cell.get("attachments"))
         return shown
 

@@ -1,27 +1,30 @@
 """The course's converters for nbgrader; `lmcourse.grading.config` registers them.
 
 For submissions, `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, and `ExamineNotebook`
-examines the notebook. `DropTopLevelStubs` is for releases.
+examines the notebook. `DropTopLevelStubs`, `SaveChangedCells` and `MarkRelease` are for
+releases.
 """
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.files import UnreadableError, read_file, refuse_links
 from lmcourse.grading.intake import student_id_problem
-from lmcourse.grading.notebooks import add_notes, new_notebook, problem_of, read_submission
+from lmcourse.grading.notebooks import add_notes, fingerprint, new_notebook, problem_of, read_submission
+from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
@@ -120,6 +123,35 @@ class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = drop_at_top_level(cell.source)
         return cell, resources
+
+
+class MarkRelease(NbGraderPreprocessor):  # type: ignore[misc]
+    """Stores a hash of a release in it, so that `lmcourse build` knows later whether it contains work. It runs last."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Return the release with its hash."""
+        add_notes(nb, cells=fingerprint(nb))
+        return nb, resources
+
+
+class SaveChangedCells(SaveCells):  # type: ignore[misc]
+    """Saves the cells of an assignment in the gradebook, also if it has submissions and the exercises have changed.
+
+    nbgrader's own `SaveCells` stops there, after `nbgrader generate_assignment` has deleted the release.
+    """
+
+    def _create_notebook(self, nb: NotebookNode) -> None:
+        with suppress(MissingEntry):
+            notebook = self.gradebook.find_notebook(self.notebook_id, self.assignment_id)
+            if notebook.submissions:
+                kinds = ("grade", "solution", "task", "source")
+                cells = {kind: getattr(self, f"new_{kind}_cells") for kind in kinds}
+                marked = {**cells["grade"], **cells["task"]}
+                here = {name: float(cell["max_score"]) for name, cell in marked.items()}
+                for line in changes(points_of(notebook), here):
+                    self.log.warning("%s: %s", self.assignment_id, line)
+                migrate(self.gradebook, notebook, cells)
+        super()._create_notebook(nb)
 
 
 def private_folders(config: Any) -> tuple[Path, ...]:

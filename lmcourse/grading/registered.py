@@ -1,32 +1,66 @@
-"""Compare the assignments in the gradebook with their notebooks, which a teacher may have built again since then."""
+"""Keep the gradebook's copy of an assignment equal to its notebook, which a teacher may build again during the term."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.restore import cells_in_notebook
+from lmcourse.report import CHECK_PREFIX
 
 
-def other_exercises(course: Path, solutions: Mapping[str, Path]) -> Iterator[str]:
-    """Yield a line for each assignment whose graded cells in the gradebook are not those of its solution notebook."""
+def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[str]:
+    """Yield a sentence for each exercise that left a notebook, came into it or has other points. Both mappings have the
+    points of the graded cells: as the gradebook knows them, and as the notebook has them."""
+    for name, points in known.items():
+        if name not in here:
+            yield f"`{_shown(name)}` left the notebook: its {_points(points)} no longer count for anybody."
+    for name, points in here.items():
+        if name not in known:
+            yield f"`{_shown(name)}` is new in the notebook and counts {_points(points)}."
+        elif known[name] != points:
+            yield f"`{_shown(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
+
+
+def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Remove and add cells of a notebook in the gradebook that has submissions, which nbgrader itself refuses to do.
+
+    Marks and comments of cells that stay are kept, those of removed cells are deleted, and submissions get an empty
+    mark for a new cell. `cells` has the new cells by kind ("grade", "solution", "task", "source") and name.
+    """
+    from nbgrader.api import Comment, Grade
+
+    session, where = gradebook.db, (notebook.name, notebook.assignment.name)
+    rows = {"grade": (Grade,), "solution": (Comment,), "task": (Comment, Grade), "source": ()}
+    for kind, new in cells.items():
+        known = {cell.name: cell for cell in getattr(notebook, f"{kind}_cells")}
+        for cell in (cell for name, cell in known.items() if name not in new):
+            for row in rows[kind]:
+                session.query(row).filter(row.cell_id == cell.id).delete()
+            session.delete(cell)
+        session.commit()
+        for name in (name for name in new if name not in known):
+            cell = getattr(gradebook, f"add_{kind}_cell")(name, *where, **new[name])
+            session.add_all(row(cell_id=cell.id, notebook=one) for one in notebook.submissions for row in rows[kind])
+        session.commit()
+
+
+def coming_changes(course: Path, solutions: Mapping[str, Path]) -> Iterator[str]:
+    """Yield a line for each of these assignments whose exercises differ from those that the recorded marks are for."""
     for name, known in _registered(course, solutions).items():
         cells = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
-        here = {one for one, cell in cells.items() if cell.nbgrader.get("grade")}
-        if known != here:
-            yield (
-                f"{name}: the gradebook has {len(known)} graded cells, and this notebook has {len(here)}. Grading uses "
-                f"those of the gradebook until you run `nbgrader db assignment remove {name} --force`, which deletes "
-                "the marks of this assignment. Then grade again."
-            )
+        here = {one: cell.points for one, cell in cells.items() if cell.points is not None}
+        if told := " ".join(changes(known, here)):
+            yield f"{name} has recorded marks. The next `lmcourse grade … --record` changes the gradebook: {told}"
 
 
-def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, set[str]]:
-    """Return the names of the graded cells in the gradebook, for each of these assignments that it has."""
+def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, dict[str, float]]:
+    """Return the points of the graded cells in the gradebook, for each of these assignments that has submissions."""
     from nbgrader.api import Gradebook, MissingEntry
     from nbgrader.coursedir import CourseDirectory
 
@@ -39,6 +73,19 @@ def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, set[st
     with unreadable, Gradebook(directory.db_url, directory.course_id) as book:
         for name, solution in solutions.items():
             with suppress(MissingEntry):
-                notebook = book.find_notebook(solution.stem, name)
-                found[name] = {cell.name for cell in [*notebook.grade_cells, *notebook.task_cells]}
+                if (notebook := book.find_notebook(solution.stem, name)).submissions:
+                    found[name] = points_of(notebook)
     return found
+
+
+def points_of(notebook: Any) -> dict[str, float]:
+    """Return the points of the graded cells of nbgrader's `Notebook`, by name, while its gradebook is open."""
+    return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
+
+
+def _shown(name: str) -> str:
+    return name.removeprefix(CHECK_PREFIX)
+
+
+def _points(points: float) -> str:
+    return f"{points:g} point{'' if points == 1 else 's'}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
+from lmcourse.grading.cells import read_cell
 from lmcourse.grading.notebooks import (
     HANDED_IN,
     add_notes,
@@ -26,8 +27,8 @@ from lmcourse.report import CHECK_PREFIX
 
 KERNELSPEC = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
-_HIDDEN_TESTS = re.compile(
-    r"^[ \t]*### BEGIN HIDDEN TESTS\n.*?^[ \t]*### END HIDDEN TESTS\n?", re.DOTALL | re.MULTILINE
+_NOT_RELEASED = re.compile(
+    r"^[ \t]*### BEGIN (HIDDEN TESTS|MARK SCHEME)\n.*?^[ \t]*### END \1(\n|\Z)", re.DOTALL | re.MULTILINE
 )
 
 
@@ -41,8 +42,15 @@ class CourseCell:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Return two texts: as released to learners, without hidden tests, and as in the solution notebook."""
-        return _HIDDEN_TESTS.sub("", self.source).strip(), self.source.strip()
+        """Return two texts: as released to learners, without hidden tests and mark schemes, and as in the solution
+        notebook."""
+        return _NOT_RELEASED.sub("", self.source).strip(), self.source.strip()
+
+    @property
+    def points(self) -> float | None:
+        """The points of a graded cell or a task; None for other cells."""
+        graded = self.nbgrader.get("grade") or self.nbgrader.get("task")
+        return float(self.nbgrader["points"]) if graded else None
 
 
 CourseCells = Mapping[str, CourseCell]
@@ -91,16 +99,23 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     """
     cells = _joined(submitted.cells, course)
     claimed = [_claimed(cell, course) for cell in cells]
+    by_name = _defined_by(cells, claimed, course)
+    claimed = [by_name.get(place, name) for place, name in enumerate(claimed)]
     if not problem and course and not any(claimed):
         problem = (
-            f"No cell of this notebook belongs to {assignment}. Is it another notebook, or were all its cells made "
-            "again? Copy the answers into a fresh copy and hand that in."
+            f"No cell of this notebook belongs to {assignment}, and none defines the name of an exercise. Is it "
+            "another notebook? Copy the answers into a fresh copy and hand that in."
         )
     notebook, missing, edited = _rebuilt(cells, claimed, course)
     if too_large := size_problem(notebook):  # restored cells count, too, because the notebook is read again
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
-    add_notes(notebook, problem=problem, put_back=missing, edited=edited)
+    ids = {_grade_id(cell) for cell in notebook.cells}
+    checks = [name for name in missing if name.startswith(CHECK_PREFIX)]
+    absent = [name for name in checks if (answer := name.removeprefix(CHECK_PREFIX)) in course and answer not in ids]
+    put_back = [name for name in missing if name not in absent]
+    notes = {"put_back": put_back, "edited": edited, "absent": absent, "by_name": [*by_name.values()]}
+    add_notes(notebook, problem=problem, **notes)
     if files := [cell.metadata[HANDED_IN] for cell in submitted.cells if HANDED_IN in cell.metadata]:
         add_notes(notebook, **{HANDED_IN: files[-1]})
     return notebook
@@ -131,6 +146,17 @@ def _claimed(cell: NotebookNode, course: CourseCells) -> str:
     """Return the id of the course's cell that this cell claims to be or, without metadata, its own cell id."""
     name = _grade_id(cell) or str(cell.get("id", ""))
     return name if name in course else ""
+
+
+def _defined_by(cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells) -> dict[int, str]:
+    """Return the answers that no cell claims to be, by the place of the last cell that defines their name: a cell that
+    was made anew has no metadata."""
+    answers = {name for name, one in course.items() if one.nbgrader["solution"] and name not in claimed}
+    found: dict[str, int] = {}
+    for place, cell in enumerate(cells) if answers else ():
+        if cell.cell_type == "code" and not claimed[place]:
+            found |= dict.fromkeys(answers & read_cell(0, cell.source).given.keys(), place)
+    return {place: name for name, place in found.items()}
 
 
 def _joined(cells: Sequence[NotebookNode], course: CourseCells) -> list[NotebookNode]:

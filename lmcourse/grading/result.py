@@ -103,7 +103,7 @@ def submission_result(
         answers,
         unread=bool(problem_of(graded)),
         broke_off=" ".join(filter(None, [problem_of(graded), *notes.get("broke_off", [])])),
-        edited=tuple(name.removeprefix(CHECK_PREFIX) for name in notes.get("edited", [])),
+        edited=tuple(_checks_and_tasks(graded, "edited")[0]),
         late=late,
     )
 
@@ -161,8 +161,15 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
         return problem
     unfinished = [name for name in most if points[name] < most[name]]
     parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
+    absent = [name.removeprefix(CHECK_PREFIX) for name in notes.get("absent", [])]
+    if absent:
+        names = ", ".join(f"`{name}`" for name in absent)
+        parts.append(f"This is an older copy, or cells of it were deleted: it has no exercise {names}.")
+    if by_name := notes.get("by_name", []):
+        parts.append(f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}.")
     if unfinished:
-        why = {name: text for name, text in _explanations(graded).items() if name in unfinished and text}
+        asked = [name for name in unfinished if name not in absent]
+        why = {name: text for name, text in _explanations(graded).items() if name in asked and text}
         open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
         wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
         parts.append(f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points.")
@@ -178,12 +185,23 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
         if report.stand_ins:
             judged.setdefault(report.stand_ins, []).append(name)
     parts += [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
-    if edited := notes.get("edited", []):
-        names = ", ".join(name.removeprefix(CHECK_PREFIX) for name in edited)
-        parts.append(f"The check cell was edited, and the course's own was used: {names}.")
-    if put_back := [name.removeprefix(CHECK_PREFIX) for name in notes.get("put_back", [])]:
-        parts.append(f"The check cell was deleted, and has been put back: {', '.join(put_back)}.")
+    for note, done in (
+        ("edited", "was edited, and the course's own was used"),
+        ("put_back", "was deleted, and has been put back"),
+    ):
+        for kind, names in zip(("check cell", "question"), _checks_and_tasks(graded, note), strict=True):
+            if names:
+                parts.append(f"The {kind} {done}: {', '.join(names)}.")
     return " ".join(parts)
+
+
+def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[str]]:
+    """Return the names of the exercises whose checks are in one of grading's notes, and of the tasks in it."""
+    named = [str(name) for name in graded.metadata.get(METADATA_KEY, {}).get(note, [])]
+    marks = [cell.metadata.get("nbgrader", {}) for cell in graded.cells]
+    tasks = {mark["grade_id"] for mark in marks if mark.get("task")}
+    checks = [name.removeprefix(CHECK_PREFIX) for name in named if name not in tasks]
+    return checks, [name for name in named if name in tasks]
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:
@@ -209,8 +227,14 @@ def _explanation(outputs: list[NotebookNode]) -> str:
         if report:
             if not report.answered:
                 return NOT_ANSWERED
-            return " ".join(report.sentences) or report.reckoning or f"{report.points:g} of {report.max_points} points."
+            return " ".join(report.sentences) or report.reckoning or _first_failure(report)
     return ""
+
+
+def _first_failure(report: Report) -> str:
+    """Return what the first failing case expected and got; the points, if it has no words."""
+    said = next((f"{case.name}: {case.message}" for case in report.cases if not case.passed and case.message), "")
+    return f"{said.removesuffix('.')}." if said else f"{report.points:g} of {report.max_points} points."
 
 
 def _duration(seconds: float) -> str:

@@ -37,7 +37,7 @@ class GradingOptions:
     """Options of a grading run: how to isolate, how many submissions at once, time limits.
 
     `scheduler` is the address of a Dask cluster to use instead of this machine; `on_progress` is called after each
-    submission with the number done and the number of all.
+    submission with the number done and the number of all, `on_note` with each sentence about the gradebook.
     """
 
     isolation: str | None = None
@@ -46,6 +46,7 @@ class GradingOptions:
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
     on_progress: Callable[[int, int], None] = lambda done, of: None
+    on_note: Callable[[str], None] = lambda sentence: None
 
     def settings(self, private: Sequence[Path]) -> Settings:
         """Return the settings for examining submissions; raise CourseError if this machine does not support the

@@ -430,7 +430,7 @@ predict("one_letter")
 
 # %% exercise="contexts"
 def contexts(past: str) -> list:
-    """What the next letter depends on: keys from the most general to the most special."""
+    """The keys that decide the next letter, from the most general to the most special."""
     keys = [past[len(past) - k :] for k in (0, 1, 2, 3, 6, 12) if k <= len(past)]
     ### BEGIN SOLUTION
     paragraph = past[past.rfind("\n") + 1 :]

@@ -675,7 +675,7 @@ predict("train_or_write")
 
 # %% exercise="largest_model"
 def largest_model(gigabytes: int, devices: int, precision: str) -> int:
-    """How many parameters fit: 40,000,000,000 into 8 cards of 80 GB, in fp32."""
+    """The largest number of parameters that fits: 40,000,000,000 into 8 cards of 80 GB, in fp32."""
     ### BEGIN SOLUTION
     per_parameter = sum(state_bytes(1, precision).values())
     return gigabytes * devices * 10**9 // per_parameter

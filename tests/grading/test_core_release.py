@@ -1,4 +1,4 @@
-"""A release of the core alone is graded without Further, and a later build brings Further back."""
+"""The exercises of an assignment change while marks are recorded: the core alone, all of it, an exercise less."""
 
 from __future__ import annotations
 
@@ -62,13 +62,40 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     assert teacher.marks(NAME) == expected
 
     told = teacher.run("lmcourse", "--course", ".", "build", "--force")
-    assert told.startswith(f"{NAME}: the gradebook has 1 graded cells, and this notebook has 2. Grading uses those")
-    teacher.run("nbgrader", "db", "assignment", "remove", NAME, "--force")
+    assert told.startswith(
+        f"{NAME} has recorded marks. The next `lmcourse grade … --record` changes the gradebook: `half`"
+    )
     hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
-    teacher.grade("--record", "--force", "--report", "report")
+    results = teacher.grade("--record", "--report", "report")
+    assert results["solved"]["reason"].startswith(
+        "This is an older copy, or cells of it were deleted: it has no exercise `half`."
+    )
     assert ">Further</b>" in (teacher.root / "report" / "report.html").read_text()
     assert teacher.marks(NAME) == {
         "unsolved": {"double": 0.0, "half": 0.0},
         "solved": {"double": 2.0, "half": 0.0},
         "late": {"double": 2.0, "half": 1.0},
     }
+
+
+def test_dropped_exercise_and_other_points_move_the_recorded_marks(teacher: Course) -> None:
+    from nbgrader.api import Gradebook
+
+    folder = teacher.root / "solutions" / NAME
+    where = ("check_double", "tiny", NAME, "solved")
+    with Gradebook(f"sqlite:///{teacher.root}/gradebook.db") as book:
+        book.find_grade(*where).manual_score = 1.5
+        book.db.commit()
+    source = IN_PARTS.partition("# %% [markdown]\n# ## Further")[0].replace("2 points", "3 points")
+    (folder / "tiny.py").write_text(source)
+    (folder / "exercises.py").write_text(
+        "from dataclasses import replace\nfrom tests.authoring.tiny import double\n"
+        "EXERCISES = (replace(double, points=3),)\n"
+    )
+    teacher.run("lmcourse", "--course", ".", "build", "--force")
+    told = teacher.run("nbgrader", "generate_assignment", NAME, "--force")
+    assert told == ""
+    teacher.grade("--record")
+    assert teacher.marks(NAME) == {"unsolved": {"double": 0.0}, "solved": {"double": 1.5}, "late": {"double": 3.0}}
+    with Gradebook(f"sqlite:///{teacher.root}/gradebook.db") as book:
+        assert book.find_grade(*where).needs_manual_grade

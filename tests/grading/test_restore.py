@@ -74,7 +74,7 @@ RIGHT = [("f", "def f(): return 1"), ("check_f", CHECK)]
         ([answer(COURSE["f"].source), answer(id="y"), check()], [("", COURSE["f"].source), *RIGHT]),
         (
             [check(), new_code_cell("f = 3", metadata={"nbgrader": {"grade_id": "g", "points": 9}})],
-            [("check_f", CHECK), ("", "f = 3")],
+            [("check_f", CHECK), ("f", "f = 3")],
         ),
     ],
     ids=range(11),
@@ -93,9 +93,22 @@ def test_edited_and_deleted_checks_are_noted() -> None:
     assert put_back(answer()).metadata[METADATA_KEY]["put_back"] == ["check_f"]
 
 
+def test_exercise_that_a_copy_lacks_is_noted_once() -> None:
+    assert put_back(new_markdown_cell("", id="check_g")).metadata[METADATA_KEY]["absent"] == ["check_f"]
+    notes = put_back(new_code_cell("def f(): return 0"), new_code_cell("def f(): return 1")).metadata[METADATA_KEY]
+    assert (notes["absent"], notes["by_name"]) == ([], ["f"])
+
+
+def test_question_is_compared_without_its_mark_scheme() -> None:
+    text = "Why?\n### BEGIN MARK SCHEME\n2 points\n### END MARK SCHEME"
+    course = {"why": CourseCell(text, "markdown", marks("why", task=True, locked=True, points=2))}
+    handed_in = new_markdown_cell("Why?", metadata={"nbgrader": {"grade_id": "why"}})
+    assert restored(new_notebook(cells=[handed_in]), course, "w1").metadata[METADATA_KEY]["edited"] == []
+
+
 def test_notebook_without_any_course_cell_is_reported() -> None:
     notebook = put_back(new_code_cell("print(1)"))
-    assert problem_of(notebook).startswith("No cell of this notebook belongs to 01-tiny.")
+    assert problem_of(notebook).startswith("No cell of this notebook belongs to 01-tiny, and none")
     assert [name for name, _ in shown(notebook)] == ["", "check_f"]
 
 

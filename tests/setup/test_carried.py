@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse import carried, root
-from lmcourse.authoring.release import fingerprint
+from lmcourse.grading.notebooks import fingerprint
 from lmcourse.carried import course_folder
 from lmcourse.cli import main
 from lmcourse.errors import CourseError
