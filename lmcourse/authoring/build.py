@@ -31,6 +31,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE
 from lmcourse.exercises.released import released_digest, write_released
+from lmcourse.report import REPORT_MIME, Report
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,22 @@ class Draft:
         """Write both notebooks. Outputs of the solution that are still right are kept, unless `force`."""
         released = self._released()  # errors in the release are reported before all cells run
         execute(self.solution, self.source, None if force else load_notebook(self.files.solution))
+        if lost := [*self._lost_points()]:
+            raise CourseError("\n".join(lost))
         write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
+
+    def _lost_points(self) -> Iterator[str]:
+        """Yield a line for each printed solution that loses points in its own check, hidden cases included."""
+        for cell, node in zip(self.source.cells, self.solution.cells, strict=True):
+            for output in node.outputs if cell.check else ():
+                data = output.get("data", {}).get(REPORT_MIME)
+                report = Report.from_json(data) if data else None
+                if report and not report.passed:
+                    wrong = (f"{one.name}: {one.message}" for one in report.cases if not one.passed)
+                    why = " ".join(report.sentences) or next(wrong, "")
+                    points = f"{report.points:g} of {report.max_points} points"
+                    where = f"{self.files.source}:{cell.line}"
+                    yield f"{where}: the printed solution of `{cell.check}` earns {points}. {why}"
 
     def digest(self) -> str:
         """Return a hash of the inputs of the released exercises: the teacher's file, and the names of exercises with

@@ -27,6 +27,9 @@ HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<fa
 SECTION = re.compile(r"(# ##(?: \d+|# [A-Z]) · .+?)(?: *\(\d+ min\))? *")
 """A line that is the heading of a section of Further, which the build completes with its minutes."""
 
+_STATED = re.compile(r"^#{1,6} .*?\b(\d+) (?:points?|pts?)\b", re.MULTILINE)
+"""A heading that states points, in any form."""
+
 _GAP = r"(?:[ \t]+|[ \t]*\n#[ \t]+)"
 _NUMBER = r"\d{1,3}(?!\d|\.\d)"
 _LIST = rf"{_NUMBER}(?:,{_GAP}{_NUMBER})*,?{_GAP}(?:and|or|to){_GAP}{_NUMBER}|{_NUMBER}[–-]{_NUMBER}"
@@ -87,6 +90,7 @@ def heading_mistakes(source: Source, chapter: Chapter) -> Iterator[Mistake]:
     """Yield the headings that have no exercise or no number, and the references that renumbering would make wrong."""
     found = headings(source)
     whole = complete(source, chapter)
+    yield from _wrong_points(source, chapter)
     for heading in found:
         if heading.facts and not heading.name:
             yield heading.line, "the heading of an exercise without its cell"
@@ -102,6 +106,23 @@ def heading_mistakes(source: Source, chapter: Chapter) -> Iterator[Mistake]:
                 yield line, f"two headings have the number {number}: remove the number from the new one"
             elif 0 < number < max(numbers, default=0) and number not in numbers:
                 yield line, f"there is no exercise {number} any more: correct this reference"
+
+
+def _wrong_points(source: Source, chapter: Chapter) -> Iterator[Mistake]:
+    """Yield the headings in another form than `HEADING` that state other points than the next exercise has."""
+    points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
+    below: str | None = None
+    for cell in reversed(source.cells):
+        below = cell.exercise or below
+        for place, line in enumerate(cell.text.split("\n") if cell.kind == "markdown" and below in points else []):
+            stated = _STATED.match(line)
+            if stated and not HEADING.fullmatch(line) and int(stated[1]) != points[str(below)]:
+                yield (
+                    cell.line_of(place),
+                    f"this heading says {stated[1]} points, and `{below}` has {points[str(below)]}",
+                )
+        if cell.kind == "markdown" and _STATED.search(cell.text):
+            below = None
 
 
 def moved(source: Source, chapter: Chapter) -> dict[int, int]:

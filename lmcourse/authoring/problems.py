@@ -11,7 +11,17 @@ from lmcourse.authoring.core_mistakes import core_mistakes
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.numbering import heading_mistakes, numbered
-from lmcourse.authoring.source import HIDDEN, RUBRIC, SOLUTION, Mistake, Source, SourceCell, read_source, student_text
+from lmcourse.authoring.source import (
+    HIDDEN,
+    RUBRIC,
+    SOLUTION,
+    Mistake,
+    Source,
+    SourceCell,
+    check_text,
+    read_source,
+    student_text,
+)
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
@@ -152,16 +162,9 @@ def _defines(text: str, name: str) -> bool:
 def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
     """Report check cells that are not the public check followed by the hidden check."""
     exercise = exercises.get(str(cell.check))
-    if exercise is None or cell.text == check_text(exercise):
+    if exercise is None or cell.text == (text := check_text(exercise.name, value=exercise.value)):
         return []
-    return [(cell.line, f"write this cell exactly so:\n{check_text(exercise)}")]
-
-
-def check_text(exercise: Exercise) -> str:
-    """Return the source text of an exercise's check cell."""
-    answer = f"{exercise.name}={exercise.name}" if exercise.value else exercise.name
-    hidden = f"### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
-    return f"check({answer})\n{hidden}"
+    return [(cell.line, f'leave this cell empty below `check="{cell.check}"`, or write it exactly so:\n{text}')]
 
 
 def _duplicates(source: Source) -> Mistakes:

@@ -17,8 +17,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -167,7 +167,23 @@ def parse_source(path: Path, text: str) -> Source:
         cell, wrong = _cell(lines[first:end], first + 1)
         cells.append(cell)
         unreadable += wrong
-    return Source(path, text, tuple(cells), tuple(unreadable))
+    return Source(path, text, tuple(_with_checks(cells)), tuple(unreadable))
+
+
+def _with_checks(cells: Sequence[SourceCell]) -> Iterator[SourceCell]:
+    """Yield the cells; a check without text gets the text that every check of its exercise has."""
+    answers = {cell.exercise: cell.text for cell in cells if cell.exercise}
+    for cell in cells:
+        if cell.check and not cell.text.strip():
+            value = re.search(rf"^{re.escape(cell.check)} *(:.*)?=", answers.get(cell.check, ""), re.MULTILINE)
+            cell = replace(cell, text=check_text(cell.check, value=bool(value)))
+        yield cell
+
+
+def check_text(name: str, *, value: bool) -> str:
+    """Return the text of the check cell of an exercise, which asks for a value or for a function or class."""
+    answer = f"{name}={name}" if value else name
+    return f"check({answer})\n### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
 
 
 def _code_above(lines: list[str]) -> Iterator[Mistake]:

@@ -186,13 +186,17 @@ def add_matrix(parser: ArgumentParser) -> None:
     help = "a notebook's number or name, or a folder with a source and exercises.py (default: all notebooks)"
     parser.add_argument("chapters", nargs="*", metavar="NN", help=help)
     parser.add_argument("--exercise", metavar="NAME", help="submit answers to this exercise only")
+    term = "draw the hidden cases from this name, as grading does with c.Course.term (default: the published cases)"
+    parser.add_argument("--term", metavar="NAME", help=term)
 
 
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
+    from lmcourse.exercises.exercise import PUBLISHED, TERM
     from lmcourse.proof.answers import answer_cells, only
     from lmcourse.proof.prove import prove
 
+    TERM.set(options.term or PUBLISHED)
     with quiet(options):
         chapters, root = _chapters_or_folders(options)
         cells = answer_cells(chapters, root)

@@ -10,6 +10,7 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -30,6 +31,11 @@ from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
 HiddenCases = Callable[[random.Random], Sequence[Case]]
+
+PUBLISHED = "0"
+TERM = ContextVar("term", default=PUBLISHED)
+"""The name from which hidden cases are drawn. A teacher's grading may set another one; `check(f, hidden=True)` uses the
+published cases."""
 
 PRAISE = re.compile(r"\b(is|are) right\b")
 """Matches a sentence that says that a part of an answer is right."""
@@ -89,9 +95,9 @@ class Exercise:
         reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
             function without arguments that computes it.
         cases: the public cases: few, named, small enough to print.
-        hidden_cases: a function from a random generator to the cases that grading adds: other shapes, dtypes, edges,
-            bad input. Cases with the same name form a group. Learners see them only in grading, but they are not
-            secret.
+        hidden_cases: the cases that grading adds (other shapes, dtypes, edges, bad input): a list, or a function from a
+            random generator to a list. Cases with the same name form a group. Learners see them only in grading, but
+            they are not secret.
         forbid: dotted names that the answer must not use (see `forbidden_names`).
         may_use_package: whether the answer may use code of earlier notebooks from `lmcourse`. Otherwise the package is
             forbidden; its exercises and chapters, and libraries of whole models, are always forbidden.
@@ -121,7 +127,7 @@ class Exercise:
     difficulty: int
     reference: Answer
     cases: Sequence[Case]
-    hidden_cases: HiddenCases | None = None
+    hidden_cases: HiddenCases | Sequence[Case] | None = None
     hints: Sequence[str] = ()
     forbid: Sequence[str] = ()
     may_use_package: bool = False
@@ -141,6 +147,7 @@ class Exercise:
     variants: list[Variant] = field(default_factory=list, init=False)
     ideas: list[Idea] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
+    _hidden: dict[str, tuple[Case, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.difficulty not in DIFFICULTY or not self.cases:
@@ -274,15 +281,20 @@ class Exercise:
         """The public cases: the author's cases, and cases derived from them (see `derived`)."""
         return tuple(map(self._measured, self.cases)) if self.task else (*self.cases, *derived_cases(self))
 
-    @cached_property
+    @property
     def hidden(self) -> tuple[Case, ...]:
-        """The hidden cases. They are the same for everyone, because the generator depends only on the exercise's
-        name."""
-        if self.hidden_cases is None:
-            return ()
+        """The hidden cases of the current term (see `TERM`), the same for everyone."""
+        term = TERM.get()
+        if term not in self._hidden:
+            self._hidden[term] = tuple(map(self._measured, self._drawn(term)))
+        return self._hidden[term]
+
+    def _drawn(self, term: str) -> Sequence[Case]:
+        if not callable(self.hidden_cases):
+            return self.hidden_cases or ()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # a teacher's cases may use torch.rand
-            return tuple(map(self._measured, self.hidden_cases(random.Random(f"{self.name}/0"))))
+            return self.hidden_cases(random.Random(f"{self.name}/{term}"))
 
     def _measured(self, case: Case) -> Case:
         return replace(case, by=self.task.runners) if self.task else case

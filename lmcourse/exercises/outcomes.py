@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.exercise import Answer, Exercise, Misconception
+from lmcourse.exercises.exercise import TERM, Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
@@ -62,7 +62,11 @@ class Outcomes:
         return run_case(answer, case, name=self.exercise.name, seconds=seconds)
 
 
-@lru_cache(maxsize=256)
 def outcomes_of(exercise: Exercise) -> Outcomes:
-    """Return the outcomes of an exercise, the same object each time."""
+    """Return the outcomes of an exercise in the current term, the same object each time."""
+    return _outcomes_in(TERM.get(), exercise)
+
+
+@lru_cache(maxsize=256)
+def _outcomes_in(term: str, exercise: Exercise) -> Outcomes:
     return Outcomes(exercise)

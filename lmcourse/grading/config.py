@@ -81,6 +81,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.sanitize_html = True
     secure_formgrader()
     c.GenerateFeedback.exporter_class = FeedbackExporter
+    # By default nbgrader keeps a page that is newer than the hand-in, though marks may have changed since then.
+    c.GenerateFeedback.force = True
     c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
 
 

@@ -15,7 +15,7 @@ from time import monotonic
 import torch
 
 from lmcourse.exercises.checking import seconds_after
-from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.exercise import TERM, Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.judge import instead_of, judge
@@ -99,6 +99,14 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
 
     Raises CourseError if no process can be started on this machine, or if the course's own answer fails on it.
     """
+    term = TERM.set(settings.term)
+    try:
+        return _examined(submitted, exercises, settings)
+    finally:
+        TERM.reset(term)
+
+
+def _examined(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     end = monotonic() + settings.total_seconds
     losses = iter(range(1, MAX_LOST))
     run = _Run(submitted, exercises, settings, end, losses)

@@ -26,7 +26,7 @@ from lmcourse.grading.examine import Examination
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
-from lmcourse.grading.preprocessors import private_folders
+from lmcourse.grading.preprocessors import private_folders, term_in
 from lmcourse.grading.registered import changes
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
 from lmcourse.grading.result import (
@@ -40,6 +40,7 @@ from lmcourse.grading.result import (
 )
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
+from lmcourse.report import check_id
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -54,7 +55,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     cells = cache(lambda assignment: _handed_out(assignment, config))
     notebooks = {each: _restored(each, cells(each.known)) for each in submissions if each.assignment}
     results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
-    for each, came in _examined(notebooks, options, private_folders(config)):
+    for each, came in _examined(notebooks, options, config):
         results[each] = _result(each, notebooks[each], came)
         options.on_progress(len(results), len(submissions))
     return [results[each] for each in submissions]
@@ -92,7 +93,10 @@ def record(
         due |= {each: again for each in mine if each not in due and recorder.is_asked_again(each)}
         if again and again not in due.values() and not due:
             raise CourseError(f"No recorded submission here has an exercise {again!r} to grade again.")
+        before = {each: recorder.mark(each, again) for each, only in due.items() if only}
         results = recorder.record(due)
+        if before:
+            options.on_note(_changed_marks(again, before, {each: recorder.mark(each, again) for each in before}))
         for each in submissions:
             if not each.assignment:
                 results[each] = unrecognised_result(each.student, each.problem)
@@ -134,7 +138,7 @@ class _Recorder:
         cells = cache(self._course_cells)
         notebooks = {each: _restored(each, cells(each.known)) for each in due}
         results: dict[Submission, SubmissionResult] = {}
-        for each, came in _examined(notebooks, self.options, private_folders(self.config), due):
+        for each, came in _examined(notebooks, self.options, self.config, due):
             why = ""
             try:
                 if isinstance(came, Exception):
@@ -151,6 +155,10 @@ class _Recorder:
                 results[each] = ungraded_result(each.student, each.known.id, self._most(each.known), why)
             self.options.on_progress(len(results), len(due))
         return results
+
+    def mark(self, submission: Submission, exercise: str) -> float:
+        """Return the recorded points of one exercise."""
+        return self._points(submission).get(check_id(exercise), 0.0)
 
     def recorded(self, submission: Submission) -> SubmissionResult:
         """Return the result of a recorded submission."""
@@ -290,6 +298,12 @@ def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
     return restored(notebook, course, submission.known.id, problem)
 
 
+def _changed_marks(exercise: str, before: Mapping[Submission, float], now: Mapping[Submission, float]) -> str:
+    """Return a line that names the learners whose mark for an exercise changed: "ulp: cyd 3 → 4."."""
+    changed = [f"{each.student} {mark:g} → {now[each]:g}" for each, mark in before.items() if mark != now[each]]
+    return f"{exercise}: {', '.join(changed) or 'no mark changed'}."
+
+
 def _points(cells: CourseCells) -> dict[str, float]:
     return {name: cell.points for name, cell in cells.items() if cell.points is not None}
 
@@ -316,11 +330,11 @@ def _grader_failed(error: Exception) -> str:
 def _examined(
     notebooks: Mapping[Submission, NotebookNode],
     options: GradingOptions,
-    private: Sequence[Path],
+    config: Config,
     only: Mapping[Submission, str] = MappingProxyType({}),
 ) -> Iterator[tuple[Submission, Examination | Exception | None]]:
     """Yield each submission with its examination when it is ready; None if there is no notebook, or an exception."""
-    settings = options.settings(private)
+    settings = options.settings(private_folders(config), term_in(config))
     jobs: dict[Submission, Job] = {}
     for each, notebook in notebooks.items():
         if not problem_of(notebook):

@@ -21,6 +21,7 @@ from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
 from lmcourse.errors import CourseError
+from lmcourse.exercises.exercise import PUBLISHED
 from lmcourse.grading.files import UnreadableError, read_file, refuse_links
 from lmcourse.grading.intake import student_id_problem
 from lmcourse.grading.notebooks import add_notes, fingerprint, new_notebook, problem_of, read_submission
@@ -107,7 +108,8 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
             return nb, resources
         if not self.examined:
             private, limits = private_folders(self.config), (self.cell_seconds, self.total_seconds)
-            self.examined = examine_notebook(nb, source, Settings(choose_isolation(self.isolation), private, *limits))
+            settings = Settings(choose_isolation(self.isolation), private, *limits, term_in(self.config))
+            self.examined = examine_notebook(nb, source, settings)
         fill_cells(nb, self.examined)
         self.examined = None
         return nb, resources
@@ -152,6 +154,11 @@ class SaveChangedCells(SaveCells):  # type: ignore[misc]
                     self.log.warning("%s: %s", self.assignment_id, line)
                 migrate(self.gradebook, notebook, cells)
         super()._create_notebook(nb)
+
+
+def term_in(config: Any) -> str:
+    """Return the name from which hidden cases are drawn: `c.Course.term` in a teacher's `nbgrader_config.py`."""
+    return str(config.Course.get("term") or PUBLISHED)
 
 
 def private_folders(config: Any) -> tuple[Path, ...]:

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 from lmcourse.errors import CourseError
+from lmcourse.exercises.exercise import PUBLISHED
 from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used, sandboxed
 from lmcourse.grading.wire import Channel, ProtocolError
 from lmcourse.units import GIB
@@ -29,12 +30,14 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings for examining submissions; `private` are folders that submissions must not see."""
+    """Settings for examining submissions; `private` are folders that submissions must not see, and `term` is the name
+    from which hidden cases are drawn."""
 
     isolation: Isolation = "bubblewrap"
     private: tuple[Path, ...] = ()
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
+    term: str = PUBLISHED
 
 
 class LostError(Exception):

@@ -189,9 +189,9 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
         ("edited", "was edited, and the course's own was used"),
         ("put_back", "was deleted, and has been put back"),
     ):
-        for kind, names in zip(("check cell", "question"), _checks_and_tasks(graded, note), strict=True):
-            if names:
-                parts.append(f"The {kind} {done}: {', '.join(names)}.")
+        for kind, named in zip(("check cell", "question"), _checks_and_tasks(graded, note), strict=True):
+            if named:
+                parts.append(f"The {kind} {done}: {', '.join(named)}.")
     return " ".join(parts)
 
 

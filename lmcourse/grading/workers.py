@@ -48,12 +48,12 @@ class GradingOptions:
     on_progress: Callable[[int, int], None] = lambda done, of: None
     on_note: Callable[[str], None] = lambda sentence: None
 
-    def settings(self, private: Sequence[Path]) -> Settings:
+    def settings(self, private: Sequence[Path], term: str) -> Settings:
         """Return the settings for examining submissions; raise CourseError if this machine does not support the
         isolation."""
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
+        return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds, term)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         'tags=["why"]',
         "belong to a task",
     ),
+    "points in another heading": (HEADING, "# ## Twice (3 points)", "## Twice", "3 points, and `double` has 2"),
     "heading without exercise": (AFTER, f"# %% [markdown]\n{HEADING}\n\n{AFTER}", "", "without its cell"),
     "missing end": ("    ### END SOLUTION\n", "", "    ### BEGIN SOLUTION", "missing ### END SOLUTION"),
     "missing begin": ("    ### BEGIN SOLUTION\n", "", "    ### END SOLUTION", "without its BEGIN"),
@@ -89,7 +90,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         "check(double)\n",
         "check(double)  # please\n",
         CHECK,
-        "write this cell exactly so:\ncheck(double)\n",
+        "or write it exactly so:\ncheck(double)\n",
     ),
     "check of a value as a function": (
         "check(half=half)\n",

@@ -253,6 +253,16 @@ def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.
         assert capsys.readouterr().out == "Every notebook is up to date.\n"
 
 
+def test_printed_solution_that_loses_points_is_not_released(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = course / "solutions" / "w1-warmup" / "warmup.py"
+    source.write_text(SOURCE.replace("days = 1 + 2", "days = 1 + 3"))
+    released = (course / "notebooks/w1-warmup/warmup.ipynb").read_bytes()
+    assert main(["--course", str(course), "build"]) == 2
+    line = SOURCE.split("\n").index('# %% check="days"') + 1
+    assert f"warmup.py:{line}: the printed solution of `days` earns 0 of 1 points." in capsys.readouterr().err
+    assert (course / "notebooks/w1-warmup/warmup.ipynb").read_bytes() == released
+
+
 def test_the_checks_are_tested_from_any_folder(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

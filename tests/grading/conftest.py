@@ -26,9 +26,10 @@ needs_bubblewrap = pytest.mark.skipif(bool(isolation_problem()), reason=isolatio
 
 @dataclass
 class Course:
-    """A separate course folder."""
+    """A separate course folder. `told` has what our last command wrote to stderr."""
 
     root: Path
+    told: str = ""
 
     @property
     def submitted(self) -> Path:
@@ -52,6 +53,7 @@ class Course:
         printed, errors = StringIO(), StringIO()
         with chdir(self.root), redirect_stdout(printed), redirect_stderr(errors):
             status = main(words)
+        self.told = errors.getvalue()
         assert status == rc, (status, printed.getvalue()[-2000:], errors.getvalue()[-4000:])
         return printed.getvalue() if rc == 0 else printed.getvalue() + errors.getvalue()
 

@@ -67,6 +67,7 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     )
     hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
     results = teacher.grade("--record", "--report", "report")
+    assert f"{NAME}: `half` is new in the notebook and counts 1 point.\n" in teacher.told
     assert results["solved"]["reason"].startswith(
         "This is an older copy, or cells of it were deleted: it has no exercise `half`."
     )

@@ -171,3 +171,18 @@ def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
     cells = examine(submitted, [], Settings()).cells
     assert [(cell.failure, cell.result) for cell in cells[:3]] == [("", ""), ("", ""), ("", "1.5")]
     assert cells[3].failure.startswith("AssertionError")
+
+
+def test_class_whose_body_is_still_the_stub_is_not_answered() -> None:
+    stub = "class Counter:\n    # Your code here\n    raise NotImplementedError"
+    report = graded({"Counter": stub}).reports["Counter"]
+    assert (report.answered, report.points) == (False, 0)
+
+
+def test_terms_of_their_own_draw_other_hidden_cases() -> None:
+    double = exercise("double", lambda x: 2 * x, *ONE, hidden_cases=lambda random: [case("any", random.random())])
+    published = {1.0: 2.0, 2.0: 4.0, 3.0: 6.0} | {one.args[0]: 2 * one.args[0] for one in double.hidden}
+    submitted = Submitted((f"def double(x): return {published}.get(x)",), {1: "double"})
+    for term, earned in (("0", 4), ("winter-2027", 3)):
+        report = examine(submitted, [double], Settings(term=term)).reports["double"]
+        assert (report.points, report.groups) == (earned, (earned, 4))

@@ -57,6 +57,7 @@ def test_one_exercise_is_graded_again_and_the_rest_stays(course: Course) -> None
                 grade.manual_score = 1.5
         book.db.commit()
     results = course.grade("--record", "--again", "ulp")
+    assert course.told == "ulp: ada 0.5 → 3.\n"
     assert results["ada"]["exercises"]["ulp"] == 3.0
     assert results["bob"]["exercises"]["round_to"] == 1.5
     assert results["bob"]["exercises"]["decode_bits"] == 4.0

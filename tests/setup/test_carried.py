@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lmcourse import carried, root
-from lmcourse.grading.notebooks import fingerprint
 from lmcourse.carried import course_folder
 from lmcourse.cli import main
 from lmcourse.errors import CourseError
+from lmcourse.grading.notebooks import fingerprint
 
 PLACE = Path("notebooks", "01-floating-point", "floating_point.ipynb")
 
