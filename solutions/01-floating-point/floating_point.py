@@ -112,10 +112,6 @@ def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 
 # %% check="ulp"
-check(ulp)
-### BEGIN HIDDEN TESTS
-check(ulp, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In a formula, with $2^e \le |x| < 2^{e+1}$: $\;\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}$. Relative to $x$ it is between $2^{-M-1}$ and $2^{-M}$ for all normal numbers. Hence *floating* point: the precision travels with the number. Find the magnitude from which bf16 can no longer tell $n$ from $n + 1$:
@@ -166,10 +162,6 @@ def round_to(x: Float[Tensor, "..."], exponent_bits: int, mantissa_bits: int) ->
 
 
 # %% check="round_to"
-check(round_to)
-### BEGIN HIDDEN TESTS
-check(round_to, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 4 · A run in your format
@@ -261,10 +253,6 @@ def loss_scales(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int)
 
 
 # %% check="loss_scales"
-check(loss_scales)
-### BEGIN HIDDEN TESTS
-check(loss_scales, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Here are the *exact* run's first gradients that are not 0. Move the scale: it multiplies them all. The dashed lines are your two scales: at your `smallest`, the left dashed line is on the lower edge of fp16; at your `largest`, the right one on the upper edge.
@@ -339,10 +327,6 @@ def stall_point(increment: float, exponent_bits: int, mantissa_bits: int) -> flo
 
 
 # %% check="stall_point"
-check(stall_point)
-### BEGIN HIDDEN TESTS
-check(stall_point, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("stall_point"):
@@ -418,10 +402,6 @@ if not max(losses) < 4.9:
     print("A run ended worse than guessing. In which role is rounding one-sided? Round that one differently.")
 
 # %% check="my_store"
-check(my_store)
-### BEGIN HIDDEN TESTS
-check(my_store, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Which part of the loss is due to which role?
@@ -526,10 +506,6 @@ def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity:
 
 
 # %% check="decode_bits"
-check(decode_bits)
-### BEGIN HIDDEN TESTS
-check(decode_bits, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Here is every bit pattern of every small format, decoded by your function and by PyTorch:
@@ -571,10 +547,6 @@ def max_finite(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True
 
 
 # %% check="max_finite"
-check(max_finite)
-### BEGIN HIDDEN TESTS
-check(max_finite, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("max_finite"):
@@ -686,10 +658,6 @@ def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:
 
 
 # %% check="dot_product_error"
-check(dot_product_error)
-### BEGIN HIDDEN TESTS
-check(dot_product_error, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 generator = torch.Generator().manual_seed(0)
@@ -724,10 +692,6 @@ def tensor_bytes(shape: list[int], dtype: str) -> int:
 
 
 # %% check="tensor_bytes"
-check(tensor_bytes)
-### BEGIN HIDDEN TESTS
-check(tensor_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now divide by what? A **MB** is a million bytes and a **GB** a thousand million; a **MiB** is $2^{20}$ bytes and a **GiB** is $2^{30}$. They differ by 4.9 and 7.4 percent. Disks are sold in GB; `nvidia-smi` counts in MiB. Many a "does it fit?" was lost in between.
@@ -780,10 +744,6 @@ def stable_softmax(logits: Tensor) -> Tensor:
 
 
 # %% check="stable_softmax"
-check(stable_softmax)
-### BEGIN HIDDEN TESTS
-check(stable_softmax, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 logits = torch.tensor([[1.2, 1.0, 0.7]]).half()

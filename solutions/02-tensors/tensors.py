@@ -88,10 +88,6 @@ def index_at(place: int, shape: list[int], strides: list[int], offset: int = 0) 
     ### END SOLUTION
 
 # %% check="index_at"
-check(index_at)
-### BEGIN HIDDEN TESTS
-check(index_at, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 2 · Views: the same numbers, other notes
@@ -180,10 +176,6 @@ def view_strides(shape: list[int], strides: list[int], new_shape: list[int]) -> 
     ### END SOLUTION
 
 # %% check="view_strides"
-check(view_strides)
-### BEGIN HIDDEN TESTS
-check(view_strides, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # `reshape` is `view` where that is possible, and a *silent copy* where it is not; `view` raises an error when you are about to pay.
@@ -252,10 +244,6 @@ def came_from(heads: int, tokens: int, width: int) -> tuple[Int[Tensor, "s hd"],
     ### END SOLUTION
 
 # %% check="came_from"
-check(came_from)
-### BEGIN HIDDEN TESTS
-check(came_from, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("came_from"):
@@ -341,10 +329,6 @@ def peak_bytes(expression: list | str, size: int, sizes: dict[str, int]) -> int:
     ### END SOLUTION
 
 # %% check="peak_bytes"
-check(peak_bytes)
-### BEGIN HIDDEN TESTS
-check(peak_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # **In real models.** GELU written out as in GPT-2's code (choose it in the figure) makes eight tensors and needs three at once; the fused `F.gelu` makes one. On a GPU each is also a trip to memory and back, and these take the time (notebooks 11 and 19).
@@ -437,10 +421,6 @@ with your("thrifty_attention"):
     print_attention("thrifty_attention", thrifty_attention)
 
 # %% check="thrifty_attention"
-check(thrifty_attention)
-### BEGIN HIDDEN TESTS
-check(thrifty_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # At the finish line, the next cell prints what others did, and fused kernels do:
@@ -559,10 +539,6 @@ def as_transposed(x: Float[Tensor, "..."], i: int, j: int) -> Float[Tensor, "...
     ### END SOLUTION
 
 # %% check="as_transposed"
-check(as_transposed)
-### BEGIN HIDDEN TESTS
-check(as_transposed, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Exercise 7 · Who shares memory  (2 points · 6 min · ●●)
@@ -578,10 +554,6 @@ def shares_storage(a: Tensor, b: Tensor) -> bool:
     ### END SOLUTION
 
 # %% check="shares_storage"
-check(shares_storage)
-### BEGIN HIDDEN TESTS
-check(shares_storage, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The table of section 2 again. Does your function agree?
@@ -648,10 +620,6 @@ def broadcast_shape(*shapes: list[int]) -> list[int]:
     ### END SOLUTION
 
 # %% check="broadcast_shape"
-check(broadcast_shape)
-### BEGIN HIDDEN TESTS
-check(broadcast_shape, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Your function on some pairs. The last four are scores (b, h, s, t) and a mask that says which keys of each text are padding, (b, t) or (b, 1, 1, t). Predict each line before you run it:
@@ -752,10 +720,6 @@ def index_notation(q: Float[Tensor, "b s h d"], k: Float[Tensor, "b t h d"], x: 
     ### END SOLUTION
 
 # %% check="index_notation"
-check(index_notation)
-### BEGIN HIDDEN TESTS
-check(index_notation, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # What does `einsum` run? Ask torch for its operators, views left out:
@@ -810,10 +774,6 @@ def split_heads(x: Float[Tensor, "b s hd"], heads: int) -> Float[Tensor, "b h s 
     ### END SOLUTION
 
 # %% check="split_heads"
-check(split_heads)
-### BEGIN HIDDEN TESTS
-check(split_heads, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # There are other ways to get the shapes right, and no error tells them apart. Only the numbers do:
@@ -907,10 +867,6 @@ def picked(
     ### END SOLUTION
 
 # %% check="picked"
-check(picked)
-### BEGIN HIDDEN TESTS
-check(picked, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # `picked(...)["said"]` is half of a language model's loss. Three words, a vocabulary of four, and what the model gave to each word:

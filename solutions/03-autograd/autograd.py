@@ -160,10 +160,6 @@ def as_value(number: "Value | float") -> "Value":
 
 
 # %% check="Value"
-check(Value)
-### BEGIN HIDDEN TESTS
-check(Value, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Your numbers now write their own graph, here of $y = x^2$ and $L = 2y$ at $x = 3$. The drawing reads only your `data`, `parents`, `locals` and `op`.
@@ -216,10 +212,6 @@ def backpropagate(end) -> None:
 
 
 # %% check="backpropagate"
-check(backpropagate)
-### BEGIN HIDDEN TESTS
-check(backpropagate, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Walk through a graph of your own. Two paths of $x$ run through $h$: add up on paper what will arrive.
@@ -309,10 +301,6 @@ def numeric_gradient(f, x: Tensor, step: float = 1e-5) -> Tensor:
 
 
 # %% check="numeric_gradient"
-check(numeric_gradient)
-### BEGIN HIDDEN TESTS
-check(numeric_gradient, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # So why not a really small step?
@@ -383,10 +371,6 @@ with your("numeric_gradient"):
     judge("backward_matmul", numeric_gradient)
 
 # %% check="backward_matmul"
-check(backward_matmul)
-### BEGIN HIDDEN TESTS
-check(backward_matmul, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # $$dW = x^\top\, dy, \qquad dx = dy\; W^\top$$
@@ -487,10 +471,6 @@ with your("numeric_gradient"):
     judge("my_step", numeric_gradient)
 
 # %% check="my_step"
-check(my_step)
-### BEGIN HIDDEN TESTS
-check(my_step, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Does it train? 300 steps on the bytes of stories ($V = 128$), with autograd and with `my_step`, from the same numbers.
@@ -579,10 +559,6 @@ def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, fl
 
 
 # %% check="backward_sweep"
-check(backward_sweep)
-### BEGIN HIDDEN TESTS
-check(backward_sweep, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The fan-out graph of section 2 as data, and your gradients in its boxes:
@@ -691,10 +667,6 @@ two_layer_backward_flops = 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128
 ### END SOLUTION
 
 # %% check="two_layer_backward_flops"
-check(two_layer_backward_flops=two_layer_backward_flops)
-### BEGIN HIDDEN TESTS
-check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # "The backward pass costs twice the forward pass" would give $4BDK + 4BD^2$. It holds for the second layer, where half of it is the gradient of `h1`. In the first layer nothing needs the gradient of `x`. With `x.requires_grad_()` that product would run, too.
@@ -754,10 +726,6 @@ with your("numeric_gradient"):
     judge("backward_batch", numeric_gradient)
 
 # %% check="backward_batch"
-check(backward_batch)
-### BEGIN HIDDEN TESTS
-check(backward_batch, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Five steps of training with it, and the loss falls:
@@ -829,10 +797,6 @@ with your("numeric_gradient"):
     judge("layernorm_backward", numeric_gradient)
 
 # %% check="layernorm_backward"
-check(layernorm_backward)
-### BEGIN HIDDEN TESTS
-check(layernorm_backward, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The closed form, with means over the row:
@@ -923,10 +887,6 @@ def saved_bytes(forward, parameters: list[Tensor]) -> int:
 
 
 # %% check="saved_bytes"
-check(saved_bytes)
-### BEGIN HIDDEN TESTS
-check(saved_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Predicted, and measured by you, for the network of the table with $B = 32$, $d = 64$, $p = 128$, $q = 10$:
@@ -1044,10 +1004,6 @@ class ChunkedCrossEntropy(torch.autograd.Function):
 
 
 # %% check="ChunkedCrossEntropy"
-check(ChunkedCrossEntropy)
-### BEGIN HIDDEN TESTS
-check(ChunkedCrossEntropy, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # As in section 3, but for the mean of $n$ words: $dz = (p - e_y)/n$, the probabilities minus a 1 at the right word. Measured on the example above, in chunks of 128 rows:

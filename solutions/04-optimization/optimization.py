@@ -91,10 +91,6 @@ class Descent(Optimizer):
 
 
 # %% check="Descent"
-check(Descent)
-### BEGIN HIDDEN TESTS
-check(Descent, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Count steps: curvatures 1 and 10, from 1 in both directions until both are below $10^{-6}$.
@@ -195,10 +191,6 @@ class Momentum(Optimizer):
 
 
 # %% check="Momentum"
-check(Momentum)
-### BEGIN HIDDEN TESTS
-check(Momentum, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Both rules have the same buffer:
@@ -265,10 +257,6 @@ def mean_weights(betas: list[float]) -> list[float]:
 
 
 # %% check="mean_weights"
-check(mean_weights)
-### BEGIN HIDDEN TESTS
-check(mean_weights, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Exercise 4 · AdamW  (5 points · 12 min · ●●●)
@@ -311,10 +299,6 @@ class AdamW(Optimizer):
 
 
 # %% check="AdamW"
-check(AdamW)
-### BEGIN HIDDEN TESTS
-check(AdamW, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The weights sum to $1 - \beta^k$; the rest still belongs to the 0 at the beginning. That is the paper's correction:
@@ -414,10 +398,6 @@ def rate_factor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float
 
 
 # %% check="rate_factor"
-check(rate_factor)
-### BEGIN HIDDEN TESTS
-check(rate_factor, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("constant_or_cosine")
@@ -473,10 +453,6 @@ with your("my_entry"):
     race.enter("my_entry", my_entry)
 
 # %% check="my_entry"
-check(my_entry)
-### BEGIN HIDDEN TESTS
-check(my_entry, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # How much is that worth? AdamW at 0.04 with the same cosine, and a fifth more steps:
@@ -563,10 +539,6 @@ def smoothness(X: Float[Tensor, "n d"]) -> float:
 
 
 # %% check="smoothness"
-check(smoothness)
-### BEGIN HIDDEN TESTS
-check(smoothness, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 torch.manual_seed(0)
@@ -719,10 +691,6 @@ def descent_certificate(
 
 
 # %% check="descent_certificate"
-check(descent_certificate)
-### BEGIN HIDDEN TESTS
-check(descent_certificate, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.certificate, scale=(0.1, 1.95, 0.05), seed=[0, 1, 2])
@@ -828,10 +796,6 @@ def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: boo
 
 
 # %% check="gradient_noise"
-check(gradient_noise)
-### BEGIN HIDDEN TESTS
-check(gradient_noise, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # With replacement it is $\sigma^2/B$, where $\sigma^2 = \frac1n\sum_i \lVert g_i - \bar g\rVert^2$; without, $\frac{n - B}{n - 1}$ of that. Four times the batch is half the spread. When do you stop paying for it?
@@ -856,10 +820,6 @@ def noise_scale(small: float, large: float, b_small: int, b_large: int) -> tuple
 
 
 # %% check="noise_scale"
-check(noise_scale)
-### BEGIN HIDDEN TESTS
-check(noise_scale, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now look at the price. A net predicts a byte of stories from the three before it, with plain SGD. (Its loss is in *nats*: the mean of $-\ln p$ for the right byte.)
@@ -1013,10 +973,6 @@ def best_momentum(mu: float, L: float) -> tuple[float, float, float]:
 
 
 # %% check="best_momentum"
-check(best_momentum)
-### BEGIN HIDDEN TESTS
-check(best_momentum, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # With $\kappa = L/\mu$ the best factor is $\dfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}$; without memory it is $\dfrac{\kappa - 1}{\kappa + 1}$, at $\gamma = 2/(L + \mu)$. The root is the whole point of momentum. Steps until the error of both ends is below $10^{-6}$:
@@ -1126,10 +1082,6 @@ class AdaGrad(Optimizer):
 
 
 # %% check="AdaGrad"
-check(AdaGrad)
-### BEGIN HIDDEN TESTS
-check(AdaGrad, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A part of a model may be unused in a step, such as an expert that no token chose: that is when `.grad` is `None`. (Words are rows of one table; the row of a word that did not occur gets a gradient of 0, not None.) As a formula, coordinate by coordinate:
@@ -1332,10 +1284,6 @@ def softmax_gradient(
 
 
 # %% check="softmax_gradient"
-check(softmax_gradient)
-### BEGIN HIDDEN TESTS
-check(softmax_gradient, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Each row of $W$ collects, from every example, $x$ times the row's probability, less 1 where its class was right. The last layer of every language model learns like this, with a row for each token of the vocabulary. Here it learns the 200 first bytes of the stories, each from the byte before it, with your momentum:

@@ -95,10 +95,6 @@ def text_log_probability(next_probabilities: Callable[[tuple[int, ...]], list[fl
 
 
 # %% check="text_log_probability"
-check(text_log_probability)
-### BEGIN HIDDEN TESTS
-check(text_log_probability, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 3 · Surprise
@@ -128,10 +124,6 @@ def cross_entropy(p: list[float], q: list[float], base: float = math.e) -> float
 
 
 # %% check="cross_entropy"
-check(cross_entropy)
-### BEGIN HIDDEN TESTS
-check(cross_entropy, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # > **A colleague writes:** "For $p = (1, 0, 0, 0)$, $q = (¼, ¼, ¼, ¼)$ has $H = 2$, and $q = (0.91, 0.03, 0.03, 0.03)$ has 0.136. My training loop prints 1.386 and 0.0943, so it has a bug." Your function answers:
@@ -190,10 +182,6 @@ def next_token_loss(logits: Float[Tensor, "b s v"], tokens: Int[Tensor, "b s"]) 
 
 
 # %% check="next_token_loss"
-check(next_token_loss)
-### BEGIN HIDDEN TESTS
-check(next_token_loss, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # > **Spot the slip.** A colleague writes the loss as $\frac1{|D|} \sum_{d} \sum_{t} \log p(x_{d,t} \mid x_{d,<t})$, "to minimize", over the tokens of each document $d$ and all $|D|$ documents. There are two slips.
@@ -260,10 +248,6 @@ def faults() -> dict[str, tuple[str, str]]:
 
 
 # %% check="faults"
-check(faults)
-### BEGIN HIDDEN TESTS
-check(faults, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Exercise 5 · Count  (3 points · 7 min · ●●)
@@ -285,10 +269,6 @@ def ngram(text: list[int], context: list[int], vocabulary: int) -> list[float]:
 
 
 # %% check="ngram"
-check(ngram)
-### BEGIN HIDDEN TESTS
-check(ngram, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("faults", "ngram"):
@@ -357,10 +337,6 @@ def mixed(counts: list[Counter], letter: str) -> float:
 
 
 # %% check="mixed"
-check(mixed)
-### BEGIN HIDDEN TESTS
-check(mixed, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 6 · The floor
@@ -462,10 +438,6 @@ print_bills({"the start": start_bill, "Exercise 7": paid}, details="Exercise 7")
 print("dearer than at the start:", *(f"{name};" for name in paid if paid[name].per_byte > start_bill[name].per_byte + 1e-9))
 
 # %% check="contexts"
-check(contexts)
-### BEGIN HIDDEN TESTS
-check(contexts, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # You told the model where to look. Could it find out by itself? That is attention (notebooks 06 and 08).
@@ -552,10 +524,6 @@ def is_distribution(v: Float[Tensor, "v"]) -> bool:
 
 
 # %% check="is_distribution"
-check(is_distribution)
-### BEGIN HIDDEN TESTS
-check(is_distribution, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A model with GPT-2's vocabulary ends in 50,257 numbers. Here are such numbers, from a softmax, in four formats:
@@ -596,10 +564,6 @@ def entropy_rate(P: Float[Tensor, "v v"]) -> float:
 
 
 # %% check="entropy_rate"
-check(entropy_rate)
-### BEGIN HIDDEN TESTS
-check(entropy_rate, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 P_coin = torch.tensor([[0.9, 0.1], [0.5, 0.5]], dtype=torch.float64)
@@ -637,10 +601,6 @@ def bits_per_byte(loss: float, tokens: int, text: str) -> float:
 
 
 # %% check="bits_per_byte"
-check(bits_per_byte)
-### BEGIN HIDDEN TESTS
-check(bits_per_byte, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 many, held_out = "".join(stories(300, seed=0)), "".join(stories(60, seed=1000))
@@ -773,10 +733,6 @@ with your("learn"):
     print(f"above the entropy: {new_text_price(learn(little, v)['log_p'], P) - entropy:.3f}; counts: {counting - entropy:.3f}")
 
 # %% check="learn"
-check(learn)
-### BEGIN HIDDEN TESTS
-check(learn, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # How many numbers are too many, and what if you do not stop? Each line is one run of 300 steps; costs are on new text, above the entropy:
@@ -847,10 +803,6 @@ def tokens_read(prompt: int, new: int, reuse: bool) -> int:
 
 
 # %% check="tokens_read"
-check(tokens_read)
-### BEGIN HIDDEN TESTS
-check(tokens_read, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("tokens_read"):

@@ -81,10 +81,6 @@ def rnn_probabilities(
 
 
 # %% check="rnn_probabilities"
-check(rnn_probabilities)
-### BEGIN HIDDEN TESTS
-check(rnn_probabilities, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Can a single number carry the *keys* to the end? Let a word's number be 1 for *keys*, −1 for *key*, *man*, *coat*,
@@ -153,10 +149,6 @@ def memory_span(
 
 
 # %% check="memory_span"
-check(memory_span)
-### BEGIN HIDDEN TESTS
-check(memory_span, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # When have networks with a state of 64 less than a hundredth left? Random inputs, three seeds; None is never in 200
@@ -272,10 +264,6 @@ def teacher_inputs(target: Int[Tensor, "b s"], start: int) -> Int[Tensor, "b s"]
 
 
 # %% check="teacher_inputs"
-check(teacher_inputs)
-### BEGIN HIDDEN TESTS
-check(teacher_inputs, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Our translators read a row of 2 to 12 symbols out of ten, and write it in reverse. `read` is your `teacher_inputs`;
@@ -336,10 +324,6 @@ def attend_source(s: Float[Tensor, "t d"], h: Float[Tensor, "n d"], real: Bool[T
 
 
 # %% check="attend_source"
-check(attend_source)
-### BEGIN HIDDEN TESTS
-check(attend_source, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The same data, the same 400 steps, with your attention:
@@ -419,10 +403,6 @@ def after_the_first_error(forced: list[int], free: list[int], gold: list[int]) -
 
 
 # %% check="after_the_first_error"
-check(after_the_first_error)
-### BEGIN HIDDEN TESTS
-check(after_the_first_error, hidden=True)
-### END HIDDEN TESTS
 
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
@@ -479,10 +459,6 @@ def my_task(source: Int[Tensor, "b n"]) -> tuple[Int[Tensor, "b n"], Int[Tensor,
 
 
 # %% check="my_task"
-check(my_task)
-### BEGIN HIDDEN TESTS
-check(my_task, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
 with your("my_task", "attend_source", "teacher_inputs"):
@@ -587,10 +563,6 @@ def rnn_parameters(v: int, e: int, d: int) -> int:
 
 
 # %% check="rnn_parameters"
-check(rnn_parameters)
-### BEGIN HIDDEN TESTS
-check(rnn_parameters, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("rnn_parameters"):
@@ -662,10 +634,6 @@ def through_time(w: float, inputs: list[float], h0: float) -> float:
 
 
 # %% check="through_time"
-check(through_time)
-### BEGIN HIDDEN TESTS
-check(through_time, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # You can walk forwards, as a pair of state and slope, or backwards, as autograd does. Forwards needs no memory of old
@@ -698,10 +666,6 @@ def gradient_at_lag(
 
 
 # %% check="gradient_at_lag"
-check(gradient_at_lag)
-### BEGIN HIDDEN TESTS
-check(gradient_at_lag, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 def tanh_network(radius: float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -819,10 +783,6 @@ def waiting(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, i
 
 
 # %% check="waiting"
-check(waiting)
-### BEGIN HIDDEN TESTS
-check(waiting, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("waiting"):
@@ -896,10 +856,6 @@ def temperature_for(scores: Float[Tensor, "n"], share: float) -> float:
 
 
 # %% check="temperature_for"
-check(temperature_for)
-### BEGIN HIDDEN TESTS
-check(temperature_for, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("temperature_for"):

@@ -110,10 +110,6 @@ def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     ### END SOLUTION
 
 # %% check="merge"
-check(merge)
-### BEGIN HIDDEN TESTS
-check(merge, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Most of a text stays as it is
@@ -162,10 +158,6 @@ def merge_counted(
     ### END SOLUTION
 
 # %% check="merge_counted"
-check(merge_counted)
-### BEGIN HIDDEN TESTS
-check(merge_counted, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # How much do you look at, for 256 merges, and for all that this text has?
@@ -207,10 +199,6 @@ def train_bpe(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
     ### END SOLUTION
 
 # %% check="train_bpe"
-check(train_bpe)
-### BEGIN HIDDEN TESTS
-check(train_bpe, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # 256 merges of the whole text, so 512 tokens:
@@ -271,10 +259,6 @@ def encode_word(word: str, merges: list[tuple[int, int]]) -> list[int]:
     ### END SOLUTION
 
 # %% check="encode_word"
-check(encode_word)
-### BEGIN HIDDEN TESTS
-check(encode_word, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Ask the other program again: it gets your merges in a file, tokenizer.json, and reads the whole text.
@@ -327,10 +311,6 @@ def batch_at(
     ### END SOLUTION
 
 # %% check="batch_at"
-check(batch_at)
-### BEGIN HIDDEN TESTS
-check(batch_at, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Your table was learned from prose, and now a model reads stories with it, which a program makes from few words: "One robot guides one planet. One comet lands. So Felix goes home." They have no "and" and no "of", and "he" always merges on, to "the": some tokens of your table never come. What happens to their rows?
@@ -480,10 +460,6 @@ with your("everybodys_table"):
 print(*bill_rows({"as they are": plain, "everybodys_table": paid}), sep="\n")
 
 # %% check="everybodys_table"
-check(everybodys_table)
-### BEGIN HIDDEN TESTS
-check(everybodys_table, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Such a table has a price. With our best (a ratio of 0.90), English pays 1.6 times what it pays with its own, and all together pay 2 % more than with the texts as they are. Would you ship it?
@@ -567,10 +543,6 @@ def decode(tokens: list[int], merges: list[tuple[int, int]]) -> str:
     ### END SOLUTION
 
 # %% check="decode"
-check(decode)
-### BEGIN HIDDEN TESTS
-check(decode, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("decode"):
@@ -612,10 +584,6 @@ def cut(text: str) -> list[str]:
     ### END SOLUTION
 
 # %% check="cut"
-check(cut)
-### BEGIN HIDDEN TESTS
-check(cut, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("cut"):
@@ -864,10 +832,6 @@ def copy_seconds(size: float, host: float, link: float, pinned: bool) -> tuple[f
     ### END SOLUTION
 
 # %% check="copy_seconds"
-check(copy_seconds)
-### BEGIN HIDDEN TESTS
-check(copy_seconds, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The bandwidths of an ordinary machine are 10 GB/s inside main memory for one thread, and 25 GB/s over the bus:
@@ -923,10 +887,6 @@ def train_ahead(
     ### END SOLUTION
 
 # %% check="train_ahead"
-check(train_ahead)
-### BEGIN HIDDEN TESTS
-check(train_ahead, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Run it on the model's clocks: 100 batches, a step of 10 ms, a copy of 2 ms. (Computed from a model; it was not measured on a GPU.)
@@ -973,10 +933,6 @@ def own_numbers(seed: int, count: int) -> Float[Tensor, "count"]:
     ### END SOLUTION
 
 # %% check="own_numbers"
-check(own_numbers)
-### BEGIN HIDDEN TESTS
-check(own_numbers, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("own_numbers"):

@@ -157,10 +157,6 @@ def attention_weights(
 
 
 # %% check="attention_weights"
-check(attention_weights)
-### BEGIN HIDDEN TESTS
-check(attention_weights, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # With the values as rows of a matrix $V$, all of attention is one line:
@@ -216,10 +212,6 @@ def causal_mask(s: int, t: int) -> Bool[Tensor, "s t"]:
 
 
 # %% check="causal_mask"
-check(causal_mask)
-### BEGIN HIDDEN TESTS
-check(causal_mask, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # > **Spot the slip.** A colleague defines the mask for a query $s$ and a key $s'$ as "0 if $s \le s'$, else $-\infty$".
@@ -247,10 +239,6 @@ def causal_attention(
 
 
 # %% check="causal_attention"
-check(causal_attention)
-### BEGIN HIDDEN TESTS
-check(causal_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # PyTorch's `F.scaled_dot_product_attention` has a switch `is_causal=True`, with a trap: with fewer queries than keys,
@@ -332,10 +320,6 @@ def multi_head(
 
 
 # %% check="multi_head"
-check(multi_head)
-### BEGIN HIDDEN TESTS
-check(multi_head, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The course comes with a small model: four layers of four heads, trained on the help texts of Python. `with_attention`
@@ -474,10 +458,6 @@ def head_effect(
 
 
 # %% check="head_effect"
-check(head_effect)
-### BEGIN HIDDEN TESTS
-check(head_effect, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("without_the_first_head")
@@ -556,10 +536,6 @@ with your("one_layer", "head_effect"):
         print(f"head {head}: restored {restored:5.2f}   destroyed {destroyed:5.2f}")
 
 # %% check="one_layer"
-check(one_layer)
-### BEGIN HIDDEN TESTS
-check(one_layer, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 figures.copying_losses(copying | {"Exercise 6, or its baseline": mine}, finish=0.9)
@@ -710,10 +686,6 @@ def attend_with_cache(
 
 
 # %% check="attend_with_cache"
-check(attend_with_cache)
-### BEGIN HIDDEN TESTS
-check(attend_with_cache, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # How many bytes does the cache take? Per token a key and a value (2), in each layer, for each head that has its own
@@ -766,10 +738,6 @@ def grouped_query_attention(
 
 
 # %% check="grouped_query_attention"
-check(grouped_query_attention)
-### BEGIN HIDDEN TESTS
-check(grouped_query_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Two ways to copy key heads look alike. `repeat(k, "b g t d -> b (g group) t d", group=3)` puts the copies of a head
@@ -834,10 +802,6 @@ def absorbed_scores(
 
 
 # %% check="absorbed_scores"
-check(absorbed_scores)
-### BEGIN HIDDEN TESTS
-check(absorbed_scores, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The matrix has moved to the side of the query: $q \cdot (W_{UK}\, c_j) = (W_{UK}^\top q) \cdot c_j$. There are few
@@ -953,10 +917,6 @@ def attention_flops_bytes(
 
 
 # %% check="attention_flops_bytes"
-check(attention_flops_bytes)
-### BEGIN HIDDEN TESTS
-check(attention_flops_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Your FLOPs were compared with what PyTorch's own counter sees when it runs the layer, and your bytes with those of the
@@ -1010,10 +970,6 @@ def sliding_window_mask(s: int, t: int, window: int) -> Bool[Tensor, "s t"]:
 
 
 # %% check="sliding_window_mask"
-check(sliding_window_mask)
-### BEGIN HIDDEN TESTS
-check(sliding_window_mask, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A token that is further back is lost to this layer. **Sparse attention** (Child et al., 2019) adds far-away keys: a
@@ -1065,10 +1021,6 @@ def receptive_field(masks: list[Bool[Tensor, "t t"]]) -> Int[Tensor, "t"]:
 
 
 # %% check="receptive_field"
-check(receptive_field)
-### BEGIN HIDDEN TESTS
-check(receptive_field, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none", "every 4th"])
@@ -1137,10 +1089,6 @@ def block_update(
 
 
 # %% check="block_update"
-check(block_update)
-### BEGIN HIDDEN TESTS
-check(block_update, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # When a larger score comes, both sums shrink by $e^{m_\text{old} - m_\text{new}}$: $1.368\,e^{-2} + e^0 = 1.185$.
@@ -1212,10 +1160,6 @@ def flash_backward(
 
 
 # %% check="flash_backward"
-check(flash_backward)
-### BEGIN HIDDEN TESTS
-check(flash_backward, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # With $O = PV$ the gradient at the weights is $dP_{ij} = dO_i \cdot v_j$. So $\sum_j P_{ij}\, dP_{ij} = dO_i \cdot

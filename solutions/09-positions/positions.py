@@ -95,10 +95,6 @@ def sinusoidal(positions: Int[Tensor, " s"], d: int) -> Float[Tensor, "s d"]:
     ### END SOLUTION
 
 # %% check="sinusoidal"
-check(sinusoidal)
-### BEGIN HIDDEN TESTS
-check(sinusoidal, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # So $\omega_i=10000^{-2i/d}$. A pair repeats after a full turn, its **wavelength** of $2\pi/\omega_i$ tokens.
@@ -179,10 +175,6 @@ def position_factor(m: int, speed: float) -> complex:
     ### END SOLUTION
 
 # %% check="position_factor"
-check(position_factor)
-### BEGIN HIDDEN TESTS
-check(position_factor, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # All factors have the same length, 1, and each step multiplies by the same number. So with the speed $\theta$
@@ -219,10 +211,6 @@ def rope(
     ### END SOLUTION
 
 # %% check="rope"
-check(rope)
-### BEGIN HIDDEN TESTS
-check(rope, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 5 · Is it relative?
@@ -247,10 +235,6 @@ def is_relative(scores: Float[Tensor, "*batch s t"], tolerance: float = 1e-4) ->
     ### END SOLUTION
 
 # %% check="is_relative"
-check(is_relative)
-### BEGIN HIDDEN TESTS
-check(is_relative, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # First one pair, turned by your factor; then one query and one key at ten places. Shift the text: in which pictures does anything move?
@@ -343,10 +327,6 @@ def rope_speeds(width: int, base: float, kind: str, factor: float, trained: int)
     ### END SOLUTION
 
 # %% check="rope_speeds"
-check(rope_speeds)
-### BEGIN HIDDEN TESTS
-check(rope_speeds, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now your `rope` turns the queries and keys of two copiers in training (5 to 15 seconds each). Then they read with other speeds.
@@ -391,10 +371,6 @@ def slow_down(speeds: Float[Tensor, " pairs"], pairs: list[int], factor: float) 
     ### END SOLUTION
 
 # %% check="slow_down"
-check(slow_down)
-### BEGIN HIDDEN TESTS
-check(slow_down, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("best_single_pair")
@@ -449,10 +425,6 @@ for name, losses in curves.items():
     print(f"{name:11}", *(f"{n}: {loss:.2f}  " for n, loss in zip(lengths, losses, strict=True)))
 
 # %% check="far_scores"
-check(far_scores)
-### BEGIN HIDDEN TESTS
-check(far_scores, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
 figures.loss_by_length(curves, lengths, 32, math.log(64))
@@ -562,10 +534,6 @@ def shift_matrix(k: int, d: int) -> Float[Tensor, "d d"]:
     ### END SOLUTION
 
 # %% check="shift_matrix"
-check(shift_matrix)
-### BEGIN HIDDEN TESTS
-check(shift_matrix, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The addition theorems of sine and cosine fill the four places: $\cos \omega k,\ \sin \omega k$ above, $-\sin \omega k,\ \cos \omega k$ below, a rotation. In the original paper, learned and sinusoidal positions gave nearly the same quality (table 3, row E). Learned tables are small: GPT-2's has 1,024 rows, OPT's 2,050, of which two come before position 0, a leftover of a padding convention. Forget them when you load the weights, and every position is off by two.
@@ -619,10 +587,6 @@ def shaw_scores(
     ### END SOLUTION
 
 # %% check="shaw_scores"
-check(shaw_scores)
-### BEGIN HIDDEN TESTS
-check(shaw_scores, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # **In real models.** Shaw et al. clipped at 16 in their base model, and report that anything from 2 on works about as well, and that the vectors on the keys suffice (§4.3). Vectors of this kind live on in speech: SeamlessM4T v2 uses them, clipped at 64 to the past and 8 to the future.
@@ -679,10 +643,6 @@ def t5_bucket(
     ### END SOLUTION
 
 # %% check="t5_bucket"
-check(t5_bucket)
-### BEGIN HIDDEN TESTS
-check(t5_bucket, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In one formula, with $n$ buckets for a side and the maximum distance $D$:
@@ -732,10 +692,6 @@ def alibi_bias(slopes: Float[Tensor, " h"], queries: int, keys: int) -> Float[Te
     ### END SOLUTION
 
 # %% check="alibi_bias"
-check(alibi_bias)
-### BEGIN HIDDEN TESTS
-check(alibi_bias, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Where all words are alike, a head's attention falls off exponentially with the distance. How much of it reaches the beginning of the text?
@@ -806,10 +762,6 @@ def rope_half(
     ### END SOLUTION
 
 # %% check="rope_half"
-check(rope_half)
-### BEGIN HIDDEN TESTS
-check(rope_half, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # **Where does it go?** Not at the bottom of the model, where $p_s$ used to be added, but into *every* attention layer, after the projections and before the scores. Llama's order of events:
@@ -870,10 +822,6 @@ def nope_position_signal(x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s"]:
     ### END SOLUTION
 
 # %% check="nope_position_signal"
-check(nope_position_signal)
-### BEGIN HIDDEN TESTS
-check(nope_position_signal, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))

@@ -101,10 +101,6 @@ def layer_norm(
 
 
 # %% check="layer_norm"
-check(layer_norm)
-### BEGIN HIDDEN TESTS
-check(layer_norm, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 2 · Only the length
@@ -150,10 +146,6 @@ def rms_norm(x: Float[Tensor, "*batch d"], scale: Float[Tensor, "d"], eps: float
 
 
 # %% check="rms_norm"
-check(rms_norm)
-### BEGIN HIDDEN TESTS
-check(rms_norm, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Neither norm notices a factor: $N(cx) = N(x)$. So the gradient is proportional to $1/c$. And a step along $x$ itself changes nothing, so the gradient is **at a right angle to $x$**:
@@ -210,10 +202,6 @@ def centre_writers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 # %% check="centre_writers"
-check(centre_writers)
-### BEGIN HIDDEN TESTS
-check(centre_writers, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Does it hold in a GPT-2? This one has three blocks, random weights *and random biases*, and its norms run on your functions:
@@ -313,10 +301,6 @@ def ways_back(
 
 
 # %% check="ways_back"
-check(ways_back)
-### BEGIN HIDDEN TESTS
-check(ways_back, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 5 · What is left of the first word?
@@ -342,10 +326,6 @@ def embedding_share(blocks: int, placement: str, ratio: float) -> float:
 
 
 # %% check="embedding_share"
-check(embedding_share)
-### BEGIN HIDDEN TESTS
-check(embedding_share, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks. Where no norm is in the stream, branches *as long as the embedding* leave a fifth. Here are 4 post-norm blocks of random vectors, nearly at right angles (cosines of about $1/\sqrt{65536}$ = 0.004), and 12 pre-norm blocks of an untrained model:
@@ -476,10 +456,6 @@ for blocks, (left, loss) in outcome.items():
     print(f"{blocks} blocks with `rescue`: {left:.2f} of the embedding is left, and the loss ends at {loss:.2f}")
 
 # %% check="rescue"
-check(rescue)
-### BEGIN HIDDEN TESTS
-check(rescue, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
 figures.rescue_runs({"pre": runs[16]["pre"], "post": runs[16]["post"], "rescue": [tries[16]]}, KNOWN_RUNS, outcome, byte_entropy())
@@ -612,10 +588,6 @@ def fold_norm(
 
 
 # %% check="fold_norm"
-check(fold_norm)
-### BEGIN HIDDEN TESTS
-check(fold_norm, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 gamma, beta, x = torch.tensor([2.0, 0.5, -1.0]), torch.tensor([1.0, 0.0, 3.0]), torch.randn(4, 3)
@@ -744,10 +716,6 @@ def contributions(
 
 
 # %% check="contributions"
-check(contributions)
-### BEGIN HIDDEN TESTS
-check(contributions, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
 best = int(logits.argmax())
@@ -827,10 +795,6 @@ def block(
 
 
 # %% check="block"
-check(block)
-### BEGIN HIDDEN TESTS
-check(block, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("parallel_flops")

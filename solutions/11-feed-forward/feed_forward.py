@@ -93,10 +93,6 @@ def ffn(
     ### END SOLUTION
 
 # %% check="ffn"
-check(ffn)
-### BEGIN HIDDEN TESTS
-check(ffn, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A unit is flat on one side and a ramp on the other. $b_1$ says where the ramp starts, $W_2$ how steep it is. Two ramps make $|x|$, three a hat: 0 up to $x = -1$, 1 at 0, and 0 again from 1 on. Which three numbers in `hat` do that? Change them and run the cell again.
@@ -177,10 +173,6 @@ def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape
     ### END SOLUTION
 
 # %% check="silu"
-check(silu)
-### BEGIN HIDDEN TESTS
-check(silu, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 4 · Gates that look elsewhere
@@ -223,10 +215,6 @@ def glu_ffn(
     ### END SOLUTION
 
 # %% check="glu_ffn"
-check(glu_ffn)
-### BEGIN HIDDEN TESTS
-check(glu_ffn, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The course comes with a small model, trained on Python's help texts; its tokens are pieces of words. Its four blocks have SwiGLU layers. Let them run with your SiLU, then with your whole layer:
@@ -264,10 +252,6 @@ def glue_significance(scores: dict[str, float], baseline: str, deviation: float,
     ### END SOLUTION
 
 # %% check="glue_significance"
-check(glue_significance)
-### BEGIN HIDDEN TESTS
-check(glue_significance, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 scores = {"ReLU": 83.80, "GLU": 84.20, "GEGLU": 84.12, "Bilinear": 83.79, "SwiGLU": 84.36, "ReGLU": 84.67}
@@ -354,10 +338,6 @@ def unit_effect(
     ### END SOLUTION
 
 # %% check="unit_effect"
-check(unit_effect)
-### BEGIN HIDDEN TESTS
-check(unit_effect, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now measure on the 60 texts; the model's loss there is 1.52 nats per token. First, three questions.
@@ -442,10 +422,6 @@ with your("silence", "unit_effect"):
 print(f"without the units of `silence`: brackets {on:+.2f}, all other tokens {off:+.2f}, on the text that was searched")
 
 # %% check="silence"
-check(silence)
-### BEGIN HIDDEN TESTS
-check(silence, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # What do your first three units wait for, and what does the model write without them all?
@@ -563,10 +539,6 @@ def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     ### END SOLUTION
 
 # %% check="gelu"
-check(gelu)
-### BEGIN HIDDEN TESTS
-check(gelu, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # When erf was slow, two approximations came into use, and both are in published weights:
@@ -609,10 +581,6 @@ def activation_minimum(kind: str, scale: float = 1.0) -> list[float]:
     ### END SOLUTION
 
 # %% check="activation_minimum"
-check(activation_minimum)
-### BEGIN HIDDEN TESTS
-check(activation_minimum, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # **A student asks:** "To the left of the dip the slope is negative. Can a unit get trapped there, pushed ever further out?" Look at the numbers. For GELU the slope is never below −0.129, for SiLU never below −0.100, and far to the left it fades to zero: a weak push, which dies away. ReLU's slope is *exactly* zero on that whole side; a ReLU unit that is negative for every input gets no gradient at all and is called **dead**. So the dip does not make things worse than they were. And units do not sit still: their inputs move with every layer below, and with large learning rates and momentum they are carried across dips of a few tenths.
@@ -648,10 +616,6 @@ def elementwise_intensity(kernels: list[list[int]], bytes_each: int) -> float:
     ### END SOLUTION
 
 # %% check="elementwise_intensity"
-check(elementwise_intensity)
-### BEGIN HIDDEN TESTS
-check(elementwise_intensity, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Every activation is far below the ridge of a GPU. In bf16 an H100 could spend 80 operations on each number before it noticed. So GELU takes as long as ReLU, and ReLU as long as a copy; their backward passes, which read two arrays, take half as long again.
@@ -679,10 +643,6 @@ def matched_d_ff(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     ### END SOLUTION
 
 # %% check="matched_d_ff"
-check(matched_d_ff)
-### BEGIN HIDDEN TESTS
-check(matched_d_ff, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A gated layer is narrower by a *factor* of 2/3, and that is exact: three matrices of 2/3 are as large as two whole ones. ("Smaller by 2/3" would leave one third.) Without rounding, $w = \tfrac83 d$.
@@ -796,10 +756,6 @@ def decoder_shape(parameters: int, vocab_size: int, head_width: int = 128) -> di
     ### END SOLUTION
 
 # %% check="decoder_shape"
-check(decoder_shape)
-### BEGIN HIDDEN TESTS
-check(decoder_shape, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # What does a larger vocabulary do to a model of GPT-2's size? And how near are your shapes to published ones?
@@ -895,10 +851,6 @@ def moe(
     ### END SOLUTION
 
 # %% check="moe"
-check(moe)
-### BEGIN HIDDEN TESTS
-check(moe, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Does it learn? The tiny transformer of section 5, its feed-forward layers replaced by eight experts, each 32 wide, with *your* function inside. $k = 1$, with and without the balance loss (added to the loss with a weight of 0.01).
@@ -936,10 +888,6 @@ def moe_counts(d_model: int, width: int, experts: int, k: int, shared: int = 0) 
     ### END SOLUTION
 
 # %% check="moe_counts"
-check(moe_counts)
-### BEGIN HIDDEN TESTS
-check(moe_counts, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # > **Spot the slip.** A colleague writes: "Mixtral 8×7B has eight experts of 7 billion, so 56 billion parameters. A token uses two of eight, 14 billion." Count the experts of its 32 layers ($d = 4096$, width 14,336). It has 46.7 billion parameters in all.

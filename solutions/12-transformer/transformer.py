@@ -128,10 +128,6 @@ def self_attention(
 
 
 # %% check="self_attention"
-check(self_attention)
-### BEGIN HIDDEN TESTS
-check(self_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Exercise 2 · All of it  (4 points · 16 min · ●●● · differentiable)
@@ -175,10 +171,6 @@ def decoder(
 
 
 # %% check="decoder"
-check(decoder)
-### BEGIN HIDDEN TESTS
-check(decoder, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Does it compute what the course's model computes? First with random weights, in LLaMA 3's layout, scaled down: 2 blocks of 64 features, 8 heads that share 2 key heads.
@@ -272,10 +264,6 @@ def first_difference(
 
 
 # %% check="first_difference"
-check(first_difference)
-### BEGIN HIDDEN TESTS
-check(first_difference, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Twelve models, each with one slip of a kind that has cost people weeks. The obvious test (middle column) is shorter than yours: put one suspect part into a right decoder, and see whether the logits move. How good is it?
@@ -324,10 +312,6 @@ def pair_neighbours(weight: Float[Tensor, "n d"], d_head: int) -> Float[Tensor, 
 
 
 # %% check="pair_neighbours"
-check(pair_neighbours)
-### BEGIN HIDDEN TESTS
-check(pair_neighbours, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The trained model's file is such a file. What if you do not reorder?
@@ -443,10 +427,6 @@ with your("self_attention", "decoder", "pair_neighbours", "decipher"):
         print(f"file {number:2}: {calls:2} calls, loss {loss:.2f}, {stranger.told(weights)}")
 
 # %% check="decipher"
-check(decipher)
-### BEGIN HIDDEN TESTS
-check(decipher, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Habits hide each other: with two unread, undoing one often does not help, or even harms. So a test of one habit alone says little. (One batch by heart, in Further, says the same of gradients.)
@@ -525,10 +505,6 @@ def rows_with_gradient(tokens: Int[Tensor, "b s"], vocabulary: int, tied: bool) 
 
 
 # %% check="rows_with_gradient"
-check(rows_with_gradient)
-### BEGIN HIDDEN TESTS
-check(rows_with_gradient, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In an untied model the row of a rare word waits for thousands of steps, until the word occurs. Until then, its gradient is 0.
@@ -602,10 +578,6 @@ def logit_lens(
 
 
 # %% check="logit_lens"
-check(logit_lens)
-### BEGIN HIDDEN TESTS
-check(logit_lens, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now your decoder with the trained weights. Its `block` is replaced by one that keeps the stream after each branch, or skips a branch: what that adds is then 0.
@@ -672,10 +644,6 @@ def causal_lm_loss(
 
 
 # %% check="causal_lm_loss"
-check(causal_lm_loss)
-### BEGIN HIDDEN TESTS
-check(causal_lm_loss, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Forget the shift, and training looks wonderful: a model that repeats what it reads has a loss of 0.
@@ -751,10 +719,6 @@ def influence(model: Callable, tokens: Int[Tensor, "s"], vocabulary: int) -> Boo
 
 
 # %% check="influence"
-check(influence)
-### BEGIN HIDDEN TESTS
-check(influence, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 torch.manual_seed(0)
@@ -803,10 +767,6 @@ def initial_loss(vocabulary: int, spread: float = 0.0) -> float:
 
 
 # %% check="initial_loss"
-check(initial_loss)
-### BEGIN HIDDEN TESTS
-check(initial_loss, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("untrained_and_tied")
@@ -901,10 +861,6 @@ def by_heart(
 
 
 # %% check="by_heart"
-check(by_heart)
-### BEGIN HIDDEN TESTS
-check(by_heart, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now your decoder, whole and with each of the four cuts (the last three are parts of section 3): 2 blocks of 32 features, 64 tokens in the vocabulary, 4 random texts of 17. A head alone goes far on a batch as small as this one, so in the second column only the blocks are trained. The last column needs no training: with the same weights and the same loss, it compares the gradient of every tensor with that of the whole decoder, and shows the largest relative difference.
@@ -989,10 +945,6 @@ llama_405b = {
 ### END SOLUTION
 
 # %% check="llama_405b"
-check(llama_405b=llama_405b)
-### BEGIN HIDDEN TESTS
-check(llama_405b=llama_405b, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 big = find_model("llama-3.1-405b")

@@ -84,10 +84,6 @@ def accumulate(
 
 
 # %% check="accumulate"
-check(accumulate)
-### BEGIN HIDDEN TESTS
-check(accumulate, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # $$\frac{\sum_b \sum_{t \in b} \ell_t}{\sum_b n_b} \;\ne\; \frac1B \sum_b \frac{1}{n_b} \sum_{t \in b} \ell_t \quad\text{unless all } n_b \text{ are equal.}$$
 #
@@ -145,10 +141,6 @@ class Snapshot:
 
 
 # %% check="Snapshot"
-check(Snapshot)
-### BEGIN HIDDEN TESTS
-check(Snapshot, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # Why so strict? Forget one part at a time, and compare 20 losses with the right ones:
 
@@ -203,10 +195,6 @@ def fit(model: nn.Module, loader: Loader, settings: Settings, start: Snapshot | 
 
 
 # %% check="fit"
-check(fit)
-### BEGIN HIDDEN TESTS
-check(fit, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Does it survive a power cut? A model of two blocks and 32 features reads the stories of notebook 05, byte by byte. In the middle of an update the power fails.
@@ -317,10 +305,6 @@ with your("suspicious", "fit"):
     print(f"`fit`: {'your probe finds fault with your own trainer' if suspicious(fit) else 'nothing found'}")
 
 # %% check="suspicious"
-check(suspicious)
-### BEGIN HIDDEN TESTS
-check(suspicious, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Of all fifteen faults, a plot of the loss would have shown one: gradients that are never cleared. With SGD that trainer ends at 1.57, and a right one at 1.23.
@@ -386,10 +370,6 @@ print(f"`recipe`, seed 0: {held_out_loss(climber):.2f} nats a token. It writes: 
 figures.ladder(yours={"`recipe`": [held_out_loss(climber)]})
 
 # %% check="recipe"
-check(recipe)
-### BEGIN HIDDEN TESTS
-check(recipe, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ## What to keep
@@ -543,10 +523,6 @@ def initial_bounds(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[fl
 
 
 # %% check="initial_bounds"
-check(initial_bounds)
-### BEGIN HIDDEN TESTS
-check(initial_bounds, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # From 512 to 2048 features, LeCun's rule gives 0.0442 and Xavier's 0.0280. They agree where a layer is square, which is why one is often called by the other's name.
 #
@@ -592,10 +568,6 @@ def decay_groups(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[s
 
 
 # %% check="decay_groups"
-check(decay_groups)
-### BEGIN HIDDEN TESTS
-check(decay_groups, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # Embeddings are a matter of taste: most code decays them, OLMo 2 (2025) leaves them out.
 #
@@ -665,10 +637,6 @@ def wsd_factor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.
 
 
 # %% check="wsd_factor"
-check(wsd_factor)
-### BEGIN HIDDEN TESTS
-check(wsd_factor, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # By hand, for 100 steps with a warm-up of 10 and a decay of 20: 0.1 at step 0, 1 at steps 9 to 80, 0.5 at step 90, 0.05 at step 99. It runs as `settings.factor`:
 
@@ -696,10 +664,6 @@ def sweep_steps(lengths: list[int], decays: list[int]) -> tuple[int, int]:
 
 
 # %% check="sweep_steps"
-check(sweep_steps)
-### BEGIN HIDDEN TESTS
-check(sweep_steps, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # Hägele et al. (2024) plan scaling laws like this, for about half of the compute. In our short runs (`figures.ladder("beside it")`), constant rate, cosine and WSD end within 0.1 of each other: with so few steps the schedule matters less than the warm-up.
 #
@@ -788,10 +752,6 @@ def train_step(
 
 
 # %% check="train_step"
-check(train_step)
-### BEGIN HIDDEN TESTS
-check(train_step, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # Is it right? Two tests that every trainer should pass before anything else (Karpathy, 2019). A new model knows nothing, so its first loss is $\ln v$. And a model must be able to learn *one* batch by heart.
 
@@ -843,10 +803,6 @@ def train_in_half(weight: float, updates: list[float], master: bool) -> float:
 
 
 # %% check="train_in_half"
-check(train_in_half)
-### BEGIN HIDDEN TESTS
-check(train_in_half, hidden=True)
-### END HIDDEN TESTS
 # %%
 with your("train_in_half"):
     for update, count in ((0.001, 1000), (0.005, 100)):
@@ -932,10 +888,6 @@ def width_factors(shapes: dict[str, list[int]], base: dict[str, list[int]], embe
 
 
 # %% check="width_factors"
-check(width_factors)
-### BEGIN HIDDEN TESTS
-check(width_factors, hidden=True)
-### END HIDDEN TESTS
 # %% [markdown]
 # This is the core of **µP** (Yang et al., 2022), for Adam. It has a second half: the first weights of the head, which adds up $n$ features as well, are LeCun's times $\sqrt{32/n}$. LeCun's alone give a new model logits of one size at every width. But once updates push the features in directions that the head favours, its sum would grow with $\sqrt n$. Does it work? Measure how far one update of each part at 0.016 moves the logits, at each width (a *coordinate check*):
 
@@ -1014,10 +966,6 @@ def dropout(
 
 
 # %% check="dropout"
-check(dropout)
-### BEGIN HIDDEN TESTS
-check(dropout, hidden=True)
-### END HIDDEN TESTS
 # %%
 torch.manual_seed(0)
 features = torch.full((100_000,), 2.0)

@@ -110,10 +110,6 @@ def spike_detector(norms: list[float], factor: float, window: int, fewest: int) 
 
 
 # %% check="spike_detector"
-check(spike_detector)
-### BEGIN HIDDEN TESTS
-check(spike_detector, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Which factor finds every spike, and no noise? A made-up run in the manner of OLMo's, with ten spikes from 3 to 200 times the usual. And how many steps would be clipped at a norm of 0.5?
@@ -160,10 +156,6 @@ def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[
 
 
 # %% check="clip_by_global_norm"
-check(clip_by_global_norm)
-### BEGIN HIDDEN TESTS
-check(clip_by_global_norm, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("halved_gradients")
@@ -235,10 +227,6 @@ def qk_norm(
 
 
 # %% check="qk_norm"
-check(qk_norm)
-### BEGIN HIDDEN TESTS
-check(qk_norm, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
@@ -346,10 +334,6 @@ def diagnose(signs: dict[str, list[float] | float]) -> str:
 
 
 # %% check="diagnose"
-check(diagnose)
-### BEGIN HIDDEN TESTS
-check(diagnose, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now **X**, the patient of tonight, and four who are still alive: P, Q, R and S are runs of 150 steps. This is your rule on X, and on each of them after 10 and after 30 steps, beside what they really have.
@@ -432,10 +416,6 @@ with your("doctor"):
 figures.round_of(mine)
 
 # %% check="doctor"
-check(doctor)
-### BEGIN HIDDEN TESTS
-check(doctor, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Look at your curves. Common mistakes: a change at every alarm (R needs none); the same word for everybody; a word after the first step, when no patient differs from another; and waiting until it is plain. A doctor who waits for scores above 60, a loss above guessing, or no progress after 30 steps reaches 1.67 with seed 0 and 2.34 with seed 1, where both Qs explode late. And the first sign is not in the loss: the scores of P rise within five steps.
@@ -573,10 +553,6 @@ def z_loss(logits: Float[Tensor, "n v"], targets: Int[Tensor, " n"], alpha: floa
 
 
 # %% check="z_loss"
-check(z_loss)
-### BEGIN HIDDEN TESTS
-check(z_loss, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # <details><summary>The gradient, once yours passes</summary>
@@ -625,10 +601,6 @@ def max_logit_bound(gamma_q: Float[Tensor, " d"], gamma_k: Float[Tensor, " d"]) 
 
 
 # %% check="max_logit_bound"
-check(max_logit_bound)
-### BEGIN HIDDEN TESTS
-check(max_logit_bound, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # **May it be left out afterwards?** Training is over, the weights are good. Is the norm still needed when the model writes?
@@ -679,10 +651,6 @@ def soft_cap(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
 
 
 # %% check="soft_cap"
-check(soft_cap)
-### BEGIN HIDDEN TESTS
-check(soft_cap, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # $$\text{capped} = c \cdot \tanh\!\Big(\frac{z}{c}\Big), \qquad \frac{\partial\,\text{capped}}{\partial z} = 1 - \tanh^2\!\Big(\frac{z}{c}\Big)$$
@@ -740,10 +708,6 @@ class LossScaler:
 
 
 # %% check="LossScaler"
-check(LossScaler)
-### BEGIN HIDDEN TESTS
-check(LossScaler, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Your scaler in a made-up run, whose gradients shrink from 0.3 to 0.01. PyTorch starts at $2^{16}$ and waits for 2,000 good steps.

@@ -79,7 +79,9 @@ def test_jupytext_reads_the_same_cells(path: Path) -> None:
 
     ours = read_source(path)
     theirs = jupytext.read(path, fmt="py:percent").cells
-    assert [(cell.kind, cell.text) for cell in ours.cells] == [(cell.cell_type, cell.source) for cell in theirs]
+    pairs = zip(ours.cells, theirs, strict=True)
+    written = [(mine, other) for mine, other in pairs if other.source or not mine.check]  # the build writes a check
+    assert [(mine.kind, mine.text) for mine, _ in written] == [(other.cell_type, other.source) for _, other in written]
     names = ("exercise", "check", "task", "points", "tags")
     told = [{name: cell.metadata[name] for name in names if name in cell.metadata} for cell in theirs]
     assert [cell.options for cell in ours.cells] == told
