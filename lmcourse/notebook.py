@@ -10,6 +10,7 @@ from IPython.core.getipython import get_ipython
 
 from lmcourse import one_line_errors
 from lmcourse.course import find_chapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises import check, hint
 from lmcourse.exercises.case_inputs import inputs
 from lmcourse.exercises.later_cells import your
@@ -44,7 +45,13 @@ def start(chapter: str) -> None:
     CourseError is raised if the chapter does not exist, and the folder has no exercises of a teacher.
     """
     if not exercises_here():
-        look_first_in(find_chapter(chapter))
+        try:
+            look_first_in(find_chapter(chapter))
+        except CourseError as error:
+            raise CourseError(
+                f"The exercises of {chapter} travel inside its notebook, and no notebook in this folder carries them. "
+                "Open the file as your teacher gave it, from the folder that it is in."
+            ) from error
     torch.manual_seed(0)
     shell = get_ipython()
     if shell is not None:

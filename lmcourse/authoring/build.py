@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import nbformat
 from nbformat import NotebookNode
 
 from lmcourse.atomic import write_all
@@ -30,7 +32,7 @@ from lmcourse.course import Chapter, FolderChapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE
-from lmcourse.exercises.released import released_digest, write_released
+from lmcourse.exercises.released import CARRIED, released
 from lmcourse.report import REPORT_MIME, Report
 
 
@@ -59,7 +61,10 @@ class Draft:
         notebook = document(source, chapter)
         beside = isinstance(chapter, FolderChapter) and chapter.source.with_name(BESIDE).is_file()
         own = exercises_in(source, chapter) if beside else ()
-        return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter), own)
+        files = ChapterFiles.of(chapter, root)
+        if own:
+            notebook.metadata["lmcourse"][CARRIED] = _carried(load_notebook(files.solution), _digest(files.source, own))
+        return cls(chapter, source, files, notebook, release(notebook, chapter), own)
 
     def stale(self) -> dict[Path, str]:
         """Return the files that differ from the source's output, each with the difference."""
@@ -71,8 +76,6 @@ class Draft:
             found[self.files.solution] = "holds cells that were never run"
         if not self.files.release.is_file() or self.files.release.read_bytes() != dumps(self.student).encode():
             found[self.files.release] = f"is not what {self.files.source.name} builds"
-        if self.own and released_digest(self.files.exercises) != self.digest():
-            found[self.files.exercises] = f"is not what {BESIDE} describes"
         return {path: what if path.exists() else "is missing" for path, what in found.items()}
 
     def rewritten(self, root: Path) -> dict[Path, tuple[str, str]]:
@@ -102,11 +105,11 @@ class Draft:
 
     def make(self, *, force: bool) -> None:
         """Write both notebooks. Outputs of the solution that are still right are kept, unless `force`."""
-        released = self._released()  # errors in the release are reported before all cells run
+        self._carry()  # errors are reported before all cells run
         execute(self.solution, self.source, None if force else load_notebook(self.files.solution))
         if lost := [*self._lost_points()]:
             raise CourseError("\n".join(lost))
-        write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
+        write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student)})
 
     def _lost_points(self) -> Iterator[str]:
         """Yield a line for each printed solution that loses points in its own check, hidden cases included."""
@@ -121,18 +124,28 @@ class Draft:
                     where = f"{self.files.source}:{cell.line}"
                     yield f"{where}: the printed solution of `{cell.check}` earns {points}. {why}"
 
-    def digest(self) -> str:
-        """Return a hash of the inputs of the released exercises: the teacher's file, and the names of exercises with
-        cells.
-        """
-        names = ",".join(exercise.name for exercise in self.own)
-        return hashlib.sha256(self.files.source.with_name(BESIDE).read_bytes() + names.encode()).hexdigest()
+    def _carry(self) -> None:
+        """Put a teacher's own exercises into both notebooks, unless they are there."""
+        carried = self.solution.metadata["lmcourse"].get(CARRIED)
+        if carried and CARRIED not in carried:
+            try:
+                data = released(self.own, carried["digest"])
+            except CourseError as error:
+                raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error
+            for notebook in (self.solution, self.student):
+                notebook.metadata["lmcourse"][CARRIED] = nbformat.from_dict(data)
 
-    def _released(self) -> dict[Path, str]:
-        try:
-            return {self.files.exercises: write_released(self.own, self.digest())} if self.own else {}
-        except CourseError as error:
-            raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error
+
+def _digest(source: Path, own: Sequence[Exercise]) -> str:
+    """Return a hash of a teacher's file, and of the names of the exercises that have cells."""
+    names = ",".join(exercise.name for exercise in own)
+    return hashlib.sha256(source.with_name(BESIDE).read_bytes() + names.encode()).hexdigest()
+
+
+def _carried(built: NotebookNode | None, digest: str) -> dict[str, Any]:
+    """Return the exercises that a built notebook carries if they are up to date, else only their digest."""
+    about = built.metadata.get("lmcourse", {}).get(CARRIED, {}) if built else {}
+    return about if about.get("digest") == digest else {"digest": digest}
 
 
 def build(

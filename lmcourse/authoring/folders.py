@@ -12,7 +12,6 @@ from lmcourse.authoring.source import MARKER, Source, read_source
 from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE, exercises_of
-from lmcourse.exercises.released import RELEASED
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
 
@@ -24,11 +23,6 @@ class ChapterFiles:
     source: Path
     solution: Path
     release: Path
-
-    @property
-    def exercises(self) -> Path:
-        """The released exercises of a teacher's own notebook."""
-        return self.release.with_name(RELEASED)
 
     @classmethod
     def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:

@@ -18,7 +18,7 @@ from lmcourse import course
 from lmcourse.course import Chapter, FolderChapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.released import RELEASED, read_released
+from lmcourse.exercises.released import read_released
 from lmcourse.text import one_line
 
 BESIDE = "exercises.py"
@@ -121,17 +121,17 @@ def notebook_of(exercise: Exercise) -> tuple[Exercise, ...]:
 def exercises_here() -> Mapping[str, Exercise]:
     """Return the exercises of a teacher's own notebook, by name, if the working folder belongs to such a notebook.
 
-    A learner's folder has them in `exercises.json`, a teacher's in `exercises.py`; raises CourseError if it is damaged.
+    A learner's notebook carries them, a teacher's folder has `exercises.py`; raises CourseError if they are damaged. If
+    several notebooks in the folder carry exercises of one name, the newest file counts.
     """
     try:
         folder = Path.cwd()
     except OSError:  # the file was removed in the meantime
         return {}
-    if (folder / RELEASED).is_file():
-        found: tuple[Exercise, ...] = read_released(folder / RELEASED)
-    else:
-        found = exercises_beside(folder) if _is_ours(folder / BESIDE) else ()
-    return {exercise.name: exercise for exercise in found}
+    if _is_ours(folder / BESIDE):
+        return {exercise.name: exercise for exercise in exercises_beside(folder)}
+    notebooks = sorted(folder.glob("*.ipynb"), key=lambda path: path.stat().st_mtime_ns)
+    return {exercise.name: exercise for path in notebooks for exercise in read_released(path)}
 
 
 def _is_ours(file: Path) -> bool:

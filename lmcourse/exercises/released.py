@@ -1,8 +1,8 @@
-"""The exercises of a teacher's own notebook in the form for learners: `exercises.json`, without references.
+"""The exercises of a teacher's own notebook in the form for learners: data in the notebook's metadata, no references.
 
 `check` compares with outcomes that were recorded when the notebook was built: for each public case, the outcome of the
-reference and of each known mistake. Of hidden cases the file has only the names. Reading the file does not run code,
-but a check runs the scripts of its cases.
+reference and of each known mistake. Of hidden cases the data have only the names. Reading them does not run code, but
+a check runs the scripts of the cases.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
 from lmcourse.exercises.values import NotPlainError, copy_input
 
-RELEASED = "exercises.json"
+CARRIED = "exercises"
+"""The key of the exercises in the part of a notebook's metadata that is the course's."""
+
 FORMAT = 2
+_MARK = '"expected":'  # in every notebook that carries exercises; other files need not be parsed
 
 
 @dataclass(eq=False, kw_only=True)
@@ -55,22 +58,23 @@ class ReleasedExercise(Exercise):
         }
 
 
-def write_released(exercises: Sequence[Exercise], digest: str) -> str:
-    """Return the text of `exercises.json`; `digest` tells the build later whether the file is up to date.
+def released(exercises: Sequence[Exercise], digest: str) -> dict[str, Any]:
+    """Return exercises as data for a notebook's metadata; `digest` tells the build later whether they are up to date.
 
     Raises CourseError if an exercise cannot be written as data.
     """
     tensors: dict[str, Tensor] = {}
-    data = {"format": FORMAT, "digest": digest, "exercises": [_written(one, tensors) for one in exercises]}
+    written = [_written(one, tensors) for one in exercises]
+    data: dict[str, Any] = {"format": FORMAT, "digest": digest, "exercises": written}
     data["tensors"] = base64.b64encode(save(tensors)).decode()
-    return f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"
+    return data
 
 
 def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     if exercise.view is not None:
-        raise CourseError(f"`{exercise.name}` has a `view`, which is code: exercises.json cannot store it")
+        raise CourseError(f"`{exercise.name}` has a `view`, which is code: a notebook cannot carry it")
     if exercise.task is not None:
-        raise CourseError(f"`{exercise.name}` is an open task, which code measures: exercises.json cannot store it")
+        raise CourseError(f"`{exercise.name}` is an open task, which code measures: a notebook cannot carry it")
     parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds", "new")
     tolerance = exercise.tolerance
 
@@ -93,32 +97,26 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
             ],
         }
     except (ValueError, NotPlainError) as error:
-        raise CourseError(f"`{exercise.name}`: {error}: exercises.json cannot store it") from error
+        raise CourseError(f"`{exercise.name}`: {error}: a notebook cannot carry it") from error
 
 
-def read_released(path: Path) -> tuple[ReleasedExercise, ...]:
-    """Read `exercises.json`; raise CourseError if it is damaged."""
+def read_released(notebook: Path) -> tuple[ReleasedExercise, ...]:
+    """Return the exercises that a notebook file carries, none if it has none; raise CourseError if they are damaged."""
     try:
-        state = path.stat()
-        return _read(path, state.st_mtime_ns, state.st_size)
+        state = notebook.stat()
+        return _read(notebook, state.st_mtime_ns, state.st_size)
     except Exception as error:  # for any content, the learner needs only one message
         raise CourseError(
-            f"{path.name} next to this notebook is damaged ({type(error).__name__}): get the assignment again."
+            f"The exercises in {notebook.name} are damaged ({type(error).__name__}): get the assignment again."
         ) from error
 
 
-def released_digest(path: Path) -> str | None:
-    """Return the digest stored in `exercises.json`; None if the file cannot be read."""
-    try:
-        read_released(path)
-        return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
-    except CourseError:
-        return None
-
-
 @lru_cache(maxsize=8)
-def _read(path: Path, *state: int) -> tuple[ReleasedExercise, ...]:
-    data = json.loads(path.read_text(encoding="utf-8"))
+def _read(notebook: Path, *state: int) -> tuple[ReleasedExercise, ...]:
+    text = notebook.read_text(encoding="utf-8", errors="surrogateescape")
+    data = json.loads(text)["metadata"].get("lmcourse", {}).get(CARRIED) if _MARK in text else None
+    if data is None:
+        return ()
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r}")
     tensors = load(base64.b64decode(data["tensors"], validate=True))

@@ -236,7 +236,6 @@ def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.
     files = sorted(str(path.relative_to(built)) for path in built.rglob("*") if path.is_file())
     assert files == [
         "nbgrader_config.py",
-        "notebooks/w1-warmup/exercises.json",
         "notebooks/w1-warmup/warmup.ipynb",
         "solutions/w1-warmup/exercises.py",
         "solutions/w1-warmup/warmup.ipynb",
@@ -303,13 +302,10 @@ def test_changed_exercises_make_the_release_stale(course: Path) -> None:
     assert exercises_beside(file.parent) is before
     file.write_text(EXERCISES.replace('"Then add."', '"Then add up."'))
     assert exercises_beside(file.parent)[0].hints[1] == "Then add up."
-    (stale,) = check_built(chapters_in(course), course)
-    assert (
-        stale == "notebooks/w1-warmup/exercises.json is not what exercises.py describes: run `lmcourse build w1-warmup`"
-    )
+    assert len(check_built(chapters_in(course), course)) == 2
     build(chapters_in(course), course)
     assert check_built(chapters_in(course), course) == []
-    assert "Then add up." in (course / "notebooks/w1-warmup/exercises.json").read_text()
+    assert "Then add up." in (course / "notebooks/w1-warmup/warmup.ipynb").read_text()
 
 
 def test_the_answer_checks_read_own_notebooks(built: Path) -> None:
@@ -360,25 +356,37 @@ def test_mistakes_in_exercises_are_reported_in_one_line(course: Path, old: str, 
     assert "\n" not in str(error.value)
 
 
-def test_a_damaged_file_of_exercises_is_reported_in_one_line(course: Path) -> None:
-    path = course / "notebooks/w1-warmup/exercises.json"
-    whole = json.loads(path.read_text())
+def test_damaged_exercises_of_a_notebook_are_reported_in_one_line(course: Path) -> None:
+    path = course / "notebooks/w1-warmup/warmup.ipynb"
+    notebook = json.loads(path.read_text())
+    about = notebook["metadata"]["lmcourse"]
+    whole = about["exercises"]
     one = whole["exercises"][0]
     damaged = [
-        *({**whole, "tensors": "AAAA"}, {**whole, "format": 9}, {**whole, "exercises": None}, [], None),
+        *({**whole, "tensors": "AAAA"}, {**whole, "format": 9}),
         *({**whole, "exercises": [{**one, **change}]} for change in (
-            {"points": "4"}, {"cases": []}, {"expected": []}, {"mistakes": [{"sentence": "x"}]},
+            {"points": "4"}, {"cases": []}, {"mistakes": [{"sentence": "x"}]},
             {"cases": [{**case, "script": "1 ="} for case in one["cases"]]},
         )),
     ]  # fmt: skip
-    for text in ("", "{", '{"a": "\udc80"}', *map(json.dumps, damaged)):
-        path.write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(CourseError, match=r"^exercises.json next to this notebook is damaged \(\w+\): get the ass"):
+    texts = [json.dumps({**notebook, "metadata": {"lmcourse": {**about, "exercises": data}}}) for data in damaged]
+    for text in (*texts, path.read_text()[:-20]):
+        path.write_text(text)
+        with pytest.raises(
+            CourseError, match=r"^The exercises in warmup.ipynb are damaged \(\w+\): get the assignment"
+        ):
             read_released(path)
 
 
+def test_notebook_away_from_its_exercises_says_what_is_missing(tmp_path: Path) -> None:
+    nbformat.write(PLAIN, tmp_path / "other.ipynb")
+    words = "from lmcourse.notebook import start; start('w1-warmup')"
+    ran = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "no notebook in this folder carries them" in ran.stderr
+
+
 def test_cases_and_outcomes_survive_a_round_trip(built: Path) -> None:
-    released = read_released(built / "notebooks/w1-warmup/exercises.json")
+    released = read_released(built / "notebooks/w1-warmup/warmup.ipynb")
     for mine, theirs in zip(released, exercises_beside(built / "solutions/w1-warmup"), strict=False):
         for part in ("name", "points", "minutes", "difficulty", "value", "rules", "seconds", "tolerance", "summary"):
             assert getattr(mine, part) == getattr(theirs, part)

@@ -7,6 +7,7 @@ import json
 import nbformat
 import pytest
 
+from lmcourse.exercises.released import read_released
 from tests.authoring.tiny import IN_PARTS
 from tests.grading.conftest import Course, needs_bubblewrap
 
@@ -47,8 +48,8 @@ def hand_in(course: Course, student: str, **answers: str) -> None:
 def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Course) -> None:
     teacher.run("lmcourse", "--course", ".", "build", "--check", "--core")
     assert "core alone" in teacher.run("lmcourse", "--course", ".", "build", "--check", rc=1)
-    released = json.loads((teacher.root / "notebooks" / NAME / "exercises.json").read_text())
-    assert [one["name"] for one in released["exercises"]] == ["double"]
+    released = read_released(teacher.root / "notebooks" / NAME / "tiny.ipynb")
+    assert [one.name for one in released] == ["double"]
     hand_in(teacher, "unsolved")
     hand_in(teacher, "solved", double=DOUBLE)
     results = teacher.grade("--record")

@@ -165,7 +165,7 @@ def test_own_exercises_and_plain_tests_are_graded_both_ways(teacher: Course) -> 
 
 def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     folder = teacher.root / "notebooks" / "w1-warmup"
-    assert {path.name for path in folder.iterdir()} == {"warmup.ipynb", "exercises.json"}
+    assert {path.name for path in folder.iterdir()} == {"warmup.ipynb"}
     text = "".join(path.read_text() for path in folder.iterdir())
     assert "nothing to double" not in text
     assert "def _double" not in text
