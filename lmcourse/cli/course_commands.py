@@ -71,6 +71,27 @@ def status(options: Namespace) -> int:
     return 0
 
 
+def add_update(parser: ArgumentParser) -> None:
+    """Add the files of `lmcourse update`."""
+    parser.add_argument("new", type=typed_path, metavar="NEW.ipynb", help="the corrected notebook")
+    own = "your own copy (default: the notebook with this name in the course's folder)"
+    parser.add_argument("old", type=typed_path, nargs="?", metavar="OLD.ipynb", help=own)
+
+
+def update(options: Namespace) -> int:
+    """Give a notebook its corrected text."""
+    from lmcourse.updated import place_of
+    from lmcourse.updated import update as update_notebook
+
+    old = options.old or place_of(options.new, find_root(options.course))
+    kept = update_notebook(options.new, old)
+    if options.json:
+        print_json({"notebook": str(old), "before": str(kept)})
+    else:
+        print(f"{old} has the new text, and your answers, outputs and own cells. As it was before: {kept.name}")
+    return 0
+
+
 def add_collect(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse collect`."""
     add = parser.add_argument

@@ -75,6 +75,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     what = "Collect your answers from the notebooks into your own package, which runs without the course"
     more = "Answers are judged as lmcourse grade does. Without --force, files that you changed are kept."
     course.add_collect(add("collect", course.collect, what, more))
+    what = "Give a notebook that you have begun its corrected text"
+    more = "Your answers, outputs and own cells stay, and the old file is kept beside it."
+    course.add_update(add("update", course.update, what, more))
     course.add_build(add("build", course.build, "Build the notebooks whose source in solutions/ has changed"))
     what = "Build the site: all notebooks as web pages that need no kernel"
     more = "Only figures are run; .cache/site keeps their pictures. You can open the pages from the disk."

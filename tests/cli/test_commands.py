@@ -32,6 +32,7 @@ COMMANDS = [
     "list",
     "status",
     "collect",
+    "update",
     "build",
     "site",
     "grade",

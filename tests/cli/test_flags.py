@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
@@ -75,3 +76,14 @@ def test_every_flag_is_in_the_document(command: str, course: Path) -> None:
 def test_every_flag_of_the_document_exists(document: str, course: Path) -> None:
     known = set().union(*(flags(command) for command, where in DOCUMENTS.items() if where == document))
     assert documented(course, document) - known == NOT_OURS.keys() & documented(course, document)
+
+
+def test_files_of_a_class_that_the_docs_name_are_ignored_by_git(course: Path) -> None:
+    text = (course / "docs" / "teaching.md").read_text(encoding="utf-8")
+    commands = "\n".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))
+    named = {*re.findall(r"[\w.-]+\.(?:csv|zip|db)\b", text), *re.findall(r"--report (\w+)", commands)}
+    files = [f"{name}/students.csv" if "." not in name else name for name in named]
+    files += ["Grades-LM101-graded.csv", "submitted/ada/x.ipynb", "autograded/ada/x.ipynb", "feedback/ada/x.html"]
+    ran = subprocess.run(["git", "check-ignore", *files], cwd=course, capture_output=True, text=True, check=False)
+    assert len(named) > 5
+    assert set(files) == {*ran.stdout.split()}
