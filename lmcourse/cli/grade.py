@@ -70,6 +70,8 @@ def add_grade(parser: ArgumentParser) -> None:
     back = parser.add_argument_group("grades for Moodle or Canvas")
     sheet = "Moodle's grading worksheet or Canvas's gradebook; a copy with the grades is written next to it"
     back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
+    pages = "write a zip of feedback pages, which the platform returns to the learners"
+    back.add_argument("--feedback", type=typed_path, metavar="ZIP", help=pages)
     back.add_argument(
         "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there is more than one"
     )
@@ -80,7 +82,7 @@ def grade(options: Namespace) -> int:
     for name in ("db", "again", "column", "scheduler"):
         if getattr(options, name) == "":
             raise CourseError(f"--{name} is empty (is a variable not set?): give a value, or leave it out.")
-    for name in ("db", "force", "again"):
+    for name in ("db", "force", "again", "feedback"):
         if getattr(options, name) and not options.record:
             raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
@@ -157,13 +159,20 @@ def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Se
         notes = [*sources.left_out]
         notes += [f"{name}: it does not say whose it is." for download in downloads for name in download.unknown]
 
+        if options.feedback and not people:
+            raise CourseError("--feedback needs a download of Moodle or Canvas: pass its zip or folder.")
+
         def finish(results: Sequence[SubmissionResult]) -> None:
-            if not sheet:
-                _show_people(people, {}, notes)
-                return
-            filled = fill_in(sheet, people, {result.student: result for result in results})
-            _show_people(people, filled.grades, [*notes, *filled.left])
-            print(f"Written: {filled.path}, with {len(filled.grades)} grades")
+            of = {result.student: result for result in results}
+            filled = fill_in(sheet, people, of) if sheet else None
+            _show_people(people, filled.grades if filled else {}, [*notes, *(filled.left if filled else ())])
+            if filled:
+                print(f"Written: {filled.path}, with {len(filled.grades)} grades")
+            if options.feedback:
+                from lmcourse.grading.feedback import write_feedback
+
+                count = write_feedback(options.feedback, people, of, find_root(options.course), options.db)
+                print(f"Written: {options.feedback}, with {count} pages")
 
         yield sources.paths, finish
 

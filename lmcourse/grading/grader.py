@@ -191,7 +191,7 @@ class _Recorder:
         config.ExamineNotebook.examined = examination
         self.course.assignment_id, self.course.student_id = assignment.id, submission.student
         messages: list[str] = []
-        with _quiet(messages):
+        with silenced(messages):
             try:
                 Autograde(coursedir=self.course, config=config, force=True).start()
             except NbGraderException as error:
@@ -229,7 +229,7 @@ class _Recorder:
         config.CourseDirectory.release_directory = str(self._folder.relative_to(self.course.root) / "release")
         directory = CourseDirectory(config=config)
         directory.assignment_id, directory.student_id = assignment.id, "."
-        with _quiet([]):
+        with silenced([]):
             GenerateAssignment(coursedir=directory, config=config, force=True).start()
         for line in changes(_points(known), _points(here)) if known else ():
             self.options.on_note(f"{assignment.id}: {line}")
@@ -358,7 +358,8 @@ def _examined(
 
 
 @contextmanager
-def _quiet(messages: list[str]) -> Iterator[None]:
+def silenced(messages: list[str]) -> Iterator[None]:
+    """Keep nbgrader's errors in a list, each in a line, and drop what else it says."""
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

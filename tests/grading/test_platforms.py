@@ -30,7 +30,14 @@ def test_moodle_gets_its_worksheet_back_with_grades(course: Course) -> None:
     header = 'Identifier,"Full name",Status,Grade,"Maximum Grade","Last modified (grade)","Feedback comments"\n'
     rows = [f'Participant {number},"{name}",Submitted,,100.00,-,\n' for number, name in names.items()]
     sheet.write_text(header + "".join(rows), encoding="utf-8")
-    said = course.run("lmcourse", "grade", archive.name, "--record", "--grades", sheet.name)
+    words = ("--record", "--grades", sheet.name, "--feedback", "feedback.zip")
+    said = course.run("lmcourse", "grade", archive.name, *words)
+    with zipfile.ZipFile(course.root / "feedback.zip") as file:
+        page = Path(NAME).with_suffix(".html")
+        assert file.namelist() == [
+            f"{each}_assignsubmission_file_/{page}" for each in ("Ada Lovelace_101", "Zoë ONeill_102")
+        ]
+        assert b"floating_point" in file.read(file.namelist()[1])
     graded = {row["Full name"]: row for row in table(course.root / "Grades-LM-01-17-graded.csv")}
     assert {name: row["Grade"] for name, row in graded.items()} == {
         "Ada Lovelace": "100.00",
@@ -54,7 +61,13 @@ def test_canvas_gets_its_gradebook_back_with_grades(course: Course) -> None:
         '"Oneill, Zoe",12346,S2,zoe,A,3.00\n',
         encoding="utf-8",
     )
-    results = json.loads(course.run("lmcourse", "grade", folder.name, "--json", "--grades", sheet.name))
+    words = ("--json", "--record", "--grades", sheet.name, "--feedback", "feedback.zip")
+    results = json.loads(course.run("lmcourse", "grade", folder.name, *words))
+    with zipfile.ZipFile(course.root / "feedback.zip") as file:
+        assert file.namelist() == [
+            "lovelaceada_LATE_12345_67890_floating_point.html",
+            "oneillzoe_12346_67891_work-1.html",
+        ]
     graded = {row["Student"]: row["Floating point (7)"] for row in table(sheet.with_stem(f"{sheet.stem}-graded"))}
     assert (graded["Lovelace, Ada"], graded["Oneill, Zoe"]) == ("8.85", "0.00")
     assert "cannot be read as a notebook" in results[1]["reason"]

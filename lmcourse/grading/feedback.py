@@ -1,0 +1,70 @@
+"""Pack feedback pages into a zip from which Moodle and Canvas return them to the learners.
+
+Both find the learner by the beginning of a file's name, which is as in the download of the submissions (see `lms`).
+Moodle: *Upload multiple feedback files in a zip*. Canvas: *Upload Submissions*, which adds the file to the comments.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lmcourse.atomic import write_all
+from lmcourse.errors import CourseError
+from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.grader import silenced
+from lmcourse.grading.lms import Person
+from lmcourse.grading.result import SubmissionResult
+
+
+def write_feedback(
+    target: Path, people: Sequence[Person], results: Mapping[str, SubmissionResult], course: Path, db: str | None
+) -> int:
+    """Make the feedback pages of the people in a download from their recorded marks, and write the zip; return how many
+    it has. Raises CourseError if nbgrader cannot make a page, or the zip cannot be written."""
+    packed, count = io.BytesIO(), 0
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, page in _pages(people, results, course, db):
+            file.writestr(name, page)
+            count += 1
+    write_all({target: packed.getvalue()})
+    return count
+
+
+def _pages(
+    people: Sequence[Person], results: Mapping[str, SubmissionResult], course: Path, db: str | None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the name in the zip and the page of each person whose marks are recorded."""
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.converters.base import NbGraderException
+    from nbgrader.coursedir import CourseDirectory
+
+    config = nbgrader_configuration(course, db)
+    for person in people:
+        result = results.get(person.student)
+        if result is None or result.failed or not result.assignment or not person.files:
+            continue
+        directory = CourseDirectory(config=config)
+        directory.assignment_id, directory.student_id = result.assignment, person.student
+        said: list[str] = []
+        try:
+            with silenced(said):
+                GenerateFeedback(coursedir=directory, config=config).start()
+        except NbGraderException as error:
+            raise CourseError(f"{person.student}: no feedback page ({' '.join(said[-1:]) or error}).") from error
+        folder = Path(directory.format_path(directory.feedback_directory, person.student, result.assignment))
+        yield from ((_name(person, page), page.read_bytes()) for page in sorted(folder.glob("*.html")))
+
+
+def _name(person: Person, page: Path) -> str:
+    """Return the name by which the platform finds the learner: that of a file of the download, with the page's own."""
+    handed_in = person.files[-1]
+    if person.platform == "Canvas":
+        return handed_in.with_suffix(".html").name
+    beginning = "_assignsubmission_file_"
+    folder = handed_in.parent.name
+    if beginning in folder:
+        return f"{folder}/{page.name}"
+    return f"{handed_in.name.partition(beginning)[0]}{beginning}{page.name}"
