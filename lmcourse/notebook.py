@@ -13,7 +13,7 @@ from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises import check, hint
 from lmcourse.exercises.case_inputs import inputs
-from lmcourse.exercises.later_cells import your
+from lmcourse.exercises.later_cells import left_out, your
 from lmcourse.exercises.prediction import predict
 from lmcourse.exercises.registry import exercises_here, look_first_in
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lmcourse.widgets import Control, Explorer
 
-__all__ = ["check", "explore", "hint", "inputs", "predict", "start", "your"]
+__all__ = ["check", "explore", "hint", "inputs", "left_out", "predict", "start", "your"]
 
 
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:

@@ -19,6 +19,7 @@ from lmcourse.authoring.numbering import (
     changed_lines,
     core_alone,
     exercises_in,
+    left_out,
     mentions,
     moved,
     numbered,
@@ -154,9 +155,11 @@ def build(
     *,
     force: bool = False,
     core: bool = False,
+    without: Sequence[str] = (),
     say: Callable[[str], object] = print,
 ) -> list[Built]:
-    """Build the notebooks of these chapters whose source has changed, or all if `force`; if `core`, without Further.
+    """Build the notebooks of these chapters whose source has changed, or all if `force`; if `core`, without Further;
+    and without these exercises.
 
     First, the numbers and totals in their sources, the README and the plans for teachers are corrected; `say` is called
     with each change.
@@ -164,7 +167,7 @@ def build(
     Raises CourseError if sources have mistakes or student copies contain work (all are listed, and nothing is built),
     if a cell fails, or if a file cannot be written.
     """
-    drafts = _drafts(chapters, root, core=core)
+    drafts = _drafts(chapters, root, core=core, without=without)
     to_make = [draft for draft in drafts if force or draft.stale()]
     worked_in = [draft.files.release for draft in to_make if has_student_work(draft.files.release)]
     if worked_in and not force:
@@ -202,9 +205,12 @@ def _differences(draft: Draft, root: Path) -> dict[Path, str]:
     return found
 
 
-def _drafts(chapters: Sequence[Chapter], root: Path, *, core: bool) -> list[Draft]:
-    sources = read_sources(chapters, root).items()
-    return [Draft.of(chapter, core_alone(source, chapter) if core else source, root) for chapter, source in sources]
+def _drafts(chapters: Sequence[Chapter], root: Path, *, core: bool, without: Sequence[str] = ()) -> list[Draft]:
+    sources = dict(read_sources(chapters, root))
+    for chapter, source in sources.items():
+        part = core_alone(source, chapter) if core else source
+        sources[chapter] = left_out(part, without, chapter) if without else part
+    return [Draft.of(chapter, source, root) for chapter, source in sources.items()]
 
 
 def _without_outputs(notebook: NotebookNode) -> object:

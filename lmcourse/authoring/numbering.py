@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.reading_time import Part, minutes_of_sections, parts_of
-from lmcourse.authoring.source import Mistake, Source, parse_source
+from lmcourse.authoring.source import Mistake, Source, SourceCell, parse_source
 from lmcourse.course import Chapter, FolderChapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE, exercises_of
 from lmcourse.parts import TOTALS, joined, minutes_in
@@ -174,6 +176,47 @@ def core_alone(source: Source, chapter: Chapter) -> Source:
     core, _ = parts_of(source, exercises_of(chapter))
     first, *others = source.cells[: source.core]
     return replace(source, cells=(replace(first, text=TOTALS.sub(f"**{core.totals}**", first.text)), *others))
+
+
+def left_out(source: Source, names: Collection[str], chapter: Chapter) -> Source:
+    """Return a source without these exercises: text, answer and check. Where a later cell uses an answer, the printed
+    solution stays in a folded cell.
+
+    Raises CourseError if an exercise is not in the source, or its text shares a cell with other text.
+    """
+    asked = [cell.exercise for cell in source.cells if cell.exercise]
+    if unknown := sorted({*names} - {*asked}):
+        raise CourseError(f"{source.path}: it has no exercise {unknown[0]!r} to leave out, only {', '.join(asked)}.")
+    texts = _texts_of(source)
+    kept: list[SourceCell] = []
+    used: set[str] = set()
+    for place, cell in reversed([*enumerate(source.cells)]):
+        name = cell.exercise or cell.check or texts.get(place, "")
+        if name not in names:
+            kept.append(cell)
+            used |= Code(cell.text).loaded if cell.kind == "code" else set()
+        elif cell.exercise and name in used:
+            solution = re.sub(r"^ *### (?:BEGIN|END) SOLUTION\n?", "", cell.text, flags=re.MULTILINE).rstrip()
+            text = f'from lmcourse.notebook import left_out\n\n{solution}\n\nleft_out("{name}")'
+            kept.append(replace(cell, text=text, options={"tags": ["hide-input"]}))
+        elif place in texts and not HEADING.fullmatch(cell.text.split("\n")[0]):
+            raise CourseError(f"{source.path}:{cell.line}: the text of {name!r} shares a cell with the text above it.")
+    less = replace(source, cells=tuple(reversed(kept)))
+    parts = parts_of(less, exercises_in(less, chapter))
+    first, *others = less.cells
+    totals = _totals(parts, minutes_in(first.text), whole=False)
+    return replace(less, cells=(replace(first, text=TOTALS.sub(totals, first.text)), *others))
+
+
+def _texts_of(source: Source) -> dict[int, str]:
+    """Return the exercise to whose text a cell belongs, by the place of the cell."""
+    found: dict[int, str] = {}
+    below: str | None = None
+    for place, cell in reversed([*enumerate(source.cells)]):
+        below = cell.exercise or cell.task or below
+        if below and cell.kind == "markdown" and any(map(HEADING.fullmatch, cell.text.split("\n"))):
+            found[place], below = below, None
+    return found
 
 
 def with_row(readme: str, source: Source, chapter: Chapter) -> str:

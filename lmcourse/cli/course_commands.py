@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmcourse.cli.output import print_json, quiet, show
+from lmcourse.errors import CourseError
 from lmcourse.root import find_root
 from lmcourse.typed_path import typed_path
 
@@ -147,6 +148,8 @@ def add_build(parser: ArgumentParser) -> None:
         "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
     )
     parser.add_argument("--core", action="store_true", help="leave out what is below the heading Further")
+    less = "leave out this exercise; the course's answer stands in where a later cell uses it (may be repeated)"
+    parser.add_argument("--without", action="append", default=[], metavar="EXERCISE", help=less)
 
 
 def build(options: Namespace) -> int:
@@ -158,6 +161,8 @@ def build(options: Namespace) -> int:
     from lmcourse.grading.registered import coming_changes
 
     chapters = chapters_in(root, options.chapters)
+    if options.without and (len(chapters) > 1 or options.check):
+        raise CourseError("--without builds one notebook: lmcourse build NN --without EXERCISE")
     if options.check:
         with quiet(options):
             stale = check_built(chapters, root, core=options.core)
@@ -167,7 +172,7 @@ def build(options: Namespace) -> int:
             print("\n".join(stale) or "Every notebook is up to date.")
         return 1 if stale else 0
     with quiet(options):
-        built = build_notebooks(chapters, root, force=options.force, core=options.core)
+        built = build_notebooks(chapters, root, force=options.force, core=options.core, without=options.without)
         solutions = {chapter.id: ChapterFiles.of(chapter, root).solution for chapter in chapters}
         for line in coming_changes(root, solutions):
             print(line)

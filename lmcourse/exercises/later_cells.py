@@ -19,12 +19,21 @@ from lmcourse.exercises.released import ReleasedExercise
 NOT_WRITTEN = "yours is not written yet"
 FAILS = "yours does not pass its check yet"
 NOT_CHECKED = "the check of yours did not run"
+LEFT_OUT = "it is not asked in this copy"
 
 PLURAL = {
     FAILS: "yours do not pass their checks yet",
     NOT_WRITTEN: "yours are not written yet",
     NOT_CHECKED: "the checks of yours did not run",
+    LEFT_OUT: "they are not asked in this copy",
 }
+
+_left_out: set[str] = set()
+
+
+def left_out(name: str) -> None:
+    """Say that this copy of a notebook does not ask an exercise: the answer above is the course's."""
+    _left_out.add(name)
 
 
 def your(*names: str) -> AbstractContextManager[None]:
@@ -65,6 +74,8 @@ def _with_used(names: Sequence[str]) -> Iterator[Exercise]:
 
 def _replace(exercise: Exercise, notebook: dict[str, Any]) -> str:
     """Replace an answer in the notebook if it fails its check; return the reason, or ""."""
+    if exercise.name in _left_out:
+        return LEFT_OUT
     reason = _judge(exercise, notebook[exercise.name]) if exercise.name in notebook else NOT_WRITTEN
     if reason and not isinstance(exercise, ReleasedExercise):
         notebook[exercise.name] = exercise.course_answer

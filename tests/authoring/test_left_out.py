@@ -10,6 +10,7 @@ from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import load_notebook
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.problems import find_problems, read_sources
+from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from tests.authoring import tiny
 from tests.authoring.tiny import SOURCE, TINY, source_of, write_source
@@ -72,3 +73,21 @@ def test_a_left_out_answer_is_reported_only_if_another_calls_it(tmp_path: Path) 
     assert problem.line == 1 + called[: called.index('# %% exercise="half"')].count("\n")
     assert find_problems(source_of(WITHOUT_DOUBLE, tmp_path), TINY) == []
     assert find_problems(source_of(defined, tmp_path), TINY) == []
+
+
+def test_build_leaves_an_exercise_out_and_keeps_an_answer_that_is_used(tmp_path: Path) -> None:
+    write_source(tmp_path, SOURCE.replace('tags=["hide-input"]\n', 'tags=["hide-input"]\nprint(double(3))\n'))
+    for name, used in (("double", True), ("half", False)):
+        build([TINY], tmp_path, without=[name])
+        notebook = load_notebook(ChapterFiles.of(TINY, tmp_path).release)
+        assert notebook is not None
+        texts = [cell.source for cell in notebook.cells]
+        assert "1 exercise" in texts[0]
+        assert sum(f'left_out("{name}")' in text and "return x + x" in text for text in texts) == used
+        assert not any(text.startswith("### Exercise 1" if used else "### Exercise 2") for text in texts)
+        assert f"check_{name}" not in [cell.id for cell in notebook.cells]
+    with pytest.raises(CourseError, match="it has no exercise 'third' to leave out, only double, half"):
+        build([TINY], tmp_path, without=["third"])
+    write_source(tmp_path, SOURCE.replace("# ### Exercise 1", "# Some words.\n#\n# ### Exercise 1"))
+    with pytest.raises(CourseError, match="the text of 'double' shares a cell"):
+        build([TINY], tmp_path, without=["double"])
