@@ -1,0 +1,133 @@
+"""The open task: write the texts of 24 requests with as little work as possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lmcourse.chapters.inference import server as task
+from lmcourse.chapters.inference.server import LESS, PASSES, TOKENS
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NOT_MEASURED
+from lmcourse.exercises.open_task import Band, OpenTask
+from lmcourse.inference.row_cache import RowCache
+
+LIBRARY = ("generate", "beam", "decoding_session", "compiled", "cache_layouts", "static_cache", "cache")
+
+serve = Exercise(
+    "serve",
+    points=6,
+    minutes=9,
+    difficulty=3,
+    reference=task.inspect_server,
+    seconds=60.0,
+    may_use_package=True,  # RowCache
+    cases=[case("set 0", seed=0)],
+    hidden_cases=lambda _: [case("set 1", seed=1)],
+    hints=[
+        "Begin with one batch of 8 requests that all start together: pad the prompts on the right, make one pass, "
+        "`truncate` each row to its prompt. Take row i's token at the end of its prompt.",
+        "Then decode: one pass over the last token of each row. When a text is complete, `keep` the other rows. Print how "
+        "many rows your passes have, while requests still wait.",
+        "A free row costs nothing if it is filled at once. Read the prompts of new requests in a pass with a `RowCache` of "
+        "its own, and `join` it. In which order would you take the requests?",
+    ],
+    forbid=[
+        *NOT_MEASURED,
+        *(f"lmcourse.inference.{name}" for name in LIBRARY),
+        "lmcourse.models",
+        "lmcourse.pretrained",
+    ],
+    task=OpenTask(
+        inspect=task.inspect_server,
+        measure=task.measure_server,
+        baseline={
+            "one after the other": {PASSES: 965, TOKENS: 1403, LESS: 1.0},
+            "batches of 8, all run to their longest text": {PASSES: 0, TOKENS: 0, LESS: 1.5},
+        },
+        finish={LESS: 3.0},
+        bands=[Band(2, "the same texts"), Band(2, at_least={LESS: 2.0}), Band(2, at_least={LESS: 3.0})],
+    ),
+)
+
+
+@serve.idea(2)
+def one_by_one(model: Any, requests: Any) -> list[list[int]]:
+    texts = []
+    for prompt, new in requests:
+        cache, text = RowCache(len(model.blocks), len(prompt) + new), list(prompt)
+        shown = text
+        for _ in range(new):
+            text.append(int(model(torch.tensor([shown]), kv_cache=cache)[0, -1].argmax()))
+            shown = text[-1:]
+        texts.append(text[len(prompt) :])
+    return texts
+
+
+@serve.idea(6)
+def slots_filled_at_once(model: Any, requests: Any) -> list[list[int]]:
+    texts = [list(prompt) for prompt, _ in requests]
+    ends = [len(prompt) + new for prompt, new in requests]
+    waiting, rows = sorted(range(len(texts)), key=lambda i: requests[i][1]), []
+    cache = RowCache(len(model.blocks), max(ends))
+    while waiting or rows:
+        joining = [waiting.pop() for _ in range(min(8 - len(rows), len(waiting)))]
+        if joining:
+            sizes = [len(texts[i]) for i in joining]
+            padded = [texts[i] + [0] * (max(sizes) - len(texts[i])) for i in joining]
+            fresh = RowCache(len(model.blocks), max(ends))
+            logits = model(torch.tensor(padded), kv_cache=fresh)[range(len(sizes)), [size - 1 for size in sizes]]
+            fresh.truncate(sizes)
+            cache.join(fresh)
+            rows += joining
+        else:
+            logits = model(torch.tensor([texts[i][-1:] for i in rows]), kv_cache=cache)[:, -1]
+        for i, token in zip(joining or rows, logits.argmax(-1).tolist()):
+            texts[i].append(token)
+        left = [row for row, i in enumerate(rows) if len(texts[i]) < ends[i]]
+        cache.keep(left)
+        rows = [rows[row] for row in left]
+    return [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests)]
+
+
+@serve.idea(6)
+def slots_with_a_guess_each(model: Any, requests: Any) -> list[list[int]]:
+    texts, waiting, rows = [list(prompt) for prompt, _ in requests], [*range(len(requests))][::-1], []
+    ends = [len(prompt) + new for prompt, new in requests]
+    cache = RowCache(len(model.blocks), max(ends) + 2)
+    while waiting or rows:
+        if waiting and len(rows) < 8:
+            i = waiting.pop()
+            fresh = RowCache(len(model.blocks), max(ends) + 2)
+            texts[i].append(int(model(torch.tensor([texts[i]]), kv_cache=fresh)[0, -1].argmax()))
+            cache.join(fresh)
+            rows.append(i)
+        else:
+            pairs = []
+            for i in rows:
+                earlier = [b for a, b in zip(texts[i], texts[i][1:]) if a == texts[i][-1]]
+                pairs.append([texts[i][-1], earlier[-1] if earlier else 0])
+            best = model(torch.tensor(pairs), kv_cache=cache).argmax(-1).tolist()
+            for i, (_, guessed), (first, second) in zip(rows, pairs, best):
+                texts[i] += [first, second] if guessed == first else [first]
+            cache.truncate([len(texts[i]) - 1 for i in rows])
+        left = [row for row, i in enumerate(rows) if len(texts[i]) < ends[i]]
+        cache.keep(left)
+        rows = [rows[row] for row in left]
+    return [text[len(prompt) : end] for text, (prompt, _), end in zip(texts, requests, ends)]
+
+
+_IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), [] → [*range(len(texts))][::-1], []"
+_BATCHES = "min(8 - len(rows), len(waiting)) → 0 if rows else min(8, len(waiting))"
+serve.edited_ideas(
+    slots_filled_at_once,
+    {
+        "8 slots, in order": (6, _IN_ORDER),
+        "8 slots, the shortest first": (4, "requests[i][1] → -requests[i][1]"),
+        "4 slots, the longest first": (4, "min(8 → min(4"),
+        "batches of 8, sorted, finished rows dropped": (4, _BATCHES),
+        "batches of 8, in order, finished rows dropped": (4, f"{_IN_ORDER} ;; {_BATCHES}"),
+    },
+)
