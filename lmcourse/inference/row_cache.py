@@ -60,9 +60,12 @@ class RowCache:
         """Return the positions of the new tokens: in each row, after the tokens that it holds."""
         rows, new = tokens.shape
         before = self.lengths or [0] * rows
-        if rows != len(before) or max(before) + new > self.capacity:
+        if rows != len(before):
+            raise ValueError(f"a pass of {rows} rows for a cache of {len(before)}")
+        if max(before) + new > self.capacity:
             raise ValueError(
-                f"{rows} rows of {new} tokens for a cache of {len(before)} rows, with {self.capacity} places each"
+                f"the longest row has {max(before)} tokens, and {new} more do not fit into {self.capacity} places; "
+                "`truncate` forgets padding"
             )
         first = torch.tensor(before)[:, None]
         places = torch.arange(max(before) + new)

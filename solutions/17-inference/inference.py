@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 17 · Inference
 #
-# **Core · 93 min · 7 exercises · 25 points** · **Further · 98 min · 4 exercises · 13 points**
+# **Core · 89 min · 7 exercises · 25 points** · **Further · 94 min · 4 exercises · 12 points**
 #
 # *How many tokens a second can this machine write, if the text must stay the same?*
 #
-# A trained model gives you probabilities. The obvious loop around it wrote 265 tokens a second on the CPU on which this notebook was made. You write that loop, then a cache, then a loop that guesses ahead, and at last a small server. After each of them *your* tokens a second join one table.
+# A trained model gives you probabilities. The obvious loop around it wrote 265 tokens a second on one CPU thread. You write that loop, then a cache, then a loop that guesses ahead, and at last a small server. After each, *your* tokens a second join one table.
 #
-# **You will be able to** write a KV cache; predict the time of a pass and say what limits it; let a small model guess for a large one without changing the text; fill a batch so that no row is idle.
+# **You will be able to** write a KV cache; predict the time of a pass and say what limits it; let a small model guess without changing the text; fill a batch so that no row is idle.
 #
 # **You need** logits (notebook 05) and causal attention (08). No GPU.
 #
@@ -25,18 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.chapters.inference import figures
-from lmcourse.chapters.inference.measured import (
-    Draft,
-    Scoreboard,
-    in_batches,
-    measure_phases,
-    print_what_stays,
-    tokens_a_pass,
-    trained_model,
-    waiting_requests,
-)
-from lmcourse.chapters.inference.recorder import Dice, InOurModel, over_all_drafts
+from lmcourse.chapters.inference import figures, measured
+from lmcourse.chapters.inference.recorder import Dice, InOurModel, print_all_drafts
 from lmcourse.inference.row_cache import RowCache
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
@@ -65,13 +55,11 @@ print(f"greedy: {0.6 * 0.35:.2f}; the likeliest text: {max(p * q for x, p in FIR
 figures.text_tree(FIRST, THEN)
 
 # %% [markdown]
-# Greedy decoding (thick) misses the best text. Nobody can try all texts: 40 tokens from a vocabulary of 50,000 make $50{,}000^{40}$. (Further, B searches harder.)
-#
-# The opposite of greedy is to **draw** each token with its own probability. A **temperature** $T$ lies in between. It divides the logits:
+# Greedy decoding (thick) misses the best text. (Further, B searches harder.) The opposite is to **draw** each token with its own probability. A **temperature** $T$ lies in between. It divides the logits:
 #
 # $$p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}}$$
 #
-# Below 1 the likely tokens gain, above 1 the unlikely ones. By hand, for the logits 2, 1, 0:
+# By hand, for the logits 2, 1, 0:
 
 # %%
 for T in (0.5, 1.0, 2.0):
@@ -127,7 +115,7 @@ check(write, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# 24 requests wait, each a prompt of 4 to 40 tokens, and a number of tokens to write, from 1 to 160. The model comes with the course: four layers, 0.87 million weights, trained on Python's help texts.
+# 24 requests wait, each a prompt of 4 to 40 tokens, and a number of tokens to write, from 1 to 160. The model comes with the course: four layers, 0.87 million weights.
 
 # %%
 predict("tokens_without_cache")
@@ -136,8 +124,8 @@ predict("tokens_without_cache")
 # (The next cell takes about five seconds.)
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
-orders = waiting_requests()
-board = Scoreboard(trained_model(torch.float32).model, orders)
+orders = measured.waiting_requests()
+board = measured.Scoreboard(measured.trained_model(torch.float32).model, orders)
 
 
 def likeliest(logits: Float[Tensor, " v"]) -> int:
@@ -150,22 +138,22 @@ with your("write"):
 # %% [markdown]
 # ## 2 · What was new in that step?
 #
-# Nearly all of the text was there one step before. Which of the model's intermediate results can you keep? For each layer, compare the vectors of the old tokens before and after a step:
+# Nearly all of the text was there one step before. Which of the model's intermediate results can you keep? Compare the vectors of the old tokens, in each layer, before and after a step:
 
 # %%
-print_what_stays("The value of an expression is the result of")
+measured.print_what_stays("The value of an expression is the result of")
 
 # %% [markdown]
-# (Four layers and the head.) Under a causal mask no old token sees the new one, so in every layer its vectors stay. In a *window* that drops its first token, only the input of the first layer stays: the deeper vectors depend on the token that is gone. Of the old tokens, only keys and values are needed again, because nobody asks an old query again.
+# (Four layers and the head.) Under a causal mask no old token sees the new one, so its vectors stay. In a *window* that drops its first token, the deeper vectors change: they depend on the token that is gone. Of the old tokens only keys and values are needed, because nobody asks an old query again.
 #
 # ### Exercise 3 · A cache that can forget  (4 points · 10 min · ●●●)
 #
 # In notebook 08 `torch.cat` copied the cache at each step. Build one as servers have it, for all layers:
 #
-# - `append(layer, k, v)` adds the keys and values of `n` new tokens, shape (b, h, n, d), to a layer, and returns *all* that the layer now holds. Allocate memory for `capacity` tokens at the layer's first call (or earlier), in the dtype of `k`. From then on write into it and return views of it, so that nothing is copied twice. If the tokens do not fit, raise `ValueError` and keep the tokens as they were (a first call may have allocated).
-# - `len(cache)` is the number of tokens that *every* layer holds. In the middle of a pass the first layers hold more.
-# - `truncate(tokens)` makes every layer hold its first `tokens` tokens and no others. Raise `ValueError` if `tokens` is negative or more than `len(cache)`. (Section 4 needs it.)
-# - `nbytes` is the allocated memory, used or not. Before the first `append` nothing is allocated. The check looks at `nbytes` after *every* layer has had its first call.
+# - `append(layer, k, v)` adds the keys and values of `n` new tokens, shape (b, h, n, d), to a layer, and returns *all* that the layer now holds. Allocate memory for `capacity` tokens at the layer's first call (or earlier), in the dtype of `k`. From then on write into it and return views, so that nothing is copied twice. If the tokens do not fit, raise `ValueError` and keep the tokens as they were (a first call may have allocated).
+# - `len(cache)` is the number of tokens that *every* layer holds. During a pass the first layers hold more.
+# - `truncate(tokens)` makes every layer hold its first `tokens` tokens and no others. Raise `ValueError` if `tokens` is negative or more than `len(cache)`.
+# - `nbytes` is the allocated memory, used or not: 0 before the first `append`. The check looks at it after *every* layer has had its first call.
 
 # %% exercise="KVCache"
 class KVCache:
@@ -232,7 +220,7 @@ check(KVCache, hidden=True)
 # `InOurModel(cache)` adapts it to the course's models. Draw 80 tokens at $T = 0.8$, with your three answers:
 
 # %%
-model, tokenizer = trained_model().model, trained_model().tokenizer
+model, tokenizer = measured.trained_model().model, measured.trained_model().tokenizer
 prompt, flops, written = tokenizer.encode("If the "), [], []
 
 
@@ -241,18 +229,17 @@ def drawn(dice: Dice, temperature: float = 0.8) -> Callable:
 
 
 with your("temperature_probabilities", "write", "KVCache"):
-    cache = InOurModel(KVCache(4, len(prompt) + 80))
-    for kept in (None, cache):
+    cache = KVCache(4, len(prompt) + 80)
+    for kept in (None, InOurModel(cache)):
         with FlopCounterMode(display=False) as counter:
             written.append(write(model, prompt, 80, drawn(Dice(0)), kept))
         flops.append(counter.get_total_flops())
     print(f"{sum(map(int.__eq__, *written))} of 80 tokens are the same; without the cache {flops[0] / flops[1]:.0f} times the FLOPs")
-    predicted = cache_bytes(model.config, 1, len(prompt) + 80, precision="fp64").total
-    print(f"the cache: {cache.cache.nbytes:,} bytes, predicted {predicted:,}")
+    print(f"the cache: {cache.nbytes:,} bytes, predicted {cache_bytes(model.config, 1, len(prompt) + 80, precision='fp64').total:,}")
 print(repr("If the " + tokenizer.decode(written[1])[:120]))
 
 # %% [markdown]
-# Without a cache the work grows with the square of the text's length. With it, a step costs the work of one token. And on the clock?
+# Without a cache the work grows with the square of the text's length. With it, a step costs the work of one token. And the clock?
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 def with_cache(model: Callable, orders: list) -> list[list[int]]:
@@ -273,7 +260,7 @@ with your("write", "KVCache"):
 predict("price_of_a_token")
 
 # %% [markdown]
-# A pass over $N$ weights reads $n$ new tokens of each of $B$ texts. Every weight takes part in one multiplication and one addition for every new token of every text. But it is *read* from memory only once per pass, with its $w$ bytes. Each text has its own cache of $c$ bytes, which is read once too. (Attention's own FLOPs and all that a pass writes are left out.) A chip computes and reads at the same time.
+# A pass over $N$ weights reads $n$ new tokens of each of $B$ texts. Every weight takes part in one multiplication and one addition for every new token of every text. But its $w$ bytes are *read* from memory only once per pass. Each text has its own cache of $c$ bytes, read once too. (Attention's own FLOPs and all that a pass writes are left out.) A chip computes and reads at the same time.
 #
 # ### Exercise 4 · The time of a pass  (3 points · 6 min · ●●)
 #
@@ -302,7 +289,7 @@ check(pass_seconds, hidden=True)
 #
 # $$t = \max\Big(\frac{2 N B n}{\text{peak}},\; \frac{w N + B c}{\text{bandwidth}}\Big)$$
 #
-# Llama 3 8B on an H100. The prompt has 2,048 tokens; then the model writes the answer, one token after the other:
+# Llama 3 8B on an H100, a prompt of 2,048 tokens:
 
 # %%
 h100, llama = find_accelerator("h100-sxm"), find_model("llama-3-8b").decoder
@@ -316,7 +303,7 @@ print(f"a written token takes {writing / (reading / 2048):.0f} times as long as 
 print(f"while decoding, the arithmetic is idle for {1 - 2 * weights / h100.peak('bf16') / writing:.1%} of the time")
 
 # %% [markdown]
-# (Without a cache, each token of a text of 2,048 would cost a pass over the whole text: 33 ms, and by arithmetic.)
+# (Without a cache, each token would cost a pass over the whole text: 33 ms, by arithmetic.)
 #
 # > **Spot the slip.** A colleague writes: "With a KV cache, decoding is compute-bound: its latency is the bytes of the model divided by the bandwidth." One half contradicts the other. Find both in this figure:
 
@@ -326,36 +313,27 @@ explore(figures.two_phases, accelerator=["a100-sxm-80gb", "h100-sxm", "h200"], p
 # %% [markdown]
 # The prompt is under the flat roof. The decoding step is far down on the slope: its intensity is one FLOP per byte, and the chip could do 295. So "bytes over bandwidth" is right, and "compute-bound" is wrong.
 #
-# Is that so on your machine? Take a model that is too large for the processor's caches (29 million weights in fp32). The peak is that of the best matrix product, the bandwidth comes from the time of a 100 MB matrix times a vector, which reads memory as a decoding step does. If a measured time is clearly *shorter* than the prediction, the prediction is wrong: that is the test.
+# And on your machine? Take a model that is too large for the processor's caches (29 million weights in fp32). The peak is that of a matrix product; the bandwidth comes from the time of a 100 MB matrix times a vector, which reads memory as a decoding step does. If a measured time is clearly *shorter* than the prediction, the prediction is wrong.
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 larger = Transformer(llama_like(4, 768, 12, 2048, vocab_size=512, context=512)).eval().requires_grad_(False)
-size, cache_size = count_parameters(larger.config).total, cache_bytes(larger.config, 1, 256, precision="fp32").total
 with your("KVCache", "pass_seconds"):
-    seconds, machine = measure_phases(larger, 256, lambda: InOurModel(KVCache(4, 257)))
-    print(f"this machine, one thread: {machine['peak'] / 1e9:.0f} GFLOP/s, {machine['bandwidth'] / 1e9:.1f} GB/s")
-    for name, new in (("prefill", 256), ("decode", 1)):
-        least, limit = pass_seconds(size, cache_size, 1, new, **machine, width=4)
-        print(f"{name:8} {1e3 * seconds[name]:7.1f} ms, {1e3 * seconds[name] / new:6.2f} a token; at least {1e3 * least:7.1f} ms, by {limit}")
-print(f"a written token takes {seconds['decode'] / (seconds['prefill'] / 256):.0f} times as long as a read one;", end=" ")
-print(f"without a cache, token 257 would take {seconds['prefill'] / seconds['decode']:.0f} times as long as with it")
+    machine = measured.print_phases(larger, 256, lambda: InOurModel(KVCache(4, 257)), pass_seconds)
 
 # %% [markdown]
-# A very small model follows a third law. At a width of 48 this model has 182 times fewer weights, and its step is nowhere near 182 times as fast: Python and the start of each operation take their time, too. Your `pass_seconds` does not know that term. It is right for 29 million weights, and for Llama.
+# A very small model follows a third law. At a width of 48 it has 182 times fewer weights, and its step is nowhere near 182 times as fast: Python and the start of each operation take time, too. Your `pass_seconds` does not know that term. It is right for 29 million weights, and for Llama.
 #
 # **In real models.** Pope et al. (2022) worked this out for PaLM. Services charge several times as much for a written token as for a read one.
 #
 # ## 4 · Guess, then check
 #
-# A pass over *five* tokens reads the same weights as a pass over one, and takes almost the same time. If you only knew the next four tokens!
-#
-# **Speculative decoding** guesses them (Leviathan et al., 2023; Chen et al., 2023). A small and fast model, the **draft**, writes a few tokens ahead. The large model reads them in one pass, which gives *its* distribution at each place, and keeps the guesses that it can accept.
+# A pass over *five* tokens reads the same weights as a pass over one. If you only knew the next four tokens! **Speculative decoding** guesses them (Leviathan et al., 2023; Chen et al., 2023). A small and fast model, the **draft**, writes a few tokens ahead. The large model reads them in one pass, which gives *its* distribution at each place, and keeps the guesses that it can accept.
 
 # %%
 predict("draft_changes_the_text")
 
 # %% [markdown]
-# The trick is *how* to accept. Let $p$ be the large model's distribution at a place, $q$ the draft's, and $x$ the token drawn from $q$. Keep $x$ with the probability $\min(1, p(x)/q(x))$. If it is not kept, draw one token from another distribution instead, such that the two ways *together* give exactly $p$.
+# *How* does it accept? Let $p$ be the large model's distribution at a place, $q$ the draft's, and $x$ the token drawn from $q$. Keep $x$ with the probability $\min(1, p(x)/q(x))$. If it is not kept, draw one token from another distribution, such that both ways *together* give exactly $p$.
 #
 # ### Exercise 5 · Speculate  (4 points · 8 min · ●●●)
 #
@@ -386,21 +364,16 @@ check(speculate, hidden=True)
 # %% [markdown]
 # Kept guesses give each token $\min(p, q)$, here $(0.2, 0.3, 0.2)$. The rest, $1 - \sum \min(p, q)$, is drawn from $(p - q)_+ / \sum (p - q)_+$, and $\sum (p - q)_+ = 1 - \sum \min(p, q)$. Together that is $\min(p, q) + (p - q)_+ = p$.
 #
-# Does that hold for a whole draft? Check exactly: add up every draft of two tokens from a vocabulary of three, and all chances on a grid that is fine enough, each with its probability:
+# And a whole draft? Check exactly: add up every draft of two tokens from a vocabulary of three, and all chances on a grid that is fine enough, each with its probability. In the third line, the token after a miss is drawn from $p$ itself:
 
 # %%
 with your("speculate"):
-    first, gap = over_all_drafts(speculate)
-    from_p, _ = over_all_drafts(speculate, after_a_miss="p")
-print("plain sampling, first token:    [0.5, 0.3, 0.2]")
-print("speculated:                    ", [round(x, 4) for x in first.tolist()])
-print("drawn from p after a miss:     ", [round(x, 4) for x in from_p.tolist()])
-print(f"both tokens, all nine texts: largest difference {gap.abs().max().item():.0e}")
+    print_all_drafts(speculate)
 
 # %% [markdown]
 # ### Exercise 6 · Write with a draft  (3 points · 7 min · ●●●)
 #
-# Now `write` with a draft. `guess(text)` returns a list of tokens (perhaps empty) and the rows of $q$. In each pass show the model what the cache has not read, followed by the guesses. `probabilities(logits)` makes rows of $p$. Let `speculate` decide, with `torch.tensor(guesses, dtype=torch.long)` and `dice.chances(n)`, n random numbers. Draw the token after the kept guesses with `dice.draw(...)`. Then the cache must forget what is not in the text; the text's last token has not been read yet. The last pass may give too many tokens: return `new` of them.
+# `guess(text)` returns a list of tokens (perhaps empty) and the rows of $q$. In each pass show the model what the cache has not read, followed by the guesses. `probabilities(logits)` makes rows of $p$. Let `speculate` decide, with `torch.tensor(guesses, dtype=torch.long)` and `dice.chances(n)`, n random numbers. Draw the token after the kept guesses with `dice.draw(...)`. Then the cache must forget what is not in the text; the text's last token has not been read yet. The last pass may give too many tokens: return `new` of them.
 
 # %% exercise="write_with_draft"
 def write_with_draft(
@@ -436,7 +409,7 @@ def with_draft(model: Callable, orders: list, temperature: float = 0, ahead: int
     probabilities, dice, texts = partial(temperature_probabilities, temperature=temperature), Dice(seed), []
     for prompt, new in orders:
         cache = InOurModel(KVCache(4, len(prompt) + new + ahead))
-        texts.append(write_with_draft(model, prompt, new, Draft(probabilities, dice, ahead), cache, probabilities, dice))
+        texts.append(write_with_draft(model, prompt, new, measured.Draft(probabilities, dice, ahead), cache, probabilities, dice))
     return texts
 
 
@@ -444,7 +417,7 @@ short = [(tokenizer.encode(text), 40) for text in ("The ", "If the ", "A functio
 with your("temperature_probabilities", "write", "KVCache", "speculate", "write_with_draft"):
     print("greedy, the same as without a draft:", with_cache(model, short) == with_draft(model, short))
     for ahead in (1, 4):
-        rates, alpha = tokens_a_pass(partial(with_draft, temperature=1.0, ahead=ahead), short, seeds=3)
+        rates, alpha = measured.tokens_a_pass(partial(with_draft, temperature=1.0, ahead=ahead), short, seeds=3)
         print(f"drawn, {ahead} guessed: {rates} tokens a pass with three seeds; α {alpha:.2f}, the formula below says {sum(alpha**i for i in range(ahead + 1)):.2f}")
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
@@ -452,7 +425,7 @@ with your("temperature_probabilities", "KVCache", "speculate", "write_with_draft
     board.run({"`write_with_draft`": with_draft})
 
 # %% [markdown]
-# The greedy text is the same, token for token. A drawn text differs, because the random numbers are used differently; its distribution is the same.
+# A greedy text stays the same. A drawn text differs, because the random numbers are used differently; its distribution is the same.
 #
 # Suppose each guess is kept with the probability $\alpha$, independent of the others. (On average $\alpha$ is $\sum_x \min(p(x), q(x))$.) Then a draft of $\gamma$ tokens gives $1 + \alpha + \dots + \alpha^\gamma$ tokens a pass. Trained drafts reach an $\alpha$ of 0.5 to 0.9 (Leviathan et al., 2023). And each guess costs a fraction of a large pass:
 
@@ -460,7 +433,7 @@ with your("temperature_probabilities", "KVCache", "speculate", "write_with_draft
 explore(figures.speculation, alpha=(0.1, 0.95), draft_cost=(0.0, 0.5))
 
 # %% [markdown]
-# **In real models.** A small T5 makes T5-XXL two to three times as fast. It pays only while arithmetic is idle, which it is not in a server with full batches.
+# **In real models.** A small T5 makes T5-XXL two to three times as fast. It pays only while arithmetic is idle: not in a server with full batches.
 #
 # ## 5 · Serve
 #
@@ -470,7 +443,7 @@ explore(figures.speculation, alpha=(0.1, 0.95), draft_cost=(0.0, 0.5))
 predict("idle_slots")
 
 # %% [markdown]
-# A **static** batch takes as many requests as it has slots and runs until the longest is done. Short answers leave their slots empty. **Continuous batching** (Yu et al., 2022) gives a free slot to the next request at once, while the other texts continue.
+# A **static** batch takes as many requests as it has slots and runs until the longest is done. **Continuous batching** (Yu et al., 2022) gives a free slot to the next request at once.
 
 # %%
 explore(figures.batch_timeline, continuous=False, slots=(1, 8))
@@ -479,15 +452,13 @@ explore(figures.batch_timeline, continuous=False, slots=(1, 8))
 predict("rows_of_a_pass")
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
-board.run({"static batches of 8": in_batches(8)})
-a_pass, a_token = board.cost()
-print(f"fitted to all rows but the first: {a_pass:.2f} ms a pass and {a_token:.2f} ms for each token in it;", end=" ")
-print(f"8 rows take {(a_pass + 8 * a_token) / (a_pass + a_token):.1f} times as long as 1")
+board.run({"static batches of 8": measured.in_batches(8)})
+board.print_cost(rows=8)
 
 # %% [markdown]
 # Before it reads anything, a pass costs about as much as ten tokens: this small model waits for Python. A large model waits for its memory instead, and the conclusion is the same: *few passes, many rows, none idle.*
 #
-# For texts of different lengths there is `RowCache(layers, capacity)`: row i holds `lengths[i]` tokens. A pass adds all of its tokens, padding too; `truncate(lengths)` forgets them. `keep(rows)` keeps some rows, in this order. `a.join(b)` adds the rows of `b` after those of `a`. The first pass brings the rows:
+# For texts of different lengths there is `RowCache(layers, capacity)`: row i holds `lengths[i]` tokens. A pass adds all of its tokens, padding too; `truncate(lengths)` cuts each row. `keep(rows)` keeps some rows, in this order. `a.join(b)` adds the rows of `b` after those of `a`. The first pass brings the rows:
 
 # %%
 rows = RowCache(4, 32)
@@ -548,7 +519,7 @@ board.bars()
 # %% [markdown]
 # <details><summary>What real servers add</summary>
 #
-# Filling slots at once is Orca's idea (Yu et al., 2022). Real servers do not know how long an answer will be, so they cannot sort. They keep caches in *pages* (Further, E), read long prompts in pieces between decoding steps (*chunked prefill*), and share the pages of prompts that begin alike. Weights in int8 or bf16 are no way out: they write *another text* (Further, C).
+# Filling slots at once is Orca's idea (Yu et al., 2022). Real servers cannot sort: they do not know how long an answer will be. They keep caches in *pages* (Further, E), read long prompts in pieces between decoding steps (*chunked prefill*), and share the pages of equal beginnings. Int8 or bf16 weights are no way out: they write *another text* (Further, C).
 #
 # </details>
 #
@@ -563,15 +534,13 @@ board.bars()
 #
 # ## Check yourself
 #
-# 1. A cache for a sliding window drops its oldest token. Are the other keys of layer 3 those of a fresh pass over the window?
-# 2. A model has 7 billion weights in bf16, and the chip reads 1 TB/s. How many tokens per second can one text get at most?
-# 3. Your draft is the large model itself. What are $\alpha$ and the speed-up?
+# 1. A model has 7 billion weights in bf16, and the chip reads 1 TB/s. How many tokens per second can one text get at most?
+# 2. Your draft is the large model itself. What are $\alpha$ and the speed-up?
 #
 # <details><summary>Answers</summary>
 #
-# 1. No. They depend on the dropped token. Only those of the first layer are equal.
-# 2. It reads 14 GB for each token: 71 tokens a second, whatever the arithmetic.
-# 3. $\alpha = 1$, and no speed-up at all: every guess costs a whole pass. A draft must be cheap *and* right.
+# 1. It reads 14 GB for each token: 71 tokens a second, whatever the arithmetic.
+# 2. $\alpha = 1$, and no speed-up at all: every guess costs a whole pass. A draft must be cheap *and* right.
 #
 # </details>
 
@@ -587,9 +556,9 @@ assert round(sum(w.numel() for w in model.parameters()) / 1e6, 2) == 0.87 and le
 decoding = (2 * weights + 2048 * bytes_per_token(llama)) / h100.bandwidth
 reading_time = 2 * weights * 2048 / h100.peak("bf16")
 assert (f"{1e3 * reading_time:.1f}", f"{1e3 * decoding:.2f}", round(decoding / reading_time * 2048)) == ("33.2", "4.87", 300)
-assert round(h100.ridge("bf16")) == 295 and round(size / 1e6) == 29 and round(1000 / 14) == 71
+assert round(h100.ridge("bf16")) == 295 and round(count_parameters(larger.config).total / 1e6) == 29 and round(1000 / 14) == 71
 narrow = count_parameters(llama_like(4, 48, 1, 128, vocab_size=512, context=512)).total
-assert round(size / narrow) == 182 and sum(min(pair) for pair in zip((0.5, 0.3, 0.2), (0.2, 0.3, 0.5), strict=True)) == 0.7
+assert round(count_parameters(larger.config).total / narrow) == 182 and sum(min(pair) for pair in zip((0.5, 0.3, 0.2), (0.2, 0.3, 0.5), strict=True)) == 0.7
 assert f"{(1.2 + 8 * 0.13) / (1.2 + 0.13):.1f} {1.2 + 8 * 0.13:.1f} {1.2 + 0.13:.1f}" == "1.7 2.2 1.3" and round(1.2 / 0.13) in (9, 10)
 
 # %% [markdown]
@@ -610,7 +579,6 @@ import torch.nn.functional as F
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights
 from lmcourse.accounting.latency import compute_bound_tokens, forward_operations, roofline_seconds
 from lmcourse.accounting.timing import synchronise, time_interleaved
-from lmcourse.chapters.inference.measured import OWN_TIME, held_out
 from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
 from lmcourse.inference.beam import beam_search
 from lmcourse.inference.compiled import CompiledStep
@@ -698,8 +666,7 @@ explore(figures.next_token, beginning=list(figures.BEGINNINGS), **rules)
 
 # %% [markdown]
 # **In real models.** `transformers`, vLLM and llama.cpp have all four rules. Some apply the temperature first, some last, and the order changes which tokens top-p and min-p keep. In the paper on min-p, human judges prefer it at high temperatures; others have disputed that evaluation.
-
-# %% [markdown]
+#
 # **Which rule writes well?** Only a reader can say. But one thing can be measured without a reader: how surprised a model is by the text that it wrote. The surprise at a token is $-\ln p$ of that token. Before the token is drawn, the model *expects* a surprise: the entropy of its prediction.
 
 # %%
@@ -728,16 +695,16 @@ RULES |= {"T = 2, top-k 5": Sampling(2, top_k=5), "T = 2, top-p 0.9": Sampling(2
 samples = {
     name: generate(model, 3 * PROMPTS, 100, rule, generator=torch.Generator().manual_seed(0)) for name, rule in RULES.items()
 }
-measured = {name: (*surprise_and_entropy(written), variety(written)) for name, written in samples.items()}
+surprises = {name: (*surprise_and_entropy(written), variety(written)) for name, written in samples.items()}
 print("rule                surprise   entropy   4-grams that differ")
-for name, (surprise, entropy, differ) in measured.items():
+for name, (surprise, entropy, differ) in surprises.items():
     print(f"{name:18}{surprise:10.1f}{entropy:10.1f}{differ:16.0%}")
 
 # %% [markdown]
 # At $T = 1$ both are nearly the same: the model is as surprised by its own text as it expected to be. Greedy text is *too* probable, with half the expected surprise, and it repeats itself. At $T = 2$ the model is more than twice as surprised as it expected. Is that because it gets lost in its own strange text? Compute the surprise that drawing at $T = 2$ gives on average, $\sum q\,(-\ln p)$, in ordinary text too:
 
 # %%
-for name, tokens in (("held-out text", torch.tensor(held_out()[:2560]).view(20, 128)), ("its own text at T = 2", torch.tensor(samples["T = 2"]))):
+for name, tokens in (("held-out text", torch.tensor(measured.held_out()[:2560]).view(20, 128)), ("its own text at T = 2", torch.tensor(samples["T = 2"]))):
     log_p = model(tokens).log_softmax(dim=-1)
     drawn_surprise, entropy = (-((log_p / T).softmax(dim=-1) * log_p).sum(dim=-1).mean().item() for T in (2, 1))
     print(f"{name:22} entropy {entropy:.1f}, surprise when drawn at T = 2: {drawn_surprise:.1f} nats")
@@ -753,8 +720,7 @@ for name in ("greedy", "T = 0.7", "T = 2", "T = 2, min-p 0.1"):
 # The model is tiny, so reading cannot judge the rules: half of the text at $T = 0.7$ is nonsense, too. The table can.
 #
 # **In real models.** Holtzman et al. (2020) saw the same in GPT-2. The likeliest text repeats itself, and each repetition makes the next one likelier. Human text is full of surprises that greedy decoding would never choose.
-
-# %% [markdown]
+#
 # ### B · Searching  (1 min)
 #
 # Perhaps greedy decoding is dull because it misses the best text, as in section 1. **Beam search** searches harder: it keeps the few best beginnings (the *beams*), tries every token after each, and keeps the best ones again. Let it find a sentence that begins with "An object ", up to a full stop:
@@ -770,9 +736,8 @@ for prompt in ("An object ", "When the "):
 # With more beams the text gets likelier, or stays the same. But these are not sentences: they are fragments that end at once. Every further token lowers the probability, so the likeliest text is a short one. That is why beam search has a *length penalty*, and why it is used for translation and transcription, where there is little to choose, and not for conversation.
 #
 # **In real models.** Stahlberg & Byrne (2019) searched a translation model *exactly*. For more than half of the sentences its best translation was the empty one.
-
-# %% [markdown]
-# ### C · Faster, on your machine  (27 min)
+#
+# ### C · Faster, on your machine  (26 min)
 #
 # A decoding step of a large model reads every weight. There are two ways to get more from each reading: more texts in the batch, or fewer bytes for each weight. Try both, with *your* cache.
 
@@ -786,15 +751,11 @@ predict("int8_gains")
 # Your `pass_seconds` has an answer, before anything is measured. Arithmetic begins to limit at the **knee**, a batch of about $w \cdot \text{peak} / (2 \cdot \text{bandwidth})$. `past` is 64: each text has 64 tokens in the cache.
 
 # %% tags=["nbval-ignore-output", "because it shows rates of this machine"]
-BATCHES, PAST = (1, 2, 4, 8, 16, 32, 64), 64
-WIDTHS = {"fp32": 4, "int8": 1}
-cache_of_a_text = cache_bytes(larger.config, 1, PAST, precision="fp32").total
+BATCHES, PAST, WIDTHS = (1, 2, 4, 8, 16, 32, 64), 64, {"fp32": 4, "int8": 1}
+size, cache_of_a_text = count_parameters(larger.config).total, cache_bytes(larger.config, 1, PAST, precision="fp32").total
 knees = {name: width * machine["peak"] / (2 * machine["bandwidth"]) for name, width in WIDTHS.items()}
 with your("pass_seconds"):
-    predicted = {
-        name: {batch: pass_seconds(size, cache_of_a_text, batch, 1, **machine, width=width)[0] for batch in BATCHES}
-        for name, width in WIDTHS.items()
-    }
+    predicted = {name: {batch: pass_seconds(size, cache_of_a_text, batch, 1, **machine, width=width)[0] for batch in BATCHES} for name, width in WIDTHS.items()}
 print(f"knees of this machine: {knees['fp32']:.0f} texts in fp32, {knees['int8']:.0f} in int8")
 
 # %% [markdown]
@@ -843,9 +804,8 @@ def step_seconds(model: Transformer, batch: int, repeats: int = 5) -> float:
     cache, token = KVCache(4, PAST + 1), torch.randint(512, (batch, 1))
     for layer in range(4):
         cache.append(layer, *torch.randn(2, batch, 12, PAST, 64))
-    return decode_seconds(
-        partial(model, token, kv_cache=InOurModel(cache)), cache, partial(synchronise, "cpu"), time.process_time, PAST, repeats
-    )
+    step = partial(model, token, kv_cache=InOurModel(cache))
+    return decode_seconds(step, cache, partial(synchronise, "cpu"), time.process_time, PAST, repeats)
 
 
 with your("KVCache", "decode_seconds"):
@@ -870,15 +830,9 @@ print("for 64 it", "loses: converting the weights costs more than it saves" if g
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 fourteen = [torch.randn(2304, 768) for _ in range(14)]  # 99 MB of weights
 
-
-def all_products(rows: Tensor) -> None:
-    """Multiply the rows with each of the matrices."""
-    for matrix in fourteen:
-        F.linear(rows, matrix)
-
-
-products = {f"{rows} rows": partial(all_products, torch.randn(rows, 768)) for rows in (1, 2, 4, 8)}
-for name, timing in time_interleaved(products, warmup=1, repeats=5, stopwatch=OWN_TIME).items():
+with_rows = {f"{rows} rows": torch.randn(rows, 768) for rows in (1, 2, 4, 8)}
+products = {name: partial(lambda x: [F.linear(x, y) for y in fourteen], x) for name, x in with_rows.items()}
+for name, timing in time_interleaved(products, warmup=1, repeats=5, stopwatch=measured.OWN_TIME).items():
     low, high = timing.quartiles
     print(f"{name}: {1e3 * timing.median:5.1f} ms (quartiles {1e3 * low:.1f} to {1e3 * high:.1f})")
 
@@ -889,17 +843,16 @@ for name, timing in time_interleaved(products, warmup=1, repeats=5, stopwatch=OW
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 COMPILE = False
+narrow_models = {"int8": narrow_weights(board.model, "int8"), "bf16": copy.deepcopy(board.model).bfloat16()}
 with your("serve"):
-    board.run({f"`serve`, {name} weights": lambda _, orders, narrow=narrow: serve(narrow, orders) for name, narrow in (
-        ("int8", narrow_weights(board.model, "int8")), ("bf16", copy.deepcopy(board.model).bfloat16()))})  # fmt: skip
+    board.run({f"`serve`, {name} weights": lambda _, orders, other=other: serve(other, orders) for name, other in narrow_models.items()})
 if COMPILE:
-    step = CompiledStep(board.model)
-    board.run({f"{size} at a time, compiled": in_batches(size, step) for size in (1, 8)}, repeats=3)
+    compiled = CompiledStep(board.model)
+    board.run({f"{rows} at a time, compiled": measured.in_batches(rows, compiled) for rows in (1, 8)}, repeats=3)
 
 # %% [markdown]
 # Narrow weights write *another text* in some ten of 24 cases, because a near-tie is decided differently, and then everything after it differs. (Passes of copies are not counted.) Compiled, one text after the other wrote 1,616 tokens a second on the CPU on which this was written, and batches of 8, the longest first, 4,148: the work is the same, the clock is not.
-
-# %% [markdown]
+#
 # ### D · The bill of a step  (11 min)
 #
 # In the core the caches were small. On servers they are not, and a batch does not share them: every text brings its own.
@@ -936,9 +889,8 @@ with your("pass_seconds"):
     for name in ("llama-2-7b", "llama-3-8b", "llama-3-70b", "falcon-40b"):
         config, row = find_model(name).decoder, []
         for chip in map(find_accelerator, ("a100-sxm-80gb", "h100-sxm", "mi300x")):
-            short, _ = pass_seconds(
-                count_parameters(config).total, cache_bytes(config, 1, 2048).total, 32, 1, chip.peak("bf16"), chip.bandwidth
-            )
+            cache = cache_bytes(config, 1, 2048).total
+            short, _ = pass_seconds(count_parameters(config).total, cache, 32, 1, chip.peak("bf16"), chip.bandwidth)
             full = roofline_seconds(forward_operations(config, 32, 1, past=2047), chip, "bf16").total
             farthest = max(farthest, abs(short / full - 1))
             row.append(f"{1e3 * short:11.1f} | {1e3 * full:6.1f}")
@@ -975,11 +927,9 @@ for name in ("a100-sxm-80gb", "h100-sxm"):
     print(f"{name:14} ridge {chip.ridge('bf16'):3.0f} FLOPs per byte; {compute_bound_tokens(8192, chip):3.0f} tokens at a width of 8,192")
 
 # %% [markdown]
-# Now find 200 people who ask at the same moment, and whose answers have the same length.
-#
 # ### E · Slots and pages  (12 min)
 #
-# How much of a batch is used, without a model and without a clock?
+# Find 200 people who ask at the same moment, and whose answers have the same length! How much of a batch is used otherwise? Count it, without a model and without a clock.
 #
 # ### Exercise 10 · Batches  (3 points · 9 min · ●●)
 #
@@ -1036,25 +986,19 @@ print(f"pages of 16: {sum(shorter) / sum(16 * math.ceil(length / 16) for length 
 
 # %% [markdown]
 # **In real models.** Kwon et al. (2023) found that earlier systems used 20 to 38 % of the memory that they reserved for caches. Their vLLM has pages and continuous batches, and so has nearly every server since. Texts that begin with the same prompt can share its pages. And a long prompt is read in pieces, between the decoding steps of the other texts, so that they need not wait for all of it (*chunked prefill*; Agrawal et al., 2023).
-
-# %% [markdown]
-# ### F · Smaller caches  (12 min)
+#
+# ### F · Smaller caches  (10 min)
 #
 # Everything that makes a cache smaller makes decoding cheaper. For 32 layers with 32 query heads of 128, in bf16:
 
 # %%
 print("                                       4,096 tokens   131,072 tokens")
 LAYERS, HEADS, D_HEAD, WINDOW = 32, 32, 128, 4096
-for name, key_heads, full in (
-    ("every head its own keys (MHA)", 32, 32),
-    ("8 key heads (GQA)", 8, 32),
-    ("one key head (MQA)", 1, 32),
-    ("GQA, window of 4,096 in 3 of 4 layers", 8, 8),
-    ("GQA, window of 4,096 in all layers", 8, 0),
-):
-    sizes = [
-        2 * 2 * key_heads * D_HEAD * (full * tokens + (LAYERS - full) * min(tokens, WINDOW)) / 2**30 for tokens in (4096, 131_072)
-    ]
+kinds = {"every head its own keys (MHA)": (32, 32), "8 key heads (GQA)": (8, 32), "one key head (MQA)": (1, 32)}
+kinds |= {"GQA, window of 4,096 in 3 of 4 layers": (8, 8), "GQA, window of 4,096 in all layers": (8, 0)}
+for name, (key_heads, full) in kinds.items():
+    cached = [full * tokens + (LAYERS - full) * min(tokens, WINDOW) for tokens in (4096, 131_072)]
+    sizes = [2 * 2 * key_heads * D_HEAD * tokens / 2**30 for tokens in cached]
     print(f"{name:38}{sizes[0]:8.4g} GiB{sizes[1]:13.4g} GiB")
 
 # %% [markdown]
@@ -1074,56 +1018,51 @@ for key_heads, found in LOSSES.items():
 #
 # **Two bits for the cache.** Or keep each number in fewer bits: store its distance from the smallest number, in steps. Which numbers share a scale? Either all channels of a token, or all tokens of a channel.
 #
-# ### Exercise 11 · Round a cache  (2 points · 6 min · ●●)
+# ### Exercise 11 · Round the keys  (1 point · 4 min · ●●)
 #
-# The rows of `x` are tokens, its columns channels. With b bits a number takes one of $2^b$ values, evenly spaced from the smallest to the largest number of its token (`per="token"`) or of its channel (`per="channel"`). Return `x` with each number replaced by the nearest of these values. If all numbers that share a scale are equal, they stay.
+# `keys` of a head has a row for each token and a column for each channel. The line `low, high = keys.amin(axis, keepdim=True), keys.amax(axis, keepdim=True)` decides. Which axis loses less, 0 or 1? Look at the keys of layer 0 first:
 
-# %% exercise="round_rows"
-def round_rows(x: Float[Tensor, "t d"], bits: int, per: str) -> Float[Tensor, "t d"]:
-    """Round each number to one of 2**bits values between the extremes of its token or channel."""
-    ### BEGIN SOLUTION
-    dim = 1 if per == "token" else 0
-    low, high = x.amin(dim, keepdim=True), x.amax(dim, keepdim=True)
-    step = (high - low) / (2**bits - 1)
-    return ((x - low) / step.where(step > 0, 1.0)).round() * step + low
-    ### END SOLUTION
+# %%
+seen = []
+handle = model.blocks[0].attention.layer.qkv.register_forward_hook(lambda _, __, qkv: seen.append(qkv[0, :, 128:136]))
+model(torch.tensor([measured.held_out()[:256]]))
+handle.remove()
+print("mean |k| of 8 channels:", [round(size, 1) for size in seen[0].abs().mean(dim=0).tolist()])
 
+# %% exercise="key_axis"
+key_axis = None  # 0 or 1 in place of None
+### BEGIN SOLUTION
+key_axis = 0
+### END SOLUTION
 
-# %% check="round_rows"
-check(round_rows)
+# %% check="key_axis"
+check(key_axis=key_axis)
 ### BEGIN HIDDEN TESTS
-check(round_rows, hidden=True)
+check(key_axis=key_axis, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Round the keys and values of the trained model, head by head, while it reads 12 windows of held-out text:
+# Measured on 12 windows of held-out text:
 
 # %%
-def rounded_cache(bits: int, per: str, _: object, __: object, qkv: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:
-    heads = qkv.unflatten(-1, (3, 4, 32))
-    for each in heads.permute(2, 0, 3, 1, 4)[1:].flatten(0, 2):
-        each.copy_(round_rows(each.clone(), bits, per))
-    return qkv
+def rounded_cache(bits: int, axis: int, _: object, __: object, qkv: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:
+    q, cached = qkv.split((128, 256), dim=-1)
+    heads = cached.unflatten(-1, (-1, 32))  # texts, tokens, heads of keys and of values, channels
+    low, high = (extreme(heads, (1, 3)[axis], keepdim=True) for extreme in (torch.amin, torch.amax))
+    step = (high - low) / (2**bits - 1)
+    return torch.cat([q, (((heads - low) / step).round() * step + low).flatten(2)], dim=-1)
 
 
-def loss_of(windows: Int[Tensor, "b s"]) -> float:
-    return F.cross_entropy(model(windows)[:, :-1].flatten(0, 1), windows[:, 1:].flatten()).item()
-
-
-some = torch.tensor(held_out()[: 12 * 256]).view(12, 256)
-print(f"exact: {loss_of(some):.2f} nats")
-with your("round_rows"):
-    for bits in (4, 2):
-        for per in ("token", "channel"):
-            hooks = [block.attention.layer.qkv.register_forward_hook(partial(rounded_cache, bits, per)) for block in model.blocks]
-            print(f"{bits} bits, a scale per {per:8} {loss_of(some):.2f} nats")
-            for each in hooks:
-                each.remove()
+some = torch.tensor(measured.held_out()[: 12 * 256]).view(12, 256)
+for name, bits, axis in (("exact", 0, 0), *((f"{bits} bits, axis {axis}", bits, axis) for bits in (4, 2) for axis in (0, 1))):
+    hooks = [block.attention.layer.qkv.register_forward_hook(partial(rounded_cache, bits, axis)) for block in model.blocks if bits]
+    print(f"{name:15} {F.cross_entropy(model(some)[:, :-1].flatten(0, 1), some[:, 1:].flatten()).item():.2f} nats")
+    for hook in hooks:
+        hook.remove()
 
 # %% [markdown]
-# With four bits nothing is lost. With two, a scale per channel loses much less: a few channels of the keys are always large, and a scale for a whole token then leaves hardly any steps for the other channels. KIVI (Liu et al., 2024) rounds keys per channel and values per token, for this reason.
-
-# %% [markdown]
+# With four bits nothing is lost. With two, a scale for each channel (axis 0) loses much less: a few channels of the keys are always large, and a scale for a whole token then leaves hardly any steps for the other channels. KIVI (Liu et al., 2024) rounds keys per channel and values per token, for this reason.
+#
 # ### G · Four bits for the weights  (3 min)
 #
 # What do fewer bits do to the model? A row's scale fits its largest weight, and with four bits only 15 steps are left for all others. So **int4** gives a scale of 16 bits to each *group* of weights. On the trained model, with 20 windows of the text that it has not read:
@@ -1136,16 +1075,12 @@ def in_groups(weight: Float[Tensor, "n d"], bits: int, group: int) -> Float[Tens
     return ((groups / scales).round() * scales).flatten(1)
 
 
-windows = torch.tensor(held_out()[: 20 * 256]).view(20, 256)
+windows = torch.tensor(measured.held_out()[: 20 * 256]).view(20, 256)
 exact = model(windows)
 print("weights                   bits with scales   error of the logits    loss")
 losses = {}
-for name, bits, group in (
-    ("fp64", 64, 0),
-    ("int8, a scale for each row", 8, 0),
-    ("int4, a scale for each row", 4, 0),
-    *((f"int4, groups of {group}", 4, group) for group in (32, 16, 8)),
-):
+formats = {"fp64": (64, 0), "int8, a scale for each row": (8, 0), "int4, a scale for each row": (4, 0)}
+for name, (bits, group) in (formats | {f"int4, groups of {group}": (4, group) for group in (32, 16, 8)}).items():
     rounded, scales = copy.deepcopy(model), 0.0  # bits of scales for each weight of a layer, at most
     for layer in rounded.blocks.modules():
         if isinstance(layer, torch.nn.Linear) and bits < 64:
@@ -1212,12 +1147,12 @@ else:
 # The numbers of Further are checked here. (The cell is folded.)
 
 # %% tags=["hide-input"]
-assert abs(measured["T = 1"][0] - measured["T = 1"][1]) < 0.15
-assert measured["greedy"][0] < 0.65 * measured["greedy"][1] and measured["T = 2"][0] > 2 * measured["T = 2"][1]
-assert [measured[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1")] == sorted(
-    (measured[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1")), reverse=True
+assert abs(surprises["T = 1"][0] - surprises["T = 1"][1]) < 0.15
+assert surprises["greedy"][0] < 0.65 * surprises["greedy"][1] and surprises["T = 2"][0] > 2 * surprises["T = 2"][1]
+assert [surprises[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1")] == sorted(
+    (surprises[f"T = 2{rule}"][0] for rule in ("", ", top-p 0.9", ", min-p 0.1")), reverse=True
 )
-assert measured["greedy"][2] < measured["T = 1"][2] - 0.1
+assert surprises["greedy"][2] < surprises["T = 1"][2] - 0.1
 means = {key_heads: statistics.mean(found) for key_heads, found in LOSSES.items()}
 assert f"{means[1] - means[8]:.3f} {max(max(found) - min(found) for found in LOSSES.values()):.3f}" == "0.013 0.024"
 costs = [loss - losses["fp64"] for loss in losses.values()]

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.machine import matmul_rates
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import make_stopwatch, time_interleaved
 from lmcourse.chapters.inference.recorder import Dice
 from lmcourse.chapters.inference.server import Request, Serve, Work, counted, requests
@@ -137,22 +139,23 @@ class Scoreboard:
                 best = min(seconds, self.rows[name][0]) if repeat else seconds
                 self.rows[name] = best, work
                 if repeat == repeats - 1:
-                    same = sum(map(list.__eq__, texts, self.texts))
-                    print(
-                        f"{name:34}{self.rate(name):6,.0f} tokens/s, {work.passes:5,} passes, {work.tokens:6,} tokens read, "
-                        f"{same} of {len(texts)} texts the same"
-                    )
+                    same, read = sum(map(list.__eq__, texts, self.texts)), f"{work.passes:5,} passes, {work.tokens:6,}"
+                    print(f"{name:34}{self.rate(name):6,.0f} tokens/s, {read} tokens read; {same} texts the same")
 
     def rate(self, name: str) -> float:
         """The tokens that a way writes in a second."""
         return sum(new for _, new in self.orders) / self.rows[name][0]
 
-    def cost(self) -> tuple[float, float]:
-        """Fit milliseconds of a pass, and of a token in it, to the rows whose passes read less than 50 tokens."""
-        rows = [(seconds, work) for seconds, work in self.rows.values() if work.tokens < 50 * work.passes]
-        weighted = torch.tensor([[work.passes / s, work.tokens / s] for s, work in rows], dtype=torch.float64)
-        found = torch.linalg.lstsq(weighted, torch.full((len(rows), 1), 1e3, dtype=torch.float64)).solution[:, 0]
-        return found[0].item(), found[1].item()
+    def print_cost(self, rows: int) -> None:
+        """Fit the cost of a pass and of a token in it to the ways whose passes read less than 50 tokens."""
+        found = [(seconds, work) for seconds, work in self.rows.values() if work.tokens < 50 * work.passes]
+        weighted = torch.tensor([[work.passes / s, work.tokens / s] for s, work in found], dtype=torch.float64)
+        ones = torch.full((len(found), 1), 1e3, dtype=torch.float64)
+        a_pass, a_token = torch.linalg.lstsq(weighted, ones).solution[:, 0].tolist()
+        times = (a_pass + rows * a_token) / (a_pass + a_token)
+        print(
+            f"fitted: {a_pass:.2f} ms a pass, {a_token:.2f} ms a token; {rows} rows take {times:.1f} times as long as 1"
+        )
 
     def bars(self) -> None:
         """Print a bar for each way."""
@@ -174,10 +177,10 @@ def in_batches(size: int, compiled: CompiledStep | None = None) -> Serve:
     return written
 
 
-def measure_phases(
-    model: Transformer, prompt: int, make_cache: Callable[[], Any]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Time a prefill of `prompt` tokens and a decoding step after it, and find the peak and bandwidth of one thread.
+def print_phases(
+    model: Transformer, prompt: int, make_cache: Callable[[], Any], pass_seconds: Callable[..., tuple[float, str]]
+) -> dict[str, float]:
+    """Time a prefill and a decoding step after it, print both beside `pass_seconds`; return peak and bandwidth.
 
     Args:
         make_cache: returns an empty cache for `prompt` tokens and one more.
@@ -193,9 +196,18 @@ def measure_phases(
     ways = {
         "prefill": partial(read, 0, prompt),
         "decode": partial(read, prompt, prompt + 1),
-        "read": lambda: table @ vector,
+        "": lambda: table @ vector,
     }
     timings = time_interleaved(ways, warmup=1, repeats=3, stopwatch=OWN_TIME)
-    seconds = {name: timing.fastest for name, timing in timings.items()}
+    prefill, decode, reading = (timing.fastest for timing in timings.values())
     peak = max(matmul_rates("fp32", (512, 1024), seconds=0.1, stopwatch=OWN_TIME).values())
-    return seconds, {"peak": peak, "bandwidth": table.nbytes / seconds["read"]}
+    machine = {"peak": peak, "bandwidth": table.nbytes / reading}
+    print(f"this machine, one thread: {peak / 1e9:.0f} GFLOP/s, {machine['bandwidth'] / 1e9:.1f} GB/s")
+    size, cached = count_parameters(model.config).total, cache_bytes(model.config, 1, prompt, precision="fp32").total
+    for name, seconds, new in (("prefill", prefill, prompt), ("decode", decode, 1)):
+        least, limit = pass_seconds(size, cached, 1, new, **machine, width=4)
+        each = f"{1e3 * seconds:7.1f} ms, {1e3 * seconds / new:6.2f} a token"
+        print(f"{name:8}{each}; at least {1e3 * least:7.1f} ms, by {limit}")
+    print(f"a written token takes {decode / prefill * prompt:.0f} times as long as a read one", end="; ")
+    print(f"without a cache, token {prompt + 1} would take {prefill / decode:.0f} times as long as with it")
+    return machine

@@ -128,10 +128,8 @@ class Guesses:
         """Return the next guess, and the distributions."""
         self.asked.append([*text])
         guessed = [*next(self._drafts, ())]
-        before = [text[-1], *guessed]
-        rows = [
-            self._q[a] if self._q else [float(b == c) for c in range(self._tokens)] for a, b in zip(before, guessed)
-        ]
+        sure = [[float(other == token) for other in range(self._tokens)] for token in guessed]
+        rows = [self._q[token] for token in [text[-1], *guessed][:-1]] if self._q else sure
         return guessed, torch.tensor(rows, dtype=torch.float64).reshape(-1, self._tokens)
 
 
@@ -150,26 +148,25 @@ _P = [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
 _Q = [[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.3, 0.6, 0.1]]
 
 
-def over_all_drafts(accept: Any, after_a_miss: str = "") -> tuple[Float[Tensor, " v"], Float[Tensor, "v v"]]:
-    """Return p of the first token, and the difference from p of the first two, over all drafts of two tokens and chances.
+def print_all_drafts(speculate: Any) -> None:
+    """Print how the first two tokens are distributed, over all drafts of two tokens and a grid of chances.
 
-    The chances lie on a grid of 10 × 10, which is fine enough for these probabilities.
-
-    Args:
-        accept: as `speculate`.
-        after_a_miss: "p" draws the token after a miss from p, whatever `accept` returns.
+    The grid of 10 × 10 chances is fine enough for these probabilities.
     """
     p0, q0, p, q = (torch.tensor(rows, dtype=torch.float64) for rows in (_P0, _Q0, _P, _Q))
-    grid, text = [(step + 0.5) / 10 for step in range(10)], torch.zeros(3, 3, dtype=torch.float64)
+    grid, texts = [(step + 0.5) / 10 for step in range(10)], torch.zeros(2, 3, 3, dtype=torch.float64)
     for a, b, u, v in product(range(3), range(3), grid, grid):
         weight, chance = q0[a] * q[a, b] / 100, torch.tensor([u, v], dtype=torch.float64)
         rows = torch.stack([p0, p[a], p[b]])
-        kept, after = accept(rows, torch.stack([q0, q[a]]), torch.tensor([a, b]), chance)
-        after = rows[kept] if after_a_miss == "p" else after
-        if kept == 0:
-            text += weight * after[:, None] * p  # the second token comes with the next draft
-        elif kept == 1:
-            text[a] += weight * after
-        else:
-            text[a, b] += weight
-    return text.sum(dim=1), text - p0[:, None] * p
+        kept, right = speculate(rows, torch.stack([q0, q[a]]), torch.tensor([a, b]), chance)
+        for text, after in zip(texts, (right, rows[kept]), strict=True):
+            if kept == 0:
+                text += weight * after[:, None] * p  # the second token comes with the next draft
+            elif kept == 1:
+                text[a] += weight * after
+            else:
+                text[a, b] += weight
+    print("plain sampling, first token:   ", _P0)
+    for name, text in zip(("speculated:", "drawn from p after a miss:"), texts, strict=True):
+        print(f"{name:31}", [round(x, 4) for x in text.sum(dim=1).tolist()])
+    print(f"both tokens, all nine texts: largest difference {(texts[0] - p0[:, None] * p).abs().max().item():.0e}")

@@ -33,16 +33,19 @@ FORM = "Return a list of lists of tokens, one for each request, in the order of 
 LENGTH = "Your text {number} has {yours} tokens; its request asks for {right} new ones."
 MIXED = "Your texts are right, but not in the order of the requests."
 FIRST = (
-    "{wrong} of {all} texts begin with a wrong token. The last column of a padded pass is not each row's last token: "
-    "take the logits at the end of each prompt."
+    "{wrong} of {all} texts begin with a wrong token. Pad prompts on the right, and take the logits at the end of each "
+    "prompt: the last column of a padded pass is not each row's last token."
 )
 SECOND = (
     "Your texts begin right, and {wrong} of {all} are wrong from the second token. A padded pass leaves its padding in "
     "the cache: `truncate` each row to the length of its prompt."
 )
+ALL = (
+    "Your texts begin right, and all are wrong from the second token. Does each pass read the token written last, once?"
+)
 LATER = (
-    "Text {number} is right up to token {place}, and wrong after it. Does row i of the cache belong to row i of your "
-    "pass, also after a text has ended or joined?"
+    "Text {number} is wrong from token {place}, counted from 0. Does row i of the cache belong to row i of your pass, "
+    "also after a text has ended or joined?"
 )
 WIDE = "One of your passes has {rows} rows. The machine has room for {most}."
 UNSEEN = "Your passes read {tokens} tokens, and these texts need {least}. Read every token with `model`."
@@ -109,9 +112,9 @@ def one_after_the_other(orders: Sequence[Request]) -> Work:
 
 
 @cache
-def _task(seed: int, many: int, longest: int) -> tuple[list[Request], list[list[int]]]:
-    """Return requests and their right texts, each written without a cache."""
-    orders, texts = requests(seed, many, longest), []
+def _task(seed: int, many: int, longest: int, equal: int) -> tuple[list[Request], list[list[int]]]:
+    """Return requests and their right texts, each written without a cache; `equal` replaces their lengths."""
+    orders, texts = [(prompt, equal or new) for prompt, new in requests(seed, many, longest)], []
     for prompt, new in orders:
         text = list(prompt)
         for _ in range(new):
@@ -120,12 +123,12 @@ def _task(seed: int, many: int, longest: int) -> tuple[list[Request], list[list[
     return orders, texts
 
 
-def _served(serve: Serve, seed: int, many: int = 24, longest: int = 160) -> tuple[Work, list[Request]]:
+def _served(serve: Serve, seed: int, many: int = 24, longest: int = 160, equal: int = 0) -> tuple[Work, list[Request]]:
     """Let a server write the texts of a set; raise Unfit if one is wrong, or if the work was not done in the model."""
-    orders, right = _task(seed, many, longest)
+    orders, right = _task(seed, many, longest, equal)
     with counted(small_model()) as work:
         texts = serve(small_model(), [(list(prompt), new) for prompt, new in orders])
-    _compare(texts, right)
+    _compare(texts, right, together=equal > 0)
     if work.rows > ROWS:
         raise Unfit(WIDE.format(rows=work.rows, most=ROWS))
     if work.tokens < (least := one_after_the_other(orders).tokens):
@@ -133,7 +136,8 @@ def _served(serve: Serve, seed: int, many: int = 24, longest: int = 160) -> tupl
     return work, orders
 
 
-def _compare(texts: Any, right: list[list[int]]) -> None:
+def _compare(texts: Any, right: list[list[int]], *, together: bool) -> None:
+    """Raise Unfit if texts are wrong; `together` if all rows of a pass begin and end together."""
     if not isinstance(texts, list) or len(texts) != len(right) or not all(isinstance(text, list) for text in texts):
         raise Unfit(FORM)
     if texts != right and sorted(texts) == sorted(right):
@@ -143,8 +147,8 @@ def _compare(texts: Any, right: list[list[int]]) -> None:
             raise Unfit(LENGTH.format(number=number, yours=len(text), right=len(wanted)))
     for place, sentence in ((0, FIRST), (1, SECOND)):
         wrong = sum(text[: place + 1] != wanted[: place + 1] for text, wanted in zip(texts, right, strict=True))
-        if wrong:
-            raise Unfit(sentence.format(wrong=wrong, all=len(right)))
+        if wrong and together:
+            raise Unfit((ALL if place and wrong == len(right) else sentence).format(wrong=wrong, all=len(right)))
     for number, (text, wanted) in enumerate(zip(texts, right, strict=True)):
         if text != wanted:
             place = next(i for i, pair in enumerate(zip(text, wanted, strict=True)) if pair[0] != pair[1])
@@ -153,7 +157,8 @@ def _compare(texts: Any, right: list[list[int]]) -> None:
 
 @one_thread()
 def inspect_server(serve: Serve) -> None:
-    """Raise Unfit if a server writes other texts for ten short requests, or takes too many rows."""
+    """Raise Unfit if a server writes other texts for a few short requests, or takes too many rows."""
+    _served(serve, SETS[0], many=4, equal=3)
     _served(serve, SETS[0], many=12, longest=16)
 
 

@@ -111,7 +111,8 @@ batch_use.slips(
     {
         "max(group) → sum(group) / len(group)": "You take the mean length of a group. A static batch runs until its "
         "longest text is done.",
-        "[0] * slots → [0] * (slots := min(slots, len(lengths))) ;; max(group) → max(group) * len(group) / slots": "You leave out slots that get no request. They count as well.",
+        "[0] * slots → [0] * (slots := min(slots, len(lengths))) ;; max(group) → "
+        "max(group) * len(group) / slots": "You leave out slots that get no request. They count as well.",
         "max(group) → max(group) * len(group) / slots": "In a static batch you count only the slots that have a "
         "request. The slots of a last, smaller group count as well.",
         "if continuous: → lengths = sorted(lengths, reverse=True)\n    if continuous:": "You sort the requests. They "

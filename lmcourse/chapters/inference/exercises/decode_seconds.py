@@ -188,8 +188,9 @@ decode_seconds.slips(
         "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = "
         "clock()\n        step()\n        synchronise()\n        times.append(clock() - start)\n        "
         "cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
-        "step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    return (end - start) / repeats": "You run all steps one after the other under one clock. The cache grows from step to step, and a disturbed "
-        "step moves the mean. Time each step by itself, and truncate after it.",
+        "step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    "
+        "return (end - start) / repeats": "You run all steps one after the other under one clock. The cache grows "
+        "from step to step, and a disturbed step moves the mean. Time each step by itself, and truncate after it.",
         "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        "
         "step()\n        synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    "
         "times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        "

@@ -101,19 +101,23 @@ write_with_draft = Exercise(
         _greedy("more tokens than asked for", [0, 2], 2, [[1, 0, 3, 2]]),
         _greedy("nothing is guessed", [4, 2], 3, [[], [0], []]),
         _greedy("a cache that has read two of three", [4, 1, 2], 2, [[0]], "[4, 1]"),
-        _drawn("drawn, the guesses are kept", [2, 0], 3, [[1, 0]], [0.9, 0.4], [0.7]),
-        _drawn("drawn, the first guess is rejected", [2, 0], 2, [[2, 2], [0]], [0.8, 0.1, 0.1], [0.5, 0.35]),
+        _drawn("drawn, the guesses are kept", [2, 0], 3, [[1, 2]], [0.9, 0.4], [0.7]),
+        _drawn("drawn, the first guess is rejected", [2, 0], 2, [[2, 2], [0]], [0.8, 0.1, 0.1], [0.05, 0.35]),
         _drawn("drawn, the second is rejected", [1, 2], 4, [[2, 0], [1]], [0.5, 0.9, 0.3], [0.4, 0.6], "\nguess.asked"),
         _greedy("nothing to write", [4, 2], 0, [[1]]),
     ],
     hidden_cases=_hidden,
     hints=[
         "A `while` loop: the number of tokens of a pass is not known beforehand. Each pass: guess, one pass of the "
-        "model, `speculate`, draw one token, truncate.",
-        "Show the model `text[len(cache):]` and then the guesses. Of the logits take the last len(guesses) + 1 rows: the "
-        "row of the last token predicts the first guess.",
-        "`kept, after = speculate(p, q, torch.tensor(guesses, dtype=torch.long), dice.chances(len(guesses)))`. Then the text "
-        "grows by `guesses[:kept]` and `dice.draw(after)`. That last token has not been read yet: truncate to len(text) − 1.",
+        "model, "
+        "`speculate`, draw one token, truncate.",
+        "Show the model `text[len(cache):]` and then the guesses. Of the logits take the last len(guesses) + 1 rows: "
+        "the row "
+        "of the last token predicts the first guess.",
+        "`kept, after = speculate(p, q, torch.tensor(guesses, dtype=torch.long), dice.chances(len(guesses)))`. Then "
+        "the text "
+        "grows by `guesses[:kept]` and `dice.draw(after)`. That token has not been read yet: truncate to len(text) − "
+        "1.",
     ],
     uses=["speculate"],
 )
@@ -125,16 +129,12 @@ write_with_draft.slips(
     {
         "        cache.truncate(len(text) - 1)\n → ": "Your cache keeps the rejected guesses. Truncate it to the "
         "tokens of the text that the model has read: all but the last.",
-        "cache.truncate(len(text) - 1) → cache.truncate(min(len(text), len(cache)))": "You truncate to len(text). "
-        "The last token of the text has not been read yet: keep one token less.",
         "cache.truncate(len(text) - 1) → cache.truncate(len(text))": "You truncate to len(text). The last token of "
         "the text has not been read yet: keep one token less.",
         "cache.truncate(len(text) - 1) → cache.truncate(len(text) - 2)": "You truncate a token too many, and the "
         "model reads it again. It has read all of the text but the last token.",
         "cache.truncate(len(text) - 1) → cache.truncate(len(text) - 1 - kept)": "You also forget the guesses that "
         "were kept, and read them again. They belong to the text now.",
-        "cache.truncate(len(text) - 1) → cache.truncate(len(prompt))": "You truncate to the prompt, and the model "
-        "reads the new tokens again. Keep all of the text but the last token.",
         "        cache.truncate(len(text) - 1)\n →  ;; [*unread, *drafted] → [*text, *drafted] ;; kv_cache=cache → "
         "kv_cache=None ;; len(unread) - 1 → len(text) - 1": "You do not pass the cache to the model, which reads the "
         "whole text each time.",
@@ -167,11 +167,23 @@ write_with_draft.slips(
         "continue the whole text.",
         "dice.chances(len(drafted)) → dice.chances(1).expand(len(drafted))": "You use one random number for all "
         "guesses of a pass. Each has its own: `dice.chances(len(guesses))`.",
-        "text, end = list(prompt), → text, end = prompt, ;; text[len(prompt) : end] → text[end - new : end]": "You "
-        "append to the list that you were given, so the caller's prompt grows. Work on a copy: `list(prompt)`.",
         "len(text) < end → len(text) <= end": "You make a pass too many: stop as soon as there are `new` tokens.",
         "    while len(text) →     if len(text) - len(cache) > 1:\n        model(torch.tensor([text[len(cache) : "
         "-1]]), kv_cache=cache)\n    while len(text)": "You read the prompt in a pass of its own. Show it together "
         "with the first guesses.",
     },
 )
+
+
+for _change, _why in (
+    (
+        "logits = model(torch.tensor([[*unread, *guesses]]), kv_cache=cache)[0] → "
+        "logits = model(torch.tensor([[*unread, *guesses]]), kv_cache=cache)[-1]",
+        "The batch has a single text.",
+    ),
+    (
+        "drafted = torch.tensor(guesses, dtype=torch.long) → drafted = torch.tensor(guesses)",
+        "`speculate` may accept it.",
+    ),
+):
+    write_with_draft.equivalent_mutant(_change, _why)

@@ -221,10 +221,10 @@ KVCache.slips(
         "that are not written yet. Return only the tokens so far.",
         "return keys[:, :, :end], values[:, :, :end] → return k, v": "You return only the new keys and values. "
         "Return all that the layer holds.",
-        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, start:end], values[:, :, start:end]": "You "
-        "return only the new keys and values. Return all that the layer holds.",
-        "return keys[:, :, :end], values[:, :, :end] → return values[:, :, :end], keys[:, :, :end]": "You return the "
-        "values first. The keys come first.",
+        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, start:end], "
+        "values[:, :, start:end]": "You return only the new keys and values. Return all that the layer holds.",
+        "return keys[:, :, :end], values[:, :, :end] → return values[:, :, :end], keys[:, "
+        ":, :end]": "You return the values first. The keys come first.",
         "        self.lengths[layer] = end\n → ": "The layer's number of tokens never grows, so each append "
         "overwrites the one before.",
         "        values[:, :, start:end] = v\n → ": "You never write the values into the memory.",
@@ -240,13 +240,15 @@ KVCache.slips(
         "self.memory[0] is None:\n            b, h, _, d = k.shape\n            self.memory[0] = ;; keys, values = "
         "self.memory[layer] → keys, values = self.memory[0]": "Your layers share one memory, and overwrite each "
         "other. Give each layer its own.",
-        "keys, values = → self.memory = [self.memory[layer]] * len(self.memory)\n        keys, values =": "Your "
-        "layers share one memory, and overwrite each other. Give each layer its own.",
-        "keys[:, :, start:end] → keys[:, :, : end - start] ;; values[:, :, start:end] → values[:, :, : end - start]": "Each append writes at the beginning. Write new tokens after the earlier ones.",
+        "keys, values = → self.memory = [self.memory[layer]] * len(self.memory)\n        "
+        "keys, values =": "Your layers share one memory, and overwrite each other. Give each layer its own.",
+        "keys[:, :, start:end] → keys[:, :, : end - start] ;; values[:, :, start:end] → "
+        "values[:, :, : end - start]": "Each append writes at the beginning. Write new tokens after the earlier ones.",
         "k.new_zeros(b, h, self.capacity, d), v.new_zeros(b, h, self.capacity, d) → k, v ;; keys[:, :, start:end] = "
         "k\n        values[:, :, start:end] = v → if keys is not k:\n            keys, values = torch.cat([keys[:, :, "
-        ":start], k], 2), torch.cat([values[:, :, :start], v], 2)\n        self.memory[layer] = keys, values": "You "
-        "concatenate: each append copies all earlier tokens. Allocate the memory once, and write into it.",
+        ":start], k], 2), torch.cat([values[:, :, :start], v], 2)\n        "
+        "self.memory[layer] = keys, values": "You concatenate: each append copies all earlier tokens. Allocate the "
+        "memory once, and write into it.",
         "= v\n → = k\n": "You store the keys in place of the values.",
         "keys, values = self.memory[layer] → keys = values = self.memory[layer][0]": "Keys and values share one "
         "memory, so the values overwrite the keys. Allocate two.",
@@ -266,7 +268,8 @@ KVCache.slips(
         "others hold fewer: take the minimum.",
         "min(self.lengths) → self.lengths[-1]": "len is the length of the last layer. Layers may be called in any "
         "order: take the minimum of all.",
-        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, :end].clone(), values[:, :, :end].clone()": "You return copies of the memory. Return views: slices like `keys[:, :, :end]`.",
+        "return keys[:, :, :end], values[:, :, :end] → return keys[:, :, :end].clone(), "
+        "values[:, :, :end].clone()": "You return copies of the memory. Return views: slices like `keys[:, :, :end]`.",
         "end > self.capacity → end >= self.capacity": "You reject tokens that just fit. A cache with `capacity` "
         "tokens is full, not too full.",
         "self.lengths = [tokens] → self.memory = [pair and (pair[0][:, :, :tokens], pair[1][:, :, :tokens]) for pair "
@@ -285,12 +288,12 @@ KVCache.slips(
         "layers, which grows at layer 0. Give each layer its own: a pass may break off, and layers may be called in "
         "any order.",
         "min(self.lengths) → self.lengths[-1] ;; start = self.lengths[layer] → start = self.lengths[-1] ;; "
-        "self.lengths[layer] = end → if layer == len(self.lengths) - 1:\n            self.lengths[-1] = end": "You "
-        "have one length for all layers, which grows at the last layer. Give each layer its own: a pass may break "
-        "off, and layers may be called in any order.",
-        "self.lengths = [tokens] → if tokens < len(self):\n            self.lengths = [tokens]": "If `tokens` is "
-        "len(cache), your truncate changes nothing. After a pass that broke off, a layer holds more: set all layers "
-        "to the same length.",
+        "self.lengths[layer] = end → if layer == len(self.lengths) - 1:\n            "
+        "self.lengths[-1] = end": "You have one length for all layers, which grows at the last layer. Give each "
+        "layer its own: a pass may break off, and layers may be called in any order.",
+        "self.lengths = [tokens] → if tokens < len(self):\n            self.lengths = "
+        "[tokens]": "If `tokens` is len(cache), your truncate changes nothing. After a pass that broke off, a layer "
+        "holds more: set all layers to the same length.",
         "tensor.nbytes → tensor.nbytes // self.capacity * max(self.lengths)": "You count the used memory. Count the "
         "allocated memory, for the whole capacity.",
         "in pair) → in pair[:1])": "You count the keys *or* the values. Count both.",

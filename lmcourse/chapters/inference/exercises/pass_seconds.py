@@ -89,18 +89,6 @@ def the_longer_of_two(
     return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
 
 
-@pass_seconds.variant
-def with_a_dict(
-    parameters: int, cache_bytes: int, batch: int, new: int, peak: float, bandwidth: float, width: int = 2
-) -> list[object]:
-    seconds = {
-        "memory": (parameters * width + cache_bytes * batch) / bandwidth,
-        "arithmetic": 2.0 * parameters * (batch * new) / peak,
-    }
-    limit = max(seconds, key=lambda name: seconds[name])
-    return [seconds[limit], limit]
-
-
 pass_seconds.slips(
     the_longer_of_two,
     {

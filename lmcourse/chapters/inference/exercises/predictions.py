@@ -13,15 +13,16 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "tokens_without_cache",
-        "24 prompts have 513 tokens together, and your loop writes 1,215 tokens, 51 for each text on average. Without a "
+        "24 prompts have 513 tokens together, and your loop writes 1,215 tokens, 51 for each text on average. Without "
+        "a "
         "cache, how many tokens does it show to the model?",
         answer=79_066,
         low=1_000,
         high=1_000_000,
         log=True,
         unit="tokens",
-        because="Each pass shows the whole text so far. The longest texts count most: 160 passes over 100 tokens and more. "
-        "1,704 would be enough to show every token once.",
+        because="Each pass shows the whole text so far. The longest texts count most: 160 passes over 100 tokens and "
+        "more. 1,704 would be enough to show every token once.",
     ),
     Prediction(
         "price_of_a_token",
@@ -52,7 +53,8 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "rows_of_a_pass",
-        "A pass reads one token of one text, with a cache. How many times as long does a pass take that reads one token of "
+        "A pass reads one token of one text, with a cache. How many times as long does a pass take that reads one "
+        "token of "
         "each of 8 texts?",
         answer=1.7,
         low=1,

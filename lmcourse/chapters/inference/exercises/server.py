@@ -27,12 +27,15 @@ serve = Exercise(
     cases=[case("set 0", seed=0)],
     hidden_cases=lambda _: [case("set 1", seed=1)],
     hints=[
-        "Begin with one batch of 8 requests that all start together: pad the prompts on the right, make one pass, "
-        "`truncate` each row to its prompt. Take row i's token at the end of its prompt.",
-        "Then decode: one pass over the last token of each row. When a text is complete, `keep` the other rows. Print how "
+        "Begin with one batch of 8 requests that start together: pad the prompts on the right, make one pass, "
+        "`truncate` each "
+        "row to its prompt. Take row i's token at the end of its prompt.",
+        "Then decode: one pass over the last token of each row. When a text is complete, `keep` the other rows. Print "
+        "how "
         "many rows your passes have, while requests still wait.",
-        "A free row costs nothing if it is filled at once. Read the prompts of new requests in a pass with a `RowCache` of "
-        "its own, and `join` it. In which order would you take the requests?",
+        "A free row costs nothing if it is filled at once. Read new prompts in a pass with a `RowCache` of their own, "
+        "and "
+        "`join` it. In which order would you take the requests?",
     ],
     forbid=[
         *NOT_MEASURED,
@@ -45,25 +48,12 @@ serve = Exercise(
         measure=task.measure_server,
         baseline={
             "one after the other": {PASSES: 965, TOKENS: 1403, LESS: 1.0},
-            "batches of 8, all run to their longest text": {PASSES: 0, TOKENS: 0, LESS: 1.5},
+            "batches of 8, each runs to its longest text": {PASSES: 351, TOKENS: 3688, LESS: 1.54},
         },
         finish={LESS: 3.0},
         bands=[Band(2, "the same texts"), Band(2, at_least={LESS: 2.0}), Band(2, at_least={LESS: 3.0})],
     ),
 )
-
-
-@serve.idea(2)
-def one_by_one(model: Any, requests: Any) -> list[list[int]]:
-    texts = []
-    for prompt, new in requests:
-        cache, text = RowCache(len(model.blocks), len(prompt) + new), list(prompt)
-        shown = text
-        for _ in range(new):
-            text.append(int(model(torch.tensor([shown]), kv_cache=cache)[0, -1].argmax()))
-            shown = text[-1:]
-        texts.append(text[len(prompt) :])
-    return texts
 
 
 @serve.idea(6)
@@ -84,50 +74,57 @@ def slots_filled_at_once(model: Any, requests: Any) -> list[list[int]]:
             rows += joining
         else:
             logits = model(torch.tensor([texts[i][-1:] for i in rows]), kv_cache=cache)[:, -1]
-        for i, token in zip(joining or rows, logits.argmax(-1).tolist()):
+        for i, token in zip(joining or rows, logits.argmax(-1).tolist(), strict=False):
             texts[i].append(token)
         left = [row for row, i in enumerate(rows) if len(texts[i]) < ends[i]]
         cache.keep(left)
         rows = [rows[row] for row in left]
-    return [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests)]
-
-
-@serve.idea(6)
-def slots_with_a_guess_each(model: Any, requests: Any) -> list[list[int]]:
-    texts, waiting, rows = [list(prompt) for prompt, _ in requests], [*range(len(requests))][::-1], []
-    ends = [len(prompt) + new for prompt, new in requests]
-    cache = RowCache(len(model.blocks), max(ends) + 2)
-    while waiting or rows:
-        if waiting and len(rows) < 8:
-            i = waiting.pop()
-            fresh = RowCache(len(model.blocks), max(ends) + 2)
-            texts[i].append(int(model(torch.tensor([texts[i]]), kv_cache=fresh)[0, -1].argmax()))
-            cache.join(fresh)
-            rows.append(i)
-        else:
-            pairs = []
-            for i in rows:
-                earlier = [b for a, b in zip(texts[i], texts[i][1:]) if a == texts[i][-1]]
-                pairs.append([texts[i][-1], earlier[-1] if earlier else 0])
-            best = model(torch.tensor(pairs), kv_cache=cache).argmax(-1).tolist()
-            for i, (_, guessed), (first, second) in zip(rows, pairs, best):
-                texts[i] += [first, second] if guessed == first else [first]
-            cache.truncate([len(texts[i]) - 1 for i in rows])
-        left = [row for row, i in enumerate(rows) if len(texts[i]) < ends[i]]
-        cache.keep(left)
-        rows = [rows[row] for row in left]
-    return [text[len(prompt) : end] for text, (prompt, _), end in zip(texts, requests, ends)]
+    return [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests, strict=True)]
 
 
 _IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), [] → [*range(len(texts))][::-1], []"
 _BATCHES = "min(8 - len(rows), len(waiting)) → 0 if rows else min(8, len(waiting))"
+_GUESSES = (
+    "max(ends))\n    while → max(ends) + 2)\n    while ;; model.blocks), max(ends))\n            logits → "
+    "model.blocks), "
+    "cache.capacity)\n            logits ;; logits = model(torch.tensor([texts[i][-1:] for i in rows]), "
+    "kv_cache=cache)[:, -1] → pairs = [(t[-1], next((b for a, b in zip(t[-2::-1], t[:0:-1]) if a == t[-1]), 0)) for t "
+    "in "
+    "(texts[i] for i in rows)]\n            logits = model(torch.tensor(pairs), kv_cache=cache)\n            for i, "
+    "(_, "
+    "guess), best in zip(rows, pairs, logits.argmax(-1).tolist()):\n                texts[i] += best[: 1 + (guess == "
+    "best[0])]\n            cache.truncate([len(texts[i]) - 1 for i in rows]) ;; joining or rows → joining ;; "
+    "text[len(prompt) :] for text, (prompt, _) → text[len(prompt) : len(prompt) + new] for text, (prompt, new)"
+)
 serve.edited_ideas(
     slots_filled_at_once,
     {
+        "one after the other": (2, "min(8 → min(1"),
         "8 slots, in order": (6, _IN_ORDER),
+        "8 slots, each prompt in a pass of its own": (6, "min(8 - len(rows), → min(1, 8 - len(rows),"),
         "8 slots, the shortest first": (4, "requests[i][1] → -requests[i][1]"),
         "4 slots, the longest first": (4, "min(8 → min(4"),
+        "8 slots, with a guess each: what followed the same token before": (4, _GUESSES),
         "batches of 8, sorted, finished rows dropped": (4, _BATCHES),
         "batches of 8, in order, finished rows dropped": (4, f"{_IN_ORDER} ;; {_BATCHES}"),
+    },
+)
+
+_ROOMY = (
+    "max(ends))\n    while → 500)\n    while ;; model.blocks), max(ends))\n            logits → model.blocks), 500)"
+    "\n            logits"
+)
+serve.slips(
+    slots_filled_at_once,
+    {
+        "[range(len(sizes)), [size - 1 for size in sizes]] → [:, -1]": task.FIRST.format(wrong=3, all=4),
+        f"            fresh.truncate(sizes)\n →  ;; {_ROOMY}": task.SECOND.format(wrong=3, all=4),
+        f"{_IN_ORDER} ;; cache.keep(left) → cache.keep(range(len(left)))": task.LATER.format(number=2, place=1),
+        f"rows += joining → rows = joining + rows ;; {_ROOMY}": task.LATER.format(number=0, place=2),
+        "text[len(prompt) :] for → text for": task.LENGTH.format(number=0, yours=20, right=3),
+        "return [ → return [][:0] + [*reversed([ ;; requests, strict=True)] → requests, strict=True)])]": task.MIXED,
+        "min(8 - len(rows) → min(24 - len(rows)": task.WIDE.format(rows=12, most=8),
+        "return [text[len(prompt) :] for → return [len(text) for": task.FORM,
+        f"texts[i][-1:] for i in rows → texts[i][:1] for i in rows ;; {_ROOMY}": task.ALL,
     },
 )

@@ -124,10 +124,6 @@ write.slips(
         "return text[len(prompt) :] → return text": "You return the prompt, too. Return only the new tokens.",
         "logits[0, -1] → logits[0, 0]": "You take the first row of the logits. The last row, `logits[0, -1]`, is for "
         "the token after the text.",
-        "logits[0, -1] → logits[0].mean(0)": "You average the rows of the logits. Only the last is for the token "
-        "after the text.",
-        "logits[0, -1] → logits[0, -2 if len(unread) > 1 else -1]": "You take the row before the last. The last row "
-        "is for the token after the text.",
         "return text → if new:\n        model(torch.tensor([text[-1:] if cache is not None else text]), "
         "kv_cache=cache)\n    return text": "You make a pass too many: the last new token need not be read.",
         "for _ in range(new): → for _ in range(max(new, 1)): ;; return text[len(prompt) :] → return text[len(prompt) "
@@ -135,16 +131,13 @@ write.slips(
         "range(new) → range(new + 1)": "You write a token too many.",
         "range(new) → range(new - 1)": "You write a token too few. The first pass, over the prompt, gives a token, "
         "too.",
-        "range(new) → range(new - len(prompt))": "You count the prompt's tokens as new ones. `new` is the number to "
-        "write.",
-        "text = list(prompt) → text = prompt ;; text[len(prompt) :] → text[len(prompt) - new :]": "You append to the "
-        "list that you were given, so the caller's prompt grows. Work on a copy: `list(prompt)`.",
+        "text = list(prompt) → text = prompt ;; text[len(prompt) :] → text[len(prompt) - "
+        "new :]": "You append to the list that you were given, so the caller's prompt grows. Work on a copy: "
+        "`list(prompt)`.",
         "text = list(prompt) → text = prompt": "You append to the list that you were given, and then `len(prompt)` "
         "grows with it. Work on a copy: `list(prompt)`.",
         "choose(logits[0, -1]) → int(logits[0, -1].argmax())": "You always take the likeliest token. Call `choose`, "
         "which may draw one.",
-        "text.append(choose(logits[0, -1])) → text.insert(0, choose(logits[0, -1])) ;; return text[len(prompt) :] → "
-        "return text[:new]": "You put each new token before the text. It follows the text.",
         "if cache is None → if cache is not None": "You show the whole text *with* a cache, and only the end of it "
         "without one. It is the other way round.",
     },
@@ -153,17 +146,24 @@ write.slips(
 write.slips(
     prompt_first,
     {
-        "        shown = [*prompt, *written] if cache is None else written[-1:] →         shown = [*prompt, *written]": "After the first pass you show the whole text again, though the cache holds it. Show the new token only.",
+        "        shown = [*prompt, *written] if cache is None else written[-1:] →         "
+        "shown = [*prompt, *written]": "After the first pass you show the whole text again, though the cache holds "
+        "it. Show the new token only.",
         "[*prompt] if cache is None else [*prompt][len(cache) :] → [*prompt]": "Your first pass shows the whole "
         "prompt, though the cache may have read a part of it already. Begin at `len(cache)`.",
         "[*prompt] if cache is None else [*prompt][len(cache) :] → [*prompt][:-1]": "The last token of the prompt is "
         "not in your first pass, whose logits then predict that token instead of the next one.",
-        "shown = [*prompt, *written] if cache is None else written[-1:] → shown = written[-1:]": "Without a cache "
-        "you show only the last token after the first pass. Nothing remembers the others: show the whole text.",
+        "shown = [*prompt, *written] if cache is None else written[-1:] → shown = "
+        "written[-1:]": "Without a cache you show only the last token after the first pass. Nothing remembers the "
+        "others: show the whole text.",
         "while len(written) < new:\n        logits → logits = model(torch.tensor(shown)[None], kv_cache=cache)[:, "
         "-1]\n    while len(written) < new:\n        written.append(choose(logits[0]))\n        shown = [*prompt, "
         "*written] if cache is None else written[-1:]\n        logits ;; [:, -1]\n        "
         "written.append(choose(logits[0]))\n        shown = [*prompt, *written] if cache is None else written[-1:] → "
         "[:, -1]": "You make a pass too many: the last new token need not be read.",
     },
+)
+
+write.equivalent_mutant(
+    "text.append(choose(logits[0, -1])) → text.append(choose(logits[-1, -1]))", "The batch has a single text."
 )
