@@ -37,11 +37,8 @@ FIRST = (
     "prompt: the last column of a padded pass is not each row's last token."
 )
 SECOND = (
-    "Your texts begin right, and {wrong} of {all} are wrong from the second token. A padded pass leaves its padding in "
-    "the cache: `truncate` each row to the length of its prompt."
-)
-ALL = (
-    "Your texts begin right, and all are wrong from the second token. Does each pass read the token written last, once?"
+    "Your texts begin right, and {wrong} of {all} are wrong from the second token. Does the cache hold the prompts alone "
+    "(`truncate` forgets padding), and does the next pass read the token written last?"
 )
 LATER = (
     "Text {number} is wrong from token {place}, counted from 0. Does row i of the cache belong to row i of your pass, "
@@ -148,7 +145,7 @@ def _compare(texts: Any, right: list[list[int]], *, together: bool) -> None:
     for place, sentence in ((0, FIRST), (1, SECOND)):
         wrong = sum(text[: place + 1] != wanted[: place + 1] for text, wanted in zip(texts, right, strict=True))
         if wrong and together:
-            raise Unfit((ALL if place and wrong == len(right) else sentence).format(wrong=wrong, all=len(right)))
+            raise Unfit(sentence.format(wrong=wrong, all=len(right)))
     for number, (text, wanted) in enumerate(zip(texts, right, strict=True)):
         if text != wanted:
             place = next(i for i, pair in enumerate(zip(text, wanted, strict=True)) if pair[0] != pair[1])

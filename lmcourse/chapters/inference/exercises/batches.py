@@ -76,9 +76,8 @@ batch_use = Exercise(
         "sum(lengths) slot-steps write a token, of slots · steps in all. So you only need the number of steps.",
         "Static: divide the requests into groups of `slots`, in order; a group takes as many steps as its longest "
         "request. `range(0, len(lengths), slots)` gives the starts.",
-        "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to "
-        "the slot "
-        "that is free first, and adds its length to it. In the end the largest number is the number of steps.",
+        "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to the "
+        "slot that is free first, and adds its length to it. In the end the largest number is the number of steps.",
     ],
 )
 
@@ -125,9 +124,8 @@ batch_use.slips(
         "in the order in which they come.",
         "if continuous: → if False:": "You ignore `continuous`: your batches are always static.",
         "if continuous: → if True:": "You ignore `continuous`: your batches are always continuous.",
-        "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by "
-        "the slots, or the longest text if that is more. A long text that starts late runs on alone, and needs more "
-        "steps.",
+        "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by the "
+        "slots, or the longest text if that is more. A long text that starts late runs on alone, and needs more steps.",
         "max(free) → max(sum(lengths[slot::slots]) for slot in range(slots))": "You give request i to slot i modulo "
         "`slots`. The next request goes to the slot that becomes free first.",
         "if continuous: → if not continuous:": "You swapped the two: your static batches are continuous, and your "

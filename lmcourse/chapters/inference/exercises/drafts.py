@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -43,34 +44,24 @@ from lmcourse.chapters.inference.recorder import Guesses, LoadedDice, Recorder, 
 model, cache = Recorder({after}), TokenCache({read})
 guess, dice = Guesses({drafts}, {tokens}{q}), LoadedDice({chances}, {draws})
 write_with_draft(model, {prompt}, {new}, guess, cache, {kind}, dice)
-model.seen{look}"""
+model.seen
+guess.asked"""
 
 
-def _greedy(
-    name: str, prompt: list[int], new: int, drafts: list[list[int]], read: str = "", after: Any = CYCLE
-) -> Case:
-    many = "[0.5] * 20"
-    lines = SCRIPT.format(
-        kind="only_the_best", after=after, read=read, drafts=drafts, tokens=len(after), q="", chances=many, draws=many,
-        prompt=prompt, new=new, look="",
-    )  # fmt: skip
-    return script(name, lines)
+def _greedy(name: str, prompt: list[int], new: int, drafts: list[list[int]], read: str = "", **other: Any) -> Case:
+    usual = {
+        "kind": "only_the_best",
+        "after": CYCLE,
+        "q": "",
+        "chances": "[0.5] * 20",
+        "draws": "[0.5] * 20",
+        "look": "",
+    }
+    words = usual | {"prompt": prompt, "new": new, "drafts": drafts, "read": read} | other
+    return script(name, SCRIPT.format(**words, tokens=len(words["after"])))
 
 
-def _drawn(
-    name: str,
-    prompt: list[int],
-    new: int,
-    drafts: list[list[int]],
-    chances: list[float],
-    draws: list[float],
-    look: str = "",
-) -> Case:
-    lines = SCRIPT.format(
-        kind="as_they_are", after=P, read="", drafts=drafts, tokens=3, q=f", {Q}", chances=chances, draws=draws,
-        prompt=prompt, new=new, look=look,
-    )  # fmt: skip
-    return script(name, lines)
+_drawn = partial(_greedy, kind="as_they_are", after=P, q=f", {Q}")
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -82,8 +73,8 @@ def _hidden(random: Random) -> list[Case]:
         _greedy("greedy", [1, 2], 4, [[1, 0, 3, 2, 1]]),
         _greedy("nothing guessed", [2, 1], 2, []),
         _greedy("a part is read", [4, 2, 0], 3, [[3, 1], [1]], "[4, 2]"),
-        _drawn("drawn", prompt, 5, drafts, chances, draws),
-        _drawn("drawn", prompt[:2], 6, drafts[::-1], chances[::-1], draws[::-1]),
+        _drawn("drawn", prompt, 5, drafts, chances=chances, draws=draws),
+        _drawn("drawn", prompt[:2], 6, drafts[::-1], chances=chances[::-1], draws=draws[::-1]),
         _greedy("nothing to write", [2, 1], 0, [[0]]),
     ]
 
@@ -101,23 +92,20 @@ write_with_draft = Exercise(
         _greedy("more tokens than asked for", [0, 2], 2, [[1, 0, 3, 2]]),
         _greedy("nothing is guessed", [4, 2], 3, [[], [0], []]),
         _greedy("a cache that has read two of three", [4, 1, 2], 2, [[0]], "[4, 1]"),
-        _drawn("drawn, the guesses are kept", [2, 0], 3, [[1, 2]], [0.9, 0.4], [0.7]),
-        _drawn("drawn, the first guess is rejected", [2, 0], 2, [[2, 2], [0]], [0.8, 0.1, 0.1], [0.05, 0.35]),
-        _drawn("drawn, the second is rejected", [1, 2], 4, [[2, 0], [1]], [0.5, 0.9, 0.3], [0.4, 0.6], "\nguess.asked"),
+        _drawn("drawn, the guesses are kept", [2, 0], 3, [[1, 2]], chances=[0.9, 0.4], draws=[0.7]),
+        _drawn("drawn, the first is rejected", [2, 0], 2, [[2, 2], [0]], chances=[0.8, 0.1, 0.1], draws=[0.05, 0.35]),
+        _drawn("drawn, the second is rejected", [1, 2], 4, [[2, 0], [1]], chances=[0.5, 0.9, 0.3], draws=[0.4, 0.6]),
         _greedy("nothing to write", [4, 2], 0, [[1]]),
     ],
     hidden_cases=_hidden,
     hints=[
         "A `while` loop: the number of tokens of a pass is not known beforehand. Each pass: guess, one pass of the "
-        "model, "
-        "`speculate`, draw one token, truncate.",
+        "model, `speculate`, draw one token, truncate.",
         "Show the model `text[len(cache):]` and then the guesses. Of the logits take the last len(guesses) + 1 rows: "
-        "the row "
-        "of the last token predicts the first guess.",
+        "the row of the last token predicts the first guess.",
         "`kept, after = speculate(p, q, torch.tensor(guesses, dtype=torch.long), dice.chances(len(guesses)))`. Then "
-        "the text "
-        "grows by `guesses[:kept]` and `dice.draw(after)`. That token has not been read yet: truncate to len(text) − "
-        "1.",
+        "the text grows by `guesses[:kept]` and `dice.draw(after)`. That token has not been read yet: truncate to "
+        "len(text) − 1.",
     ],
     uses=["speculate"],
 )

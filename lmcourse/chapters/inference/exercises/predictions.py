@@ -14,8 +14,7 @@ PREDICTIONS = (
     NumberPrediction(
         "tokens_without_cache",
         "24 prompts have 513 tokens together, and your loop writes 1,215 tokens, 51 for each text on average. Without "
-        "a "
-        "cache, how many tokens does it show to the model?",
+        "a cache, how many tokens does it show to the model?",
         answer=79_066,
         low=1_000,
         high=1_000_000,
@@ -40,8 +39,7 @@ PREDICTIONS = (
         options=("they get a little worse", "they are drawn from the same distribution", "they get a little shorter"),
         answer="they are drawn from the same distribution",
         because="The probability of keeping a guess and the distribution of its replacement are chosen so that "
-        "together "
-        "they give exactly the large model's distribution.",
+        "together they give exactly the large model's distribution.",
     ),
     Prediction(
         "idle_slots",
@@ -54,8 +52,7 @@ PREDICTIONS = (
     NumberPrediction(
         "rows_of_a_pass",
         "A pass reads one token of one text, with a cache. How many times as long does a pass take that reads one "
-        "token of "
-        "each of 8 texts?",
+        "token of each of 8 texts?",
         answer=1.7,
         low=1,
         high=8,
@@ -69,9 +66,8 @@ PREDICTIONS = (
         "Three tokens have the probabilities 0.85, 0.10 and 0.05. How many does top-p with p = 0.9 keep?",
         options=("one", "two", "three"),
         answer="two",
-        because="0.85 is less than 0.9, so one more token is needed. The token that crosses p stays: the kept "
-        "tokens have "
-        "at least p together.",
+        because="0.85 is less than 0.9, so one more token is needed. The token that crosses p stays: the kept tokens "
+        "have at least p together.",
     ),
     Prediction(
         "surprise_of_its_own_text",
@@ -102,9 +98,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "cache_beyond_weights",
-        "GPT-3, with its 350 GB of weights, serves texts of 2,048 tokens. From how many texts on do their caches "
-        "take more "
-        "memory than the weights?",
+        "GPT-3, with its 350 GB of weights, serves texts of 2,048 tokens. From how many texts on do their caches take "
+        "more memory than the weights?",
         options=("4", "37", "370", "3,700"),
         answer="37",
         because="The keys and values of a token take 4.7 MB in this model, so a text of 2,048 tokens takes 9.7 GB.",

@@ -14,4 +14,4 @@ key_axis.wrong_value(1, "That gives each token a scale. Its large channels then 
 key_axis.wrong_value(
     -1, "That is axis 1: a scale for each token. Large channels leave hardly any steps for the others."
 )
-key_axis.right_value("0.0", "-2")
+key_axis.right_value("0.0")

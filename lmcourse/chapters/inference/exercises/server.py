@@ -28,14 +28,11 @@ serve = Exercise(
     hidden_cases=lambda _: [case("set 1", seed=1)],
     hints=[
         "Begin with one batch of 8 requests that start together: pad the prompts on the right, make one pass, "
-        "`truncate` each "
-        "row to its prompt. Take row i's token at the end of its prompt.",
+        "`truncate` each row to its prompt. Take row i's token at the end of its prompt.",
         "Then decode: one pass over the last token of each row. When a text is complete, `keep` the other rows. Print "
-        "how "
-        "many rows your passes have, while requests still wait.",
+        "how many rows your passes have, while requests still wait.",
         "A free row costs nothing if it is filled at once. Read new prompts in a pass with a `RowCache` of their own, "
-        "and "
-        "`join` it. In which order would you take the requests?",
+        "and `join` it. In which order would you take the requests?",
     ],
     forbid=[
         *NOT_MEASURED,
@@ -86,14 +83,11 @@ _IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), [] → [*r
 _BATCHES = "min(8 - len(rows), len(waiting)) → 0 if rows else min(8, len(waiting))"
 _GUESSES = (
     "max(ends))\n    while → max(ends) + 2)\n    while ;; model.blocks), max(ends))\n            logits → "
-    "model.blocks), "
-    "cache.capacity)\n            logits ;; logits = model(torch.tensor([texts[i][-1:] for i in rows]), "
+    "model.blocks), cache.capacity)\n            logits ;; logits = model(torch.tensor([texts[i][-1:] for i in rows]), "
     "kv_cache=cache)[:, -1] → pairs = [(t[-1], next((b for a, b in zip(t[-2::-1], t[:0:-1]) if a == t[-1]), 0)) for t "
-    "in "
-    "(texts[i] for i in rows)]\n            logits = model(torch.tensor(pairs), kv_cache=cache)\n            for i, "
-    "(_, "
-    "guess), best in zip(rows, pairs, logits.argmax(-1).tolist()):\n                texts[i] += best[: 1 + (guess == "
-    "best[0])]\n            cache.truncate([len(texts[i]) - 1 for i in rows]) ;; joining or rows → joining ;; "
+    "in (texts[i] for i in rows)]\n            logits = model(torch.tensor(pairs), kv_cache=cache)\n            for i, "
+    "(_, guess), best in zip(rows, pairs, logits.argmax(-1).tolist()):\n                texts[i] += best[: 1 + (guess "
+    "== best[0])]\n            cache.truncate([len(texts[i]) - 1 for i in rows]) ;; joining or rows → joining ;; "
     "text[len(prompt) :] for text, (prompt, _) → text[len(prompt) : len(prompt) + new] for text, (prompt, new)"
 )
 serve.edited_ideas(
@@ -125,6 +119,5 @@ serve.slips(
         "return [ → return [][:0] + [*reversed([ ;; requests, strict=True)] → requests, strict=True)])]": task.MIXED,
         "min(8 - len(rows) → min(24 - len(rows)": task.WIDE.format(rows=12, most=8),
         "return [text[len(prompt) :] for → return [len(text) for": task.FORM,
-        f"texts[i][-1:] for i in rows → texts[i][:1] for i in rows ;; {_ROOMY}": task.ALL,
     },
 )

@@ -142,9 +142,8 @@ speculate = Exercise(
     hidden_cases=_hidden,
     hints=[
         "By hand: kept guesses give each token the probability min(p, q). How much of p is missing?",
-        "Go through the draft from the left, up to the first token that does not stay. After k kept tokens, row k "
-        "of p is "
-        "the large model's distribution at the next place. If k is the length of the draft, that row is the answer.",
+        "Go through the draft from the left, up to the first token that does not stay. After k kept tokens, row k of p "
+        "is the large model's distribution at the next place. If k is the length of the draft, that row is the answer.",
         "After a rejection: p[k] − q[k] where that is positive, 0 elsewhere (`clamp(min=0)`), divided by its sum.",
     ],
 )
