@@ -5,7 +5,9 @@
 #
 # *How many tokens a second can this machine write, if the text must stay the same?*
 #
-# A trained model gives you probabilities. The obvious loop around it wrote 265 tokens a second on one CPU thread. You write that loop, then a cache, then a loop that guesses ahead, and at last a small server. After each, *your* tokens a second join one table.
+# A trained model gives you probabilities. The obvious loop around it wrote 265 tokens a second on one CPU thread. You write that loop, then a cache, and a loop that guesses ahead. After each, *your* tokens a second join one table.
+#
+# At the end you build a small server that writes the same texts with a third of the work.
 #
 # **You will be able to** write a KV cache; predict the time of a pass and say what limits it; let a small model guess without changing the text; fill a batch so that no row is idle.
 #

@@ -34,10 +34,10 @@ LENGTH = "Your text {number} has {yours} tokens; its request asks for {right} ne
 MIXED = "Your texts are right, but not in the order of the requests."
 FIRST = (
     "{wrong} of {all} texts begin with a wrong token. Pad prompts on the right, and take the logits at the end of each "
-    "prompt: the last column of a padded pass is not each row's last token."
+    "prompt: a padded pass ends with padding."
 )
 SECOND = (
-    "Your texts begin right, and {wrong} of {all} are wrong from the second token. Does the cache hold the prompts alone "
+    "Your texts begin right, and {wrong} of {all} are wrong from the second token. Does the cache hold prompts only "
     "(`truncate` forgets padding), and does the next pass read the token written last?"
 )
 LATER = (
@@ -50,8 +50,7 @@ UNSEEN = "Your passes read {tokens} tokens, and these texts need {least}. Read e
 
 def requests(seed: int, many: int = 24, longest: int = 160, text: Sequence[int] = ()) -> list[Request]:
     """Draw requests: prompts of 4 to 40 tokens, from a text or at random, most of them with a short answer."""
-    dice, found = random.Random(seed), []
-    content = random.Random(seed + 1)
+    dice, content, found = random.Random(seed), random.Random(seed + 1), []
     for _ in range(many):
         start, size = dice.randrange(22_668), dice.randint(4, 40)
         prompt = text[start : start + size] if text else [content.randrange(VOCABULARY) for _ in range(size)]
