@@ -84,13 +84,14 @@ class Draft:
     """
 
     def __init__(self, probabilities: Callable[[Tensor], Tensor], dice: Dice, ahead: int) -> None:
-        self._probabilities, self._dice, self._ahead = probabilities, dice, ahead
+        self._rows = cache(lambda context: probabilities(_counted_after(context).log()[None])[0])
+        self._dice, self._ahead = dice, ahead
 
     def __call__(self, text: Sequence[int]) -> tuple[list[int], Tensor]:
         """Return the guessed tokens, and the distribution from which each was drawn."""
         guessed, q = list[int](), list[Tensor]()
         for _ in range(self._ahead):
-            q.append(self._probabilities(_counted_after((*text, *guessed)[-2:]).log()[None])[0])
+            q.append(self._rows((*text, *guessed)[-2:]))
             guessed.append(self._dice.draw(q[-1]))
         return guessed, torch.stack(q)
 
