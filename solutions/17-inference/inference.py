@@ -1085,13 +1085,12 @@ for name, (bits, group) in (formats | {f"int4, groups of {group}": (4, group) fo
 # %% [markdown]
 # Eight bits cost nothing here. Four bits cost 0.03 nats with a scale for each row, and 0.01 with groups of 8, whose scales add two bits to each weight. Groups of 32 (llama.cpp's `Q4_0`) and 128 (most GPTQ and AWQ models) are usual.
 #
-# ### H · Your own model, with your cache  (4 min)
+# ### H · Your own model, with your cache  (3 min)
 #
 # Have you collected your answers of 08 to 11 into a model (`lmcourse collect` in the course's folder makes `my_transformer`; see `docs/training.md`)? Your cache fits that model too. Only two functions change: rotation must start where the cache ends, and attention must see the cached keys. Nothing else in a transformer looks at other tokens.
 
 # %%
 def parts_with_cache(parts: dict[str, Callable], cache: "KVCache", layers: int) -> dict[str, Callable]:
-    """Return the functions of your model, with an attention that keeps keys and values from pass to pass."""
     calls = 0
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

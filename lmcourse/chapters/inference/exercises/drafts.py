@@ -121,11 +121,6 @@ write_with_draft.slips(
         "the text has not been read yet: keep one token less.",
         "cache.truncate(len(text) - 1) → cache.truncate(len(text) - 2)": "You truncate a token too many, and the "
         "model reads it again. It has read all of the text but the last token.",
-        "cache.truncate(len(text) - 1) → cache.truncate(len(text) - 1 - kept)": "You also forget the guesses that "
-        "were kept, and read them again. They belong to the text now.",
-        "        cache.truncate(len(text) - 1)\n →  ;; [*unread, *drafted] → [*text, *drafted] ;; kv_cache=cache → "
-        "kv_cache=None ;; len(unread) - 1 → len(text) - 1": "You do not pass the cache to the model, which reads the "
-        "whole text each time.",
         "[*drafted[:kept], dice.draw(after)] → drafted[:kept] or [dice.draw(after)]": "If a guess is kept, you "
         "forget the token after the guesses. Each pass gives one token more than it keeps.",
         "[*drafted[:kept], dice.draw(after)] → [*drafted[:kept], *([dice.draw(after)] if kept < len(drafted) else "
@@ -150,6 +145,13 @@ write_with_draft.slips(
         "text[len(cache) :] → text[-1:]": "You show the last token and the guesses, also in the first pass, so the "
         "prompt is never read. Show all that the cache has not read.",
         "text[len(cache) :] → text": "You show the whole text in each pass, though the cache holds most of it.",
+        "while len(text) < end: → for _ in range(new):": "You make `new` passes, though a pass may give several "
+        "tokens. Stop as soon as there are `new`.",
+        "probabilities(logits[len(unread) - 1 :]) → logits[len(unread) - 1 :]": "You give `speculate` logits. "
+        "`probabilities` makes distributions of them.",
+        "unread = text → read = len(cache)\n        unread = text ;; truncate(len(text) - 1) → truncate(read + kept)": (
+            "You keep what the cache held before, and the guesses. The pass has also read the tokens between them."
+        ),
         "[*unread, *drafted] → unread": "You do not show the guesses to the model, so it cannot check them.",
         "guess(text) → guess(text[len(prompt) :] or text)": "You ask for guesses after the new tokens alone. They "
         "continue the whole text.",

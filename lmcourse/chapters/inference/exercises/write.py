@@ -29,7 +29,7 @@ from lmcourse.chapters.inference.recorder import Recorder, TokenCache
 model, cache = Recorder({after}), {cache}
 {more}write(model, {prompt}, {new}, {choose}, cache)
 model.seen"""
-GREEDY = "lambda logits: int(logits.argmax())"
+GREEDY = "lambda logits: logits.argmax(-1).item()"
 
 
 def _written(
@@ -44,7 +44,7 @@ def _written(
 KEPT = """\
 from lmcourse.chapters.inference.recorder import Recorder
 model, prompt = Recorder([3, 0, 1, 2, 4]), [4, 2]
-write(model, prompt, 2, lambda logits: int(logits.argmax()))
+write(model, prompt, 2, lambda logits: logits.argmax(-1).item())
 prompt"""
 
 
@@ -122,6 +122,10 @@ write.slips(
         "which reads the whole text each time.",
         ", kv_cache=cache → ": "You do not pass the cache to the model: `kv_cache=cache`.",
         "return text[len(prompt) :] → return text": "You return the prompt, too. Return only the new tokens.",
+        "logits[0, -1] → logits[0]": "You give `choose` the rows of all tokens. It takes the last row alone.",
+        "if cache is None → if not cache ;; kv_cache=cache → kv_cache=cache or None": "An empty cache is falsy: `if "
+        "cache` never passes it to the model. Ask `if cache is not None`.",
+        "range(new) → range(new - len(prompt))": "You count the prompt's tokens as new ones: `new` are to follow it.",
         "logits[0, -1] → logits[0, 0]": "You take the first row of the logits. The last row, `logits[0, -1]`, is for "
         "the token after the text.",
         "return text → if new:\n        model(torch.tensor([text[-1:] if cache is not None else text]), "
@@ -138,8 +142,6 @@ write.slips(
         "grows with it. Work on a copy: `list(prompt)`.",
         "choose(logits[0, -1]) → int(logits[0, -1].argmax())": "You always take the likeliest token. Call `choose`, "
         "which may draw one.",
-        "if cache is None → if cache is not None": "You show the whole text *with* a cache, and only the end of it "
-        "without one. It is the other way round.",
     },
 )
 
