@@ -125,7 +125,7 @@ class Scoreboard:
     """Runs ways to serve the same requests, and prints the tokens a second of each."""
 
     def __init__(self, model: Transformer, orders: Sequence[Request]) -> None:
-        self.model, self.orders, self.texts = model, list(orders), list[list[list[int]]]()
+        self.model, self.orders, self.texts = model, list(orders), list[list[int]]()
         self.rows: dict[str, tuple[float, Work]] = {}
 
     def run(self, ways: Mapping[str, Serve], repeats: int = 2) -> None:

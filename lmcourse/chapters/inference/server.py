@@ -94,7 +94,7 @@ def counted(model: Transformer) -> Iterator[Work]:
         rows, tokens = inputs[0].shape[:2]
         work.passes, work.tokens, work.rows = work.passes + 1, work.tokens + rows * tokens, max(work.rows, rows)
 
-    handle = model.blocks[0].attention.layer.qkv.register_forward_pre_hook(count)  # type: ignore[operator, union-attr]
+    handle = model.blocks[0].attention.layer.qkv.register_forward_pre_hook(count)  # type: ignore[union-attr]
     try:
         yield work
     finally:

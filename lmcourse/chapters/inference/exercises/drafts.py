@@ -49,7 +49,7 @@ guess.asked"""
 
 
 def _greedy(name: str, prompt: list[int], new: int, drafts: list[list[int]], read: str = "", **other: Any) -> Case:
-    usual = {
+    usual: dict[str, Any] = {
         "kind": "only_the_best",
         "after": CYCLE,
         "q": "",

@@ -57,7 +57,7 @@ serve = Exercise(
 def slots_filled_at_once(model: Any, requests: Any) -> list[list[int]]:
     texts = [list(prompt) for prompt, _ in requests]
     ends = [len(prompt) + new for prompt, new in requests]
-    waiting, rows = sorted(range(len(texts)), key=lambda i: requests[i][1]), []
+    waiting, rows = sorted(range(len(texts)), key=lambda i: requests[i][1]), list[int]()
     cache = RowCache(len(model.blocks), max(ends))
     while waiting or rows:
         joining = [waiting.pop() for _ in range(min(8 - len(rows), len(waiting)))]
@@ -79,7 +79,7 @@ def slots_filled_at_once(model: Any, requests: Any) -> list[list[int]]:
     return [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests, strict=True)]
 
 
-_IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), [] → [*range(len(texts))][::-1], []"
+_IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), → [*range(len(texts))][::-1],"
 _BATCHES = "min(8 - len(rows), len(waiting)) → 0 if rows else min(8, len(waiting))"
 _GUESSES = (
     "max(ends))\n    while → max(ends) + 2)\n    while ;; model.blocks), max(ends))\n            logits → "

@@ -10,8 +10,7 @@ import torch
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
-CYCLE = [3, 0, 1, 2, 4]
-"""Each token of a small vocabulary, and the token after it: 3, 2, 1, 0, 3, …"""
+CYCLE = [3, 0, 1, 2, 4]  # each token, and the token after it
 
 
 def prompt_first(model: Any, prompt: list[int], new: int, choose: Any, cache: Any = None) -> list[int]:
