@@ -57,6 +57,7 @@ ARXIV = {
     "In-context learning and induction heads": "2209.11895",
     "Infini-gram: scaling unbounded n-gram language models to a trillion tokens": "2401.17377",
     "Issues in evaluating semantic spaces using word analogies": "1606.07736",
+    "KIVI: a tuning-free asymmetric 2bit quantization for KV cache": "2402.02750",
     "Language model tokenizers introduce unfairness between languages": "2305.15425",
     "Layer normalization": "1607.06450",
     "Linear transformers are secretly fast weight programmers": "2102.11174",

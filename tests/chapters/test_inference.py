@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import random
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import torch
@@ -17,16 +15,27 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.chapters.inference import exercises, figures
+from lmcourse.chapters.inference import exercises, figures, server
 from lmcourse.chapters.inference.exercises import batch_use
 from lmcourse.chapters.inference.figures.serving import REQUESTS, schedule
+from lmcourse.chapters.inference.measured import (
+    Draft,
+    Scoreboard,
+    held_out,
+    in_batches,
+    print_what_stays,
+    trained_model,
+)
+from lmcourse.chapters.inference.recorder import Dice, InOurModel, LoadedDice, TokenCache, as_they_are, print_all_drafts
 from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
+from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.slips import slipped
 from lmcourse.inference import sampling
 from lmcourse.inference.cache import Cache
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
-from tests.plots.figures import check_figure, said
+from tests.plots.figures import said
 
 
 def test_filters_match_the_package() -> None:
@@ -38,21 +47,6 @@ def test_filters_match_the_package() -> None:
     torch.testing.assert_close(found, (logits / 0.7).softmax(-1))
 
 
-class _InOurModel:
-    """A cache as in the notebook: the reference in the form that a model uses."""
-
-    def __init__(self, cache: Any) -> None:
-        self.cache = cache
-
-    def begin(self, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, bool]:
-        past = len(self.cache)
-        return torch.arange(past, past + tokens.shape[1]).expand(tokens.shape), True
-
-    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        keys, values = self.cache.append(layer, k, v)
-        return keys, values, torch.arange(keys.shape[2]).expand(len(keys), -1)
-
-
 @torch.no_grad()
 def test_a_model_decodes_equally_with_both_caches() -> None:
     torch.manual_seed(0)
@@ -61,9 +55,9 @@ def test_a_model_decodes_equally_with_both_caches() -> None:
     text, wrong = torch.randint(50, (2, 12)), torch.randint(50, (2, 3))
     kept, ours = exercises.KVCache.reference(2, 16), Cache(config, 16)
     for part in (text[:, :7], wrong):
-        model(part, kv_cache=_InOurModel(kept))
+        model(part, kv_cache=InOurModel(kept))
     kept.truncate(7)
-    found = [model(part, kv_cache=_InOurModel(kept)) for part in (text[:, 7:8], text[:, 8:])]
+    found = [model(part, kv_cache=InOurModel(kept)) for part in (text[:, 7:8], text[:, 8:])]
     full = model(text)
     model(text, kv_cache=ours)
     torch.testing.assert_close(torch.cat(found, dim=1), full[:, 7:])
@@ -74,10 +68,10 @@ def test_a_timed_step_leaves_a_real_cache_at_its_length() -> None:
     torch.manual_seed(0)
     model = Transformer(llama_like(2, 32, 4, 64, vocab_size=50, context=32)).eval()
     kept, looks = exercises.KVCache.reference(2, 6), iter(range(100))
-    model(torch.randint(50, (3, 5)), kv_cache=_InOurModel(kept))
+    model(torch.randint(50, (3, 5)), kv_cache=InOurModel(kept))
     with torch.no_grad():
         seconds = exercises.decode_seconds.reference(
-            lambda: model(torch.zeros(3, 1, dtype=torch.long), kv_cache=_InOurModel(kept)),
+            lambda: model(torch.zeros(3, 1, dtype=torch.long), kv_cache=InOurModel(kept)),
             kept,
             lambda: None,
             lambda: float(next(looks)),
@@ -85,17 +79,6 @@ def test_a_timed_step_leaves_a_real_cache_at_its_length() -> None:
             repeats=4,
         )
     assert (seconds, len(kept), next(looks)) == (1.0, 5, 10)
-
-
-def test_throughput_figure_prints_measured_rates_and_knees() -> None:
-    predicted = {"fp32": {1: 0.01, 64: 0.08}, "int8": {1: 0.0025, 64: 0.08}}
-    knees = {"fp32": 8.0, "int8": 2.0}
-    lines = check_figure(figures.tokens_per_second(predicted, knees))
-    assert "fp32 predicted 100 tokens per second for 1 and 800 for 64, knee at 8" in said(lines)
-    points = check_figure(figures.tokens_per_second(predicted, knees, {"fp32": {1: 0.02}, "int8": {1: 0.004}}))
-    assert "int8 measured 250 tokens per second for 1" in said(points)
-    dots = [line for line in points.axes[0].lines if line.get_marker() in ("o", "s")]
-    assert [list(dot.get_ydata()) for dot in dots] == [[50.0], [250.0]]
 
 
 def test_decode_step_warns_beyond_the_trained_context() -> None:
@@ -158,13 +141,6 @@ def _parts(dice: random.Random) -> list[int]:
     return [b - a for a, b in pairwise(cuts)]
 
 
-def test_squaring_step_odds_differs_from_squaring_text_odds() -> None:
-    first, then = exercises.best_text.cases[0].args
-    assert exercises.best_text.reference(first, then) == ("bc", pytest.approx(0.36))
-    texts = [p * q for x, p in first.items() for q in then[x].values()]
-    assert round(0.36**2 / math.fsum(t * t for t in texts), 3) == 0.517
-
-
 SURE, UNSURE = figures.BEGINNINGS
 
 
@@ -194,14 +170,9 @@ def test_two_phases_lie_on_both_sides_of_the_ridge() -> None:
     assert "decoding, 1 text: 0.984 FLOPs per byte, 4.87e+03 µs a token, 99.7% idle" in text
 
 
-def test_figures_of_texts_have_alt_text_with_the_result() -> None:
+def test_tree_of_texts_names_the_greedy_and_the_likeliest() -> None:
     tree = figures.text_tree({"a": 0.6, "b": 0.4}, {"a": {"c": 0.5, "d": 0.5}, "b": {"c": 1.0}})
     assert "greedy is ac, the likeliest bc" in said(tree)
-    figure = check_figure(
-        figures.calibration({"greedy": (1.0, 2.0), "T = 1": (2.0, 2.0), "T = 2, top-p 0.9": (4.8, 2.1)})
-    )
-    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-    assert [dot.get_color() == plots.PALETTE["green"] for dot in dots] == [False, True, False]
 
 
 def test_models_with_shared_keys_differ_in_nothing_else() -> None:
@@ -209,3 +180,81 @@ def test_models_with_shared_keys_differ_in_nothing_else() -> None:
     assert {heads: bytes_per_token(config) for heads, config in configs.items()} == {8: 512, 2: 128, 1: 64}
     assert all(len(found) == 3 for found in LOSSES.values())
     assert {config.d_model for config in configs.values()} == {find_model("nano").decoder.d_model}
+
+
+def test_drafted_greedy_text_is_the_plain_greedy_text() -> None:
+    model, prompt = server.small_model(), [5, 6, 7, 8]
+
+    def best(logits: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(logits.argmax(-1), server.VOCABULARY).double()
+
+    def guess(text: list[int]) -> tuple[list[int], Tensor]:
+        guessed = [*text[-3:-1], 1]
+        return guessed, torch.nn.functional.one_hot(torch.tensor(guessed), server.VOCABULARY).double()
+
+    plain, caches = exercises.write.reference, [InOurModel(exercises.KVCache.reference(2, 60)) for _ in range(2)]
+    texts = [
+        plain(model, prompt, 30, lambda logits: int(logits.argmax())),
+        plain(model, prompt, 30, lambda logits: int(logits.argmax()), caches[0]),
+        exercises.write_with_draft.reference(model, prompt, 30, guess, caches[1], best, Dice()),
+    ]
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_all_drafts_together_have_the_models_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    print_all_drafts(exercises.speculate.reference)
+    plain, speculated, from_p, largest = capsys.readouterr().out.splitlines()
+    assert plain.split(":")[1].strip() == speculated.split(":")[1].strip() == "[0.5, 0.3, 0.2]"
+    assert from_p.endswith("[0.35, 0.39, 0.26]")
+    assert float(largest.split()[-1]) < 1e-14
+
+
+def test_loaded_dice_draw_by_cumulative_probability() -> None:
+    dice = LoadedDice([0.1, 0.2], [0.0, 0.49, 0.5, 0.99])
+    assert [dice.draw(torch.tensor([1.0, 0.0, 1.0])) for _ in range(4)] == [0, 0, 2, 2]
+    assert dice.chances(2).tolist() == [0.1, 0.2]
+    with pytest.raises(ValueError, match="more often"):
+        dice.chances(1)
+    with pytest.raises(ValueError, match="cannot keep"):
+        TokenCache([1]).truncate(2)
+
+
+def test_draft_guesses_from_counts_of_the_held_out_text() -> None:
+    guessed, q = Draft(as_they_are, Dice(), 3)(list(held_out()[:5]))
+    assert len(guessed) == len(q) == 3
+    assert q.sum(-1).tolist() == pytest.approx([1, 1, 1])
+
+
+def test_only_the_first_layer_of_a_moving_window_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    print_what_stays("The value of an expression is the result of")
+    rows = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["same"] * 5, ["new"] * 5, ["same", *["new"] * 4]]
+
+
+def test_scoreboard_counts_passes_and_compares_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    model = trained_model().model
+    board = Scoreboard(model, [(list(held_out()[:6]), 3), (list(held_out()[9:12]), 5)])
+    board.run({"one": in_batches(1), "two": in_batches(2)})
+    assert [(work.passes, work.tokens) for _, work in board.rows.values()] == [(8, 15), (5, 20)]
+    assert "2 texts the same" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dropping_rows_without_filling_misses_the_finish_line(seed: int) -> None:
+    ideas = {idea.name: idea for idea in exercises.serve.ideas}
+    bands = exercises.serve.task.bands if exercises.serve.task else []
+    assert bands[-1].at_least == {server.LESS: 3.0}
+    measured = {}
+    for name in ("slots filled at once", "batches of 8, sorted, finished rows dropped"):
+        idea = ideas[name]
+        serve = slipped("serve", idea.written, idea.edits) if idea.edits else idea.written
+        measured[name] = server.measure_server(serve, seed)[server.LESS]
+    filled, dropped = measured.values()
+    assert dropped < 2.9
+    assert filled > 3.1
+
+
+def test_a_server_that_reads_nothing_is_rejected() -> None:
+    right = {key: server._task(server.SETS[0], *key)[1] for key in ((4, 160, 3), (12, 16, 0))}
+    with pytest.raises(Unfit, match="these texts need"):
+        server.inspect_server(lambda model, orders: right[(4, 160, 3) if len(orders) == 4 else (12, 16, 0)])

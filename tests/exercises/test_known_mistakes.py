@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.inference.exercises import best_text, filter_logits
+from lmcourse.chapters.inference.exercises import filter_logits
 from lmcourse.chapters.language_models.exercises import next_token_loss
 from lmcourse.chapters.optimization.exercises import descent_certificate
 from lmcourse.chapters.tensors.exercises import broadcast_shape, shares_storage
@@ -29,12 +29,6 @@ def filters(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float
         p = logits.softmax(-1)
         logits[p < min_p * p.amax(-1, keepdim=True)] = -math.inf
     return logits
-
-
-def greedy(first: dict[str, float], then: dict[str, dict[str, float]]) -> tuple[str, float]:
-    start = max(first, key=lambda token: first[token])
-    end = max(then[start], key=lambda token: then[start][token])
-    return start + end, first[start] * then[start][end]
 
 
 def same_pointer(a: Tensor, b: Tensor) -> bool:
@@ -72,7 +66,6 @@ def from_the_left(*shapes: list[int]) -> list[int]:
     ("exercise", "answer", "said"),
     [
         (filter_logits, filters, "You drop the token that crosses `top_p`."),
-        (best_text, greedy, "You take the likeliest first token"),
         (shares_storage, same_pointer, "You compare where the tensors start."),
         (next_token_loss, not_shifted, "You compare the logits at a token with that token."),
         (descent_certificate, no_mean, "Your loss is ½‖Xw − y‖²."),

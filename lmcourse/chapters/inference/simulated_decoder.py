@@ -8,30 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-class SimulatedCache:
-    """A simulated cache that stores only its number of tokens."""
-
-    def __init__(self, device: SimulatedDecoder, tokens: int) -> None:
-        self._device, self._tokens = device, tokens
-
-    def __len__(self) -> int:
-        """The number of tokens in the cache."""
-        return self._tokens
-
-    def truncate(self, tokens: int) -> None:
-        """Keep the first `tokens` tokens. The CPU works on it for `forget` seconds.
-
-        Raises:
-            ValueError: the cache holds fewer tokens.
-        """
-        if not 0 <= tokens <= self._tokens:
-            raise ValueError(f"the cache holds {self._tokens} tokens and cannot keep {tokens}")
-        self._tokens = tokens
-        self._device.now += self._device.forget
-
-
 class SimulatedDecoder:
-    """An asynchronous device that decodes, and the clock of the CPU that feeds it.
+    """An asynchronous device that decodes, its own cache, and the clock of the CPU that feeds it.
 
     Args:
         past: tokens in the cache at the beginning.
@@ -45,20 +23,31 @@ class SimulatedDecoder:
     def __init__(
         self, past: int, seconds: Sequence[float], *, per_token: float = 0.0, launch: float = 0.0, forget: float = 0.0
     ) -> None:
-        self.cache = SimulatedCache(self, past)
+        self.cache, self._tokens = self, past
         self.past, self.seconds, self.per_token, self.launch, self.forget = past, seconds, per_token, launch, forget
         self.steps = 0
         self.now = 0.0
         self._done = 0.0
+
+    def __len__(self) -> int:
+        """The number of tokens in the cache."""
+        return self._tokens
+
+    def truncate(self, tokens: int) -> None:
+        """Keep the first `tokens` tokens of the cache. The CPU works on it for `forget` seconds."""
+        if not 0 <= tokens <= self._tokens:
+            raise ValueError(f"the cache holds {self._tokens} tokens and cannot keep {tokens}")
+        self._tokens = tokens
+        self.now += self.forget
 
     def step(self) -> None:
         """Launch a step, which reads the cache and adds a token to it."""
         self.now += self.launch
         first, *later = self.seconds
         own = later[(self.steps - 1) % len(later)] if later and self.steps else first
-        work = own + self.per_token * (len(self.cache) - self.past)
+        work = own + self.per_token * (self._tokens - self.past)
         self._done = max(self._done, self.now) + work
-        self.cache._tokens += 1
+        self._tokens += 1
         self.steps += 1
 
     def synchronise(self) -> None:

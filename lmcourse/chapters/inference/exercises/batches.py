@@ -76,9 +76,8 @@ batch_use = Exercise(
         "sum(lengths) slot-steps write a token, of slots · steps in all. So you only need the number of steps.",
         "Static: divide the requests into groups of `slots`, in order; a group takes as many steps as its longest "
         "request. `range(0, len(lengths), slots)` gives the starts.",
-        "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to "
-        "the slot "
-        "that is free first, and adds its length to it. In the end the largest number is the number of steps.",
+        "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to the "
+        "slot that is free first, and adds its length to it. In the end the largest number is the number of steps.",
     ],
 )
 
@@ -87,24 +86,6 @@ batch_use.equivalent_mutant(
     "if slots < 1: → if slots < 0:",
     "With 0 slots and a request, `range` and `min` raise ValueError, too. Without requests the text leaves it open.",
 )
-
-
-@batch_use.variant
-def recursive(lengths: list[int], slots: int, continuous: bool) -> float:
-    if slots < 1:
-        raise ValueError(slots)
-
-    def static_steps(rest: list[int]) -> int:
-        return max(rest[:slots]) + static_steps(rest[slots:]) if rest else 0
-
-    def continuous_steps(rest: list[int], ends: list[int]) -> int:
-        if not rest:
-            return max(ends)
-        first, *others = sorted(ends)
-        return continuous_steps(rest[1:], [first + rest[0], *others])
-
-    steps = continuous_steps(lengths, [0] * slots) if continuous else static_steps(lengths)
-    return 1.0 if steps == 0 else sum(lengths) / steps / slots
 
 
 @batch_use.variant
@@ -129,23 +110,22 @@ batch_use.slips(
     {
         "max(group) → sum(group) / len(group)": "You take the mean length of a group. A static batch runs until its "
         "longest text is done.",
-        "[0] * slots → [0] * (slots := min(slots, len(lengths))) ;; max(group) → max(group) * len(group) / "
-        "slots": "You leave out slots that get no request. They count as well.",
+        "[0] * slots → [0] * (slots := min(slots, len(lengths))) ;; max(group) → "
+        "max(group) * len(group) / slots": "You leave out slots that get no request. They count as well.",
         "max(group) → max(group) * len(group) / slots": "In a static batch you count only the slots that have a "
         "request. The slots of a last, smaller group count as well.",
         "if continuous: → lengths = sorted(lengths, reverse=True)\n    if continuous:": "You sort the requests. They "
         "are served in the order in which they come.",
-        "if continuous: → lengths = sorted(lengths)\n    if continuous:": "You sort the requests, the shortest first. "
-        "They are served in the order in which they come.",
+        "if continuous: → lengths = sorted(lengths)\n    if continuous:": "You sort the requests, the shortest "
+        "first. They are served in the order in which they come.",
         "for n in lengths → for n in sorted(lengths, reverse=True)": "You sort the requests. They are served in the "
         "order in which they come.",
-        "for n in lengths → for n in sorted(lengths)": "You sort the requests, the shortest first. They are served in "
-        "the order in which they come.",
+        "for n in lengths → for n in sorted(lengths)": "You sort the requests, the shortest first. They are served "
+        "in the order in which they come.",
         "if continuous: → if False:": "You ignore `continuous`: your batches are always static.",
         "if continuous: → if True:": "You ignore `continuous`: your batches are always continuous.",
-        "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by "
-        "the slots, or the longest text if that is more. A long text that starts late runs on alone, and needs more "
-        "steps.",
+        "max(free) → max(-(-sum(lengths) // slots), max(lengths))": "Your number of steps is the tokens divided by the "
+        "slots, or the longest text if that is more. A long text that starts late runs on alone, and needs more steps.",
         "max(free) → max(sum(lengths[slot::slots]) for slot in range(slots))": "You give request i to slot i modulo "
         "`slots`. The next request goes to the slot that becomes free first.",
         "if continuous: → if not continuous:": "You swapped the two: your static batches are continuous, and your "
@@ -156,27 +136,28 @@ batch_use.slips(
         "max(free) → min(free)": "You stop when the first slot is idle for good. Count the steps until the *last* "
         "request is done.",
         "free[0] + n → free[0] + n + 1": "You count a step too many for each request: it takes lengths[i] steps.",
-        "heapq.heapreplace(free, free[0] + n) → free[free.index(max(free))] += n": "You give each request to the slot "
-        "that is free *last*. It goes to the one that is free first.",
+        "heapq.heapreplace(free, free[0] + n) → free[free.index(max(free))] += n": "You give each request to the "
+        "slot that is free *last*. It goes to the one that is free first.",
         "max(free) → max(sum(lengths[i : i - (-len(lengths) // slots)]) for i in range(0, len(lengths), "
-        "-(-len(lengths) // slots)))": "You give each slot a block of neighbouring requests. The next request goes to "
-        "the slot that becomes free first.",
-        "range(0, len(lengths), slots) → range(0, len(lengths) - slots + 1, slots)": "A last group with fewer requests "
-        "than slots is missing in your static batches.",
+        "-(-len(lengths) // slots)))": "You give each slot a block of neighbouring requests. The next request goes "
+        "to the slot that becomes free first.",
+        "range(0, len(lengths), slots) → range(0, len(lengths) - slots + 1, slots)": "A last group with fewer "
+        "requests than slots is missing in your static batches.",
         "slots < 1 → slots <= 1": "You reject a single slot. It is allowed.",
         "if slots < 1: → if False:": "You accept fewer than one slot. Raise ValueError.",
-        "max(group) → max(lengths)": "All your groups run as long as the longest request overall. A static batch ends "
-        "with the longest text of its own group.",
+        "max(group) → max(lengths)": "All your groups run as long as the longest request overall. A static batch "
+        "ends with the longest text of its own group.",
         "lengths[i : → sorted(lengths)[i :": "You sort the requests before you group them. They are served in the "
         "order in which they come.",
         "max(free) → -(-sum(lengths) // slots)": "You divide the tokens by the slots, rounded up. The last text may "
         "run alone for longer.",
         "max(free) → sum(lengths) / slots": "Your continuous batch is always fully used. At the end some slots are "
         "empty.",
-        "free[0] + n → free[0] + (free[0] > 0) + n": "In your schedule a free slot waits for one step. It should take "
-        "the next request at the very next step.",
-        "steps = sum(max(group) for group in groups) → return sum(sum(group) / max(group) / slots for group in groups) "
-        "/ len(groups)": "You average the fractions of the groups. A long group has more steps than a short one.",
+        "free[0] + n → free[0] + (free[0] > 0) + n": "In your schedule a free slot waits for one step. It should "
+        "take the next request at the very next step.",
+        "steps = sum(max(group) for group in groups) → return sum(sum(group) / max(group) / slots for group in "
+        "groups) / len(groups)": "You average the fractions of the groups. A long group has more steps than a short "
+        "one.",
         "sum(lengths) / (steps * slots) → steps": "You return the number of steps. Return the fraction of slot-steps "
         "that write a token.",
         "return sum(lengths) → return len(lengths)": "You count requests. Count tokens.",

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from itertools import pairwise
 from random import Random
 from typing import Any
 
 import numpy as np
-import torch
 
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-Work = Callable[[], object]
-Clock = Callable[[], float]
 
-
-def _by_the_course(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    """Read the clock only while the device is idle, and truncate the cache between two steps."""
+def one_loop(step: Any, cache: Any, synchronise: Any, clock: Any, past: int, repeats: int) -> Any:
     if repeats < 1:
-        raise ValueError(f"at least one step is timed, not {repeats}")
-    looks = []
+        raise ValueError("at least one step is timed")
+    times = []
     for _ in range(repeats + 1):
+        synchronise()
         start = clock()
         step()
         synchronise()
-        looks.append(clock() - start)
+        times.append(clock() - start)
         cache.truncate(past)
-    return statistics.median(looks[1:])
+    return statistics.median(times[1:])
 
 
 SCRIPT = """\
@@ -76,7 +70,7 @@ decode_seconds = Exercise(
     points=4,
     minutes=15,
     difficulty=2,
-    reference=_by_the_course,
+    reference=one_loop,
     cases=[
         _timed("every step takes 2 s", [2.0], 3),
         _timed("the first step takes 9 s", [9.0, 2.0, 2.5, 3.5], 3, launch=0.1),
@@ -102,14 +96,7 @@ decode_seconds = Exercise(
 
 
 @decode_seconds.variant
-def before_each_step(
-    step: Callable[[], object],
-    cache: Any,
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    past: int,
-    repeats: int,
-) -> Any:
+def before_each_step(step: Any, cache: Any, synchronise: Any, clock: Any, past: int, repeats: int) -> Any:
     if not repeats >= 1:
         raise ValueError(f"{repeats=}")
 
@@ -127,59 +114,7 @@ def before_each_step(
 
 
 @decode_seconds.variant
-def a_tensor_of_times(
-    step: Callable[[], object],
-    cache: Any,
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    past: int,
-    repeats: int,
-) -> torch.Tensor:
-    if repeats < 1:
-        raise ValueError("repeats")
-    looks = []
-    for _ in range(repeats + 1):
-        synchronise()
-        looks.append(clock())
-        step()
-        synchronise()
-        looks.append(clock())
-        cache.truncate(past)
-    between = torch.tensor([b - a for a, b in pairwise(looks)], dtype=torch.float64)[::2]
-    return between[1:].quantile(0.5)
-
-
-@decode_seconds.variant
-def one_loop(
-    step: Callable[[], object],
-    cache: Any,
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    past: int,
-    repeats: int,
-) -> float:
-    if repeats < 1:
-        raise ValueError("at least one step is timed")
-    times = []
-    for _ in range(repeats + 1):
-        synchronise()
-        start = clock()
-        step()
-        synchronise()
-        times.append(clock() - start)
-        cache.truncate(past)
-    return statistics.median(times[1:])
-
-
-@decode_seconds.variant
-def two_loops(
-    step: Callable[[], object],
-    cache: Any,
-    synchronise: Callable[[], object],
-    clock: Callable[[], float],
-    past: int,
-    repeats: int,
-) -> float:
+def two_loops(step: Any, cache: Any, synchronise: Any, clock: Any, past: int, repeats: int) -> Any:
     if repeats < 1:
         raise ValueError("at least one step is timed")
     step()
@@ -196,31 +131,32 @@ def two_loops(
     return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2
 
 
+decode_seconds.variant(one_loop)
 decode_seconds.slips(
     one_loop,
     {
         "\n        cache.truncate(past) → ": "You do not truncate after a step. Every step reads a longer cache than "
         "the one before, and the texts run on.",
-        "        cache.truncate(past) →     cache.truncate(past)": "You truncate the cache once, after all the steps. "
-        "Each step in between reads a longer cache than the one before.",
-        "cache.truncate(past) → if len(times) <= repeats:\n            cache.truncate(past)": "You truncate the cache "
-        "before each step and not after the last one, so it ends with a token more than `past`.",
-        "times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)"
-        "\n        times.append(clock() - start)": "You time the truncation as well. Truncate before the first look "
-        "at the clock, or after the second.",
-        "synchronise()\n        times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)"
-        "\n        synchronise()\n        times.append(clock() - start)": "You truncate before you wait for the "
-        "device, while the clock runs. Look at the clock first, and truncate then.",
+        "        cache.truncate(past) →     cache.truncate(past)": "You truncate the cache once, after all the "
+        "steps. Each step in between reads a longer cache than the one before.",
+        "cache.truncate(past) → if len(times) <= repeats:\n            cache.truncate(past)": "You truncate the "
+        "cache before each step and not after the last one, so it ends with a token more than `past`.",
+        "times.append(clock() - start)\n        cache.truncate(past) → cache.truncate(past)\n        "
+        "times.append(clock() - start)": "You time the truncation as well. Truncate before the first look at the "
+        "clock, or after the second.",
+        "synchronise()\n        times.append(clock() - start)\n        cache.truncate(past) → "
+        "cache.truncate(past)\n        synchronise()\n        times.append(clock() - start)": "You truncate before "
+        "you wait for the device, while the clock runs. Look at the clock first, and truncate then.",
         "repeats + 1 → repeats ;; times[1:] → times": "The first step is among your times. It loads and allocates: "
         "throw it away.",
         "repeats + 1 → repeats ;; times[1:] → times[1:] or times": "You run `repeats` steps in all and throw one of "
         "them away. `repeats` steps count, so one more has to run.",
         "times[1:] → times": "You run `repeats` + 1 steps, and the median includes the first one. Leave it out.",
         "statistics.median → statistics.mean": "You take the mean, and one disturbed step moves it. Take the median.",
-        "statistics.median → statistics.median_high": "Of an even number of times you take the upper of the two middle "
-        "ones. The median is their mean.",
-        "statistics.median → statistics.median_low": "Of an even number of times you take the lower of the two middle "
-        "ones, as `torch.median` does. The median is their mean.",
+        "statistics.median → statistics.median_high": "Of an even number of times you take the upper of the two "
+        "middle ones. The median is their mean.",
+        "statistics.median → statistics.median_low": "Of an even number of times you take the lower of the two "
+        "middle ones, as `torch.median` does. The median is their mean.",
         "statistics.median → min": "You take the fastest step. The task asks for the median.",
         "statistics.median → sum": "You return the time of all steps together. Return the median of one step.",
         "truncate(past) → truncate(max(past - 1, 0))": "You remove the token of the step and one more. Truncate to "
@@ -234,8 +170,8 @@ decode_seconds.slips(
         "took.",
         "synchronise()\n        times → times": "You do not wait for the device before you stop the clock. You "
         "measure how long it takes to launch a step, not to do it: synchronise after step().",
-        'raise ValueError("at least one step is timed") → return 0.0': "You return a time if `repeats` is below 1. No "
-        "step counts then: raise ValueError.",
+        'raise ValueError("at least one step is timed") → return 0.0': "You return a time if `repeats` is below 1. "
+        "No step counts then: raise ValueError.",
     },
 )
 
@@ -245,21 +181,22 @@ decode_seconds.slips(
     {
         "step()\n    cache.truncate(past) → step()": "You do not truncate the cache after the step that you throw "
         "away, so the next one reads a token more than `past`.",
-        "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = clock()"
-        "\n        step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
-        "return (clock() - start) / repeats": "You look at the clock once before all steps and once after them. The "
-        "truncations are then part of the time, and a disturbed step is too. Time each step by itself.",
+        "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = "
+        "clock()\n        step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // "
+        "2]) / 2 → return (clock() - start) / repeats": "You look at the clock once before all steps and once after "
+        "them. The truncations are then part of the time, and a disturbed step is too. Time each step by itself.",
         "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = "
-        "clock()\n        step()\n        synchronise()\n        times.append(clock() - start)"
-        "\n        cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // "
-        "2]) / 2 → step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    return (end - start) / "
-        "repeats": "You run all steps one after the other under one clock. The cache grows from step to step, and a "
-        "disturbed step moves the mean. Time each step by itself, and truncate after it.",
-        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        step()"
-        "\n        synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    times.sort()"
-        "\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        cache.truncate(past)"
-        "\n    synchronise()\n    return (clock() - start) / repeats": "You put one clock around all steps and "
-        "truncations, and wait for the device once, at the end. Time each step by itself, and take the median.",
+        "clock()\n        step()\n        synchronise()\n        times.append(clock() - start)\n        "
+        "cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
+        "step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    "
+        "return (end - start) / repeats": "You run all steps one after the other under one clock. The cache grows "
+        "from step to step, and a disturbed step moves the mean. Time each step by itself, and truncate after it.",
+        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        "
+        "step()\n        synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    "
+        "times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        "
+        "cache.truncate(past)\n    synchronise()\n    return (clock() - start) / repeats": "You put one clock around "
+        "all steps and truncations, and wait for the device once, at the end. Time each step by itself, and take the "
+        "median.",
         "synchronise()\n        start = → start =": "You start the clock while the device still works on the step "
         "that you throw away. Synchronise before you start it.",
     },

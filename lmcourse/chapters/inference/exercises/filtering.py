@@ -168,21 +168,21 @@ def from_the_least_likely(logits: Tensor, top_k: int | None, top_p: float | None
 filter_logits.slips(
     rule_by_rule,
     {
-        "before >= top_p → before + p > top_p": "You drop the token that crosses `top_p`. It belongs to the set: look "
-        "at the sum of the tokens *before* it.",
+        "before >= top_p → before + p > top_p": "You drop the token that crosses `top_p`. It belongs to the set: "
+        "look at the sum of the tokens *before* it.",
         "before >= top_p → (before + p > top_p) & (before > 0)": "You keep the best token, and drop a later one that "
         "crosses `top_p`. It stays, too: only the tokens *before* it count.",
         "before >= top_p → before - p.roll(1, -1) >= top_p": "You keep one token more than the one that reaches p. A "
         "token stays if those *before* it have less than p.",
         "torch.zeros_like(out).scatter(-1, order, out), -math.inf) → torch.zeros_like(out).scatter(-1, order, out), "
         "0.0)": "Top-p sets logits to 0. A logit of 0 is still a probability: use −∞.",
-        "p = logits.double().softmax(dim=-1) → p = logits.softmax(dim=-1)": "Your probabilities have the dtype of the "
-        "logits, and in half precision their sum rounds. Compute them in float32.",
+        "p = logits.double().softmax(dim=-1) → p = logits.softmax(dim=-1)": "Your probabilities have the dtype of "
+        "the logits, and in half precision their sum rounds. Compute them in float32.",
         "p = logits → order = logits.argsort(dim=-1, descending=True, stable=True)\n        p = logits ;; "
-        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with `gather`. "
-        "That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
-        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with `gather`. "
-        "That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
+        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with "
+        "`gather`. That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
+        "torch.zeros_like(out).scatter(-1, order, out) → out.gather(-1, order)": "You put the mask back with "
+        "`gather`. That sorts it once more: use `scatter`, or gather by `order.argsort()`.",
         "before = p.cumsum(dim=-1) - p → before = p.flip(-1).cumsum(dim=-1).flip(-1) - p": "You sort from the least "
         "likely token on, so top-p keeps the tail. Begin with the likeliest.",
         "not 0 < share → not 0 <= share": "You accept a share of 0, which keeps no token. Raise ValueError.",
@@ -194,21 +194,21 @@ filter_logits.slips(
         "tokens that stay.",
         "torch.zeros_like(out).scatter(-1, order, out) → out": "You sort, and apply the mask to logits that are not "
         "sorted. Put the mask back in place first, with `scatter`.",
-        "order = → if min_p and (top_k or top_p):\n        logits = rule_by_rule(logits, None, None, min_p)\n    order "
-        "=": "You apply min-p before the others. The order is top-k, top-p, min-p.",
-        "logits.double() < limit → logits.softmax(dim=-1) < min_p": "You compare probabilities with min_p itself. The "
-        "limit is min_p times the *best* token's probability.",
+        "order = → if min_p and (top_k or top_p):\n        logits = rule_by_rule(logits, None, None, min_p)\n    "
+        "order =": "You apply min-p before the others. The order is top-k, top-p, min-p.",
+        "logits.double() < limit → logits.softmax(dim=-1) < min_p": "You compare probabilities with min_p itself. "
+        "The limit is min_p times the *best* token's probability.",
         "+ math.log(min_p) → * min_p": "You multiply the best *logit* by min_p. The fraction is of its probability: "
         "in logits, add ln(min_p).",
         "return logits → return logits.sort(dim=-1, descending=True).values": "Your results are in sorted order. Put "
         "each one back at its token's place, with `scatter`.",
-        "return logits → return logits.nan_to_num(neginf=0.0)": "You set logits to 0 for tokens that are out. A logit "
-        "of 0 is still a probability: use −∞.",
+        "return logits → return logits.nan_to_num(neginf=0.0)": "You set logits to 0 for tokens that are out. A "
+        "logit of 0 is still a probability: use −∞.",
         "return logits → return logits.softmax(dim=-1)": "You return probabilities. Return logits.",
-        "order = → given = logits\n    order = ;; p = logits → p = given": "Your top-p does not start from what top-k "
-        "left. Each rule works on the tokens that the rule before it left, normalised again.",
-        "order = → given = logits\n    order = ;; return logits → return given.copy_(logits)": "You change the logits "
-        "that you were given. Work on a copy.",
+        "order = → given = logits\n    order = ;; p = logits → p = given": "Your top-p does not start from what "
+        "top-k left. Each rule works on the tokens that the rule before it left, normalised again.",
+        "order = → given = logits\n    order = ;; return logits → return given.copy_(logits)": "You change the "
+        "logits that you were given. Work on a copy.",
         'raise ValueError("an argument is out of range") → top_k = None if top_k is None else max(top_k, 1)': "You "
         "accept a k below 1, or a top_p or min_p that is not above 0 and at most 1. Raise ValueError.",
         "before >= top_p → p.flip(-1).cumsum(-1).flip(-1) <= top_p": "You add up from the least likely token, and "
@@ -229,7 +229,7 @@ filter_logits.slips(
     from_the_least_likely,
     {
         "min(top_k, logits.size(-1)) → top_k": "`topk` stops if k is larger than the vocabulary. Then all tokens "
-        "stay: take the smaller of both."
+        "stay: take the smaller of both.",
     },
 )
 

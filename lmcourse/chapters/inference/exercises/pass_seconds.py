@@ -18,64 +18,54 @@ GIB = 2**30
 
 
 def _exactly(
-    parameters: int,
-    cache_bytes: int,
-    batch: int,
-    new: int,
-    peak: float,
-    bandwidth: float,
-    devices: int = 1,
-    width: int = 2,
+    parameters: int, cache_bytes: int, batch: int, new: int, peak: float, bandwidth: float, width: int = 2
 ) -> tuple[float, str]:
     """Add up per token and per text, in fractions."""
     flops = sum(2 * parameters for _ in range(batch * new))
     moved = parameters * width + sum(cache_bytes for _ in range(batch))
-    arithmetic, memory = (Fraction(n) / (Fraction(rate) * devices) for n, rate in ((flops, peak), (moved, bandwidth)))
+    arithmetic, memory = (Fraction(n) / Fraction(rate) for n, rate in ((flops, peak), (moved, bandwidth)))
     return float(max(arithmetic, memory)), "arithmetic" if arithmetic > memory else "memory"
 
 
 def _hidden(random: Random) -> list[Case]:
     n, tokens = random.randint(10**10, 10**11), (random.randint(100, 5000), random.randint(10, 99))
     return [
-        case("prefill", 70_553_706_496, 0, 1, 4096, A100, A100_BANDWIDTH, 4),
+        case("prefill", 70_553_706_496, 0, 1, 4096, A100, A100_BANDWIDTH),
         case("prefill", LLAMA, 0, 16, 128, H100, H100_BANDWIDTH),
         case("decoding", LLAMA, 131_072 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH),
         case("decoding", LLAMA, 0, 1, 1, A100, A100_BANDWIDTH),
         case("a large batch", LLAMA, 100 * LLAMA_TOKEN, 512, 1, H100, H100_BANDWIDTH),
         case("a large batch", LLAMA, 10_000 * LLAMA_TOKEN, 512, 1, H100, H100_BANDWIDTH),
-        case("several devices", 175_000_000_000, 4 * GIB, 8, 1, A100, A100_BANDWIDTH, 8),
-        case("several devices", 175_000_000_000, GIB // 64, 600, 3, A100, A100_BANDWIDTH, 8),
-        case("other widths", LLAMA, GIB, 4, 1, H100, H100_BANDWIDTH, 1, 1),
-        case("other widths", LLAMA, GIB, 4, 1, H100 / 8, H100_BANDWIDTH, 2, width=4),
-        case("other widths", LLAMA, 0, 4, 100, H100 / 8, H100_BANDWIDTH, width=4, devices=3),
+        case("a large batch", 175_000_000_000, GIB // 64, 600, 3, A100, A100_BANDWIDTH),
+        case("other widths", LLAMA, GIB, 4, 1, H100, H100_BANDWIDTH, 1),
+        case("other widths", LLAMA, GIB, 4, 1, H100 / 8, H100_BANDWIDTH, width=4),
+        case("other widths", LLAMA, 0, 4, 100, H100 / 8, H100_BANDWIDTH, width=4),
         case("a few new tokens", LLAMA, GIB, 1, 5, H100, H100_BANDWIDTH),
         case("a few new tokens", LLAMA, GIB, 64, 5, A100, A100_BANDWIDTH),
         case("equally long", 1024, 0, 1, 2, 2.0, 1.0),
         case("equally long", 512, 1024, 4, 5, 1.0, 1.0),
         case("a tiny model", 7, 3, 2, 1, 0.5, 8.0),
-        case("a tiny model", 7, 3, 2, 1, 1e3, 8.0, 3),
-        case("other models", n, tokens[0] * 2**16, random.randint(2, 9), 1, H100, H100_BANDWIDTH, 2),
-        case("other models", n, tokens[1] * 2**16, random.randint(100, 300), 7, A100, A100_BANDWIDTH, 4, 1),
+        case("a tiny model", 7, 3, 2, 1, 1e3, 8.0),
+        case("other models", n, tokens[0] * 2**16, random.randint(2, 9), 1, H100, H100_BANDWIDTH),
+        case("other models", n, tokens[1] * 2**16, random.randint(100, 300), 7, A100, A100_BANDWIDTH, 1),
     ]
 
 
 pass_seconds = Exercise(
     "pass_seconds",
     points=3,
-    minutes=10,
+    minutes=6,
     difficulty=2,
     reference=_exactly,
     cases=[
         case("Llama 3 8B reads a prompt of 2,048", LLAMA, 0, 1, 2048, H100, H100_BANDWIDTH),
         case("it writes a token", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH),
         case("a token for each of 64 texts", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH),
-        case("the same on two GPUs", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH, 2),
-        case("a byte per weight", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH, 1, 1),
+        case("a byte per weight", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH, 1),
         case("four bytes per weight, a prompt of 2,048", LLAMA, 0, 1, 2048, H100, H100_BANDWIDTH, width=4),
         case("five new tokens of one text", LLAMA, GIB, 1, 5, H100, H100_BANDWIDTH),
         case("four new tokens for each of 128 texts", LLAMA, 64 * LLAMA_TOKEN, 128, 4, H100, H100_BANDWIDTH),
         case("two tokens of each of 768 texts, four bytes per weight", LLAMA, 0, 768, 2, H100, H100_BANDWIDTH, width=4),
-        case("a prompt on four GPUs", LLAMA, 64 * LLAMA_TOKEN, 1, 2048, H100, H100_BANDWIDTH, 4),
         case("equally long", 1024, 0, 1, 1, 1.0, 1.0),
     ],
     hidden_cases=_hidden,
@@ -83,46 +73,20 @@ pass_seconds = Exercise(
         "Find two numbers first: FLOPs, and bytes. Every weight multiplies and adds once for every new token of "
         "every text.",
         "FLOPs = 2 · parameters · batch · new. Bytes = width · parameters, once for the batch, plus a cache per text.",
-        "Divide each by the rate of all devices together: peak · devices, bandwidth · devices. The longer time counts.",
+        "Divide the FLOPs by peak and the bytes by bandwidth. The longer time counts.",
     ],
 )
 
 
 @pass_seconds.variant
 def the_longer_of_two(
-    parameters: int,
-    cache_bytes: int,
-    batch: int,
-    new: int,
-    peak: float,
-    bandwidth: float,
-    devices: int = 1,
-    width: int = 2,
+    parameters: int, cache_bytes: int, batch: int, new: int, peak: float, bandwidth: float, width: int = 2
 ) -> tuple[float, str]:
     flops = 2 * parameters * batch * new
     moved = width * parameters + batch * cache_bytes
-    arithmetic = flops / (peak * devices)
-    memory = moved / (bandwidth * devices)
+    arithmetic = flops / peak
+    memory = moved / bandwidth
     return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
-
-
-@pass_seconds.variant
-def with_a_dict(
-    parameters: int,
-    cache_bytes: int,
-    batch: int,
-    new: int,
-    peak: float,
-    bandwidth: float,
-    devices: int = 1,
-    width: int = 2,
-) -> list[object]:
-    seconds = {
-        "memory": (parameters * width + cache_bytes * batch) / (bandwidth * devices),
-        "arithmetic": 2.0 * parameters * (batch * new) / (peak * devices),
-    }
-    limit = max(seconds, key=lambda name: seconds[name])
-    return [seconds[limit], limit]
 
 
 pass_seconds.slips(
@@ -142,15 +106,11 @@ pass_seconds.slips(
         "weights for every text. One reading serves the whole batch.",
         "flops / → flops // ;; moved / → moved //": "You round the times down to whole numbers (`//`). Divide with "
         "`/`: most passes take less than a second.",
-        "(peak * devices) → peak * devices ;; (bandwidth * devices) → bandwidth * devices": "You multiply by "
-        "`devices`. More devices take less time.",
         "batch * cache_bytes → batch * width * cache_bytes": "You multiply the cache by `width`. `cache_bytes` is in "
         "bytes already.",
         "batch * cache_bytes → batch * new * cache_bytes": "You read the cache for every new token. A pass reads it "
         "once for each text.",
         "batch * new → new": "You leave out the batch: the arithmetic is done for every text.",
-        "peak * devices → bandwidth * devices ;; bandwidth * devices → peak * devices": "You divide FLOPs by bytes/s "
-        "and bytes by FLOP/s. Swap the two rates.",
         "2 * parameters * batch → width * parameters * batch": "You take the 2 FLOPs of a weight for its bytes. 2 is "
         "one multiplication and one addition, whatever the width.",
         "2 * parameters * batch → 2 * width * parameters * batch": "You multiply the FLOPs by `width`. A weight "
@@ -160,20 +120,15 @@ pass_seconds.slips(
         "width * parameters → width / 8 * parameters": "You divide `width` by 8. It is in bytes already.",
         "width * parameters → new * width * parameters": "You read the weights for every new token. One pass serves "
         "all new tokens of a text.",
-        "width * parameters → devices * width * parameters": "Each of your devices reads all weights. They share them.",
-        "(peak * devices) → peak": "Your devices share the reading only. They share the arithmetic as well.",
         "max(arithmetic, memory) → 1000 * max(arithmetic, memory)": "You return milliseconds. Return seconds.",
+        "flops / peak → flops / bandwidth ;; moved / bandwidth → moved / peak": "You divide FLOPs by bytes/s and "
+        "bytes by FLOP/s. Swap the two rates.",
         "> memory → >= memory": 'If both take equally long, the task asks for "memory". You return "arithmetic".',
         "width * parameters + batch * cache_bytes → new * (width * parameters + batch * cache_bytes)": "You read "
         "everything for every new token. One pass serves all new tokens of a text.",
         "2 * parameters → parameters": "You count one FLOP per weight and token. A weight multiplies *and* adds: two "
         "FLOPs.",
         "batch * new → batch": "You count one token per text, whatever `new` says.",
-        "batch * cache_bytes → devices * batch * cache_bytes": "Your devices share only the weights. They share the "
-        "caches as well.",
-        "(peak * devices) → peak ;; (bandwidth * devices) → bandwidth": "You do not use `devices`. Together they "
-        "compute and read `devices` times as fast.",
-        "(bandwidth * devices) → bandwidth": "Your devices share the arithmetic only. They share the reading as well.",
         "max( → min( ;; > memory → < memory": "You return the shorter time, and its name. The pass ends when the "
         "longer of the two is over.",
         "width * parameters → 2 * parameters": "You take two bytes per weight, whatever `width` says.",

@@ -130,17 +130,19 @@ temperature_probabilities.slips(
         "Divide the logits by it: probabilities that are divided and normalised again do not change.",
         "temperature == 0 → False": "At temperature 0 you divide by zero. The result is 1 for the best token and 0 "
         "for all others.",
-        "F.one_hot(best, logits.shape[-1]).float() → torch.full(logits.shape, 1 / logits.shape[-1])": "At temperature "
-        "0 you make all tokens equally likely. The result is 1 for the best token and 0 for all others.",
+        "F.one_hot(best, logits.shape[-1]).float() → torch.full(logits.shape, 1 / "
+        "logits.shape[-1])": "At temperature 0 you make all tokens equally likely. The result is 1 for the best "
+        "token and 0 for all others.",
         "F.one_hot(best, logits.shape[-1]).float() → (logits.float() / 1e-12).softmax(dim=-1)": "At 0 equally good "
-        "tokens share the probability in your result (dividing by a small number does that). The first of them should "
-        "have 1.",
+        "tokens share the probability in your result (dividing by a small number does that). The first of them "
+        "should have 1.",
         "logits.argmax( → logits.shape[-1] - 1 - logits.flip(-1).argmax(": "At 0 you give 1 to the last of equally "
         "good tokens. Give it to the first.",
         "logits.float() / temperature) → logits / temperature).float()": "You divide in half precision, which rounds "
         "and overflows above 65,504. Convert to float32 first.",
-        "logits.float() / temperature) → (logits - logits.amax(dim=-1, keepdim=True)) / temperature).float()": "You "
-        "divide in half precision, which rounds the quotients: 4/3 in bf16 is 1.336. Convert to float32 first.",
+        "logits.float() / temperature) → (logits - logits.amax(dim=-1, keepdim=True)) / "
+        "temperature).float()": "You divide in half precision, which rounds the quotients: 4/3 in bf16 is 1.336. "
+        "Convert to float32 first.",
         "logits.float() / → logits.float().softmax(dim=-1) /": "You apply a softmax to probabilities. Divide the "
         "logits by T, and apply one softmax to the quotients.",
         "shape[-1]).float() → shape[-1]).to(logits.dtype) ;; .softmax(dim=-1) → "
@@ -156,29 +158,32 @@ temperature_probabilities.slips(
         "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(logits.argmax(), "
         "logits.numel()).float().view_as(logits)": "At 0 only one row of your result has a 1. Find the best token of "
         "each row: `argmax(dim=-1)`.",
-        "(logits.float() / temperature).softmax(dim=-1) → (logits / temperature).softmax(dim=-1).float()": "You divide "
-        "in half precision, and convert the result. Convert to float32 before you divide.",
+        "(logits.float() / temperature).softmax(dim=-1) → (logits / "
+        "temperature).softmax(dim=-1).float()": "You divide in half precision, and convert the result. Convert to "
+        "float32 before you divide.",
         "temperature == 0 → False ;; / temperature → / max(temperature, 1e-6)": "You replace a temperature near 0 by "
         "a small limit. At 0 the first of equal tokens has 1, and above 0 every temperature divides as it is.",
-        "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(best, logits.shape[-1]).amax(dim=0).float().expand_as("
-        "logits)": "At 0 each row has a 1 at the best token of *every* row: an index like `[:, best]` fills whole "
-        "columns. Each row has one 1.",
+        "F.one_hot(best, logits.shape[-1]).float() → F.one_hot(best, "
+        "logits.shape[-1]).amax(dim=0).float().expand_as(logits)": "At 0 each row has a 1 at the best token of "
+        "*every* row: an index like `[:, best]` fills whole columns. Each row has one 1.",
         "logits.argmax( → logits.argmin(": "At 0 you take the token with the smallest logit. Take the largest.",
         ".softmax → .log_softmax": "You return log-probabilities. The task asks for probabilities: `softmax`.",
         ".softmax(dim=-1) → ": "You return the divided logits. A softmax of them is missing: probabilities are "
         "positive and sum to 1.",
-        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) / temperature": "You divide "
-        "the probabilities by T, so they no longer sum to 1. Divide the logits, and take the softmax afterwards.",
-        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) ** (1 / temperature)": "You "
-        "raise the probabilities to the power 1/T and do not divide by their sum afterwards.",
+        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) / "
+        "temperature": "You divide the probabilities by T, so they no longer sum to 1. Divide the logits, and take "
+        "the softmax afterwards.",
+        "(logits.float() / temperature).softmax(dim=-1) → logits.float().softmax(dim=-1) "
+        "** (1 / temperature)": "You raise the probabilities to the power 1/T and do not divide by their sum "
+        "afterwards.",
         "F.one_hot(best, logits.shape[-1]).float() → best": "At 0 you return the index of the best token. Return a "
         "row of probabilities: 1 at that index, 0 elsewhere.",
         "F.one_hot(best, logits.shape[-1]) → (logits == logits.amax(dim=-1, keepdim=True))": "At 0 each of several "
         "equally good tokens has a 1 in your result. Only the first of them has it.",
-        "logits.argmax(dim=-1) → (logits.argmax() % logits.shape[-1]).repeat(len(logits))": "At 0 every row has its 1 "
-        "at the same token, the best one of all rows. Each row has its own best token.",
-        "temperature < 0 → temperature <= 0 ;; temperature cannot be negative → temperature is positive": "At 0 you "
-        "raise an error. A temperature of 0 is allowed, and means greedy.",
+        "logits.argmax(dim=-1) → (logits.argmax() % logits.shape[-1]).repeat(len(logits))": "At 0 every row has its "
+        "1 at the same token, the best one of all rows. Each row has its own best token.",
+        "temperature < 0 → temperature <= 0 ;; temperature cannot be negative → "
+        "temperature is positive": "At 0 you raise an error. A temperature of 0 is allowed, and means greedy.",
         "temperature < 0 → False": "You accept a negative temperature. It would favour the unlikeliest token: raise "
         "ValueError.",
     },

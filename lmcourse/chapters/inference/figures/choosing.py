@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
-from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
+from lmcourse.plots import PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 from lmcourse.pretrained import load_pretrained
 from lmcourse.training.command.trained_model import TrainedModel
 
@@ -138,35 +138,3 @@ def _one_line(text: str) -> str:
     """Return the text on one line: line breaks as arrows, unprintable characters as dots, dollars escaped."""
     shown = "".join(c if c.isprintable() else "↵" if c == "\n" else "·" for c in text)
     return shown.replace("$", r"\$")
-
-
-def calibration(rules: Mapping[str, tuple[float, float]]) -> Figure:
-    """A model's mean surprise at texts against the entropy of its predictions, a dot for each rule.
-
-    Args:
-        rules: name → (surprise, entropy), nats per token.
-
-    Raises:
-        ValueError: there is no rule.
-    """
-    if not rules:
-        raise ValueError("there is nothing to draw: pass at least one rule")
-    figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, "Is the model surprised by its own text?", "", "nats per token")
-    for place, (surprise, entropy) in enumerate(rules.values()):
-        axes.plot([place, place], [entropy, surprise], color=GREY, linewidth=1.2, zorder=1)
-        axes.plot(place, entropy, "_", color=PALETTE["black"], markersize=18, markeredgewidth=2)
-        near = abs(surprise - entropy) < 0.15 * entropy
-        axes.plot(place, surprise, "o", color=PALETTE["green" if near else "vermilion"], markersize=9)
-        axes.text(place + 0.2, surprise, f"{surprise:.1f}", fontsize=9, va="center")
-    axes.set_xticks(range(len(rules)), [textwrap.fill(name, 8) for name in rules])
-    axes.set_xlim(-0.5, len(rules) - 0.3)
-    axes.set_ylim(0, None)
-    axes.grid(visible=False, axis="x")
-    caption = (
-        "Dots: the surprise at the written tokens. Dashes: the surprise that the model expects, which is the "
-        "entropy of "
-        "its predictions. Green: they agree. Below the dash a text is too probable, far above it the text is nonsense."
-    )
-    every = ", ".join(f"{name} {surprise:.1f} for {entropy:.1f}" for name, (surprise, entropy) in rules.items())
-    return describe(figure, caption=caption, alt=f"Surprise and expected surprise: {every}")
