@@ -1,0 +1,343 @@
+"""The open task of notebook 19: a training step that is right, and slow. Its operations are counted, without a clock.
+
+A submission's process imports this module too, so it must not import the exercises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.profiler import record_function
+from torch.utils._pytree import tree_leaves
+
+from lmcourse.exercises.measured import measured_call, one_thread
+from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.rules import WithoutCompiler
+from lmcourse.exercises.slips import slipped
+
+State = dict[str, Any]
+Step = Callable[[State, State, Tensor, int], Any]
+"""Takes weights and moments by name, texts, and the number of the step from 1 on; returns the loss."""
+
+LABELS = ("positions", "mask", "attention", "norm", "gelu", "backward", "optimizer")
+"""The parts of the given step that a profile shows by name."""
+
+OPERATIONS, MEGABYTES, DOUBLE, WAITS = "operations", "MB", "in fp64", "waits"
+NEAR = 1e-4
+FLOPS = 7_850_000_000
+"""The FLOPs of the products with weights in three steps."""
+
+LOSS = "The loss of your first step is {yours:.4f}, and that of the given step {right:.4f}."
+WEIGHTS = (
+    "The loss of your first step is right, but the weights after it differ by up to {by:.1g}. Are the gradient and the "
+    "optimizer the given ones, in fp32?"
+)
+LATER = (
+    "Your first step is right, and step {step} is not: its {what} differ by {by:.1g}. What has to last from one step to "
+    "the next, and what must not?"
+)
+FORM = "Return the loss: one number."
+LARGE = "At the full size the loss or weights after your step {step} differ by {by:.1g} from the given ones."
+UNSEEN = "Of the work that a step needs, only {part:.0%} was seen. Compute where you are called, in every step."
+
+
+def slow_step(weights: State, moments: State, texts: Tensor, t: int) -> float:
+    T, D, heads = texts.shape[1] - 1, 128, 4
+
+    @record_function("positions")
+    def positions() -> Tensor:
+        table = torch.zeros(T, D, dtype=torch.float64, device=texts.device)
+        for p in range(T):
+            angles = p / 10000 ** (torch.arange(0, D, 2, dtype=torch.float64, device=texts.device) / D)
+            table[p, 0::2], table[p, 1::2] = angles.sin(), angles.cos()
+        return table.float()
+
+    @record_function("mask")
+    def mask() -> Tensor:
+        table = torch.full((T, T), -math.inf, dtype=torch.float64, device=texts.device)
+        for row in range(T):
+            table[row, : row + 1] = 0
+        return table
+
+    @record_function("norm")
+    def norm(x: Tensor, scale: Tensor) -> Tensor:
+        mean = (x * x).sum(-1, keepdim=True) / D
+        return x * (1 / torch.sqrt(mean + 1e-6)) * scale
+
+    @record_function("gelu")
+    def gelu(x: Tensor) -> Tensor:
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    @record_function("attention")
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = q @ k.mT / math.sqrt(D / heads) + mask()
+        return (scores.softmax(-1) @ v.double()).float()
+
+    def loss_of(some: Tensor) -> Tensor:
+        h = weights["embed"][some[:, :-1]] + positions()
+        for layer in "01":
+            qkv = norm(h, weights["norm1" + layer]) @ weights["qkv" + layer].T
+            mixed = attention(*qkv.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4))
+            h = h + mixed.transpose(1, 2).flatten(2) @ weights["out" + layer].T
+            h = h + gelu(norm(h, weights["norm2" + layer]) @ weights["up" + layer].T) @ weights["down" + layer].T
+        return F.cross_entropy((h @ weights["head"].T).flatten(0, 1), some[:, 1:].flatten())
+
+    loss = 0.0
+    for w in weights.values():
+        w.grad = None
+    for text in texts.split(1):
+        part = loss_of(text) / len(texts)
+        with record_function("backward"):
+            part.backward()
+        loss += part.item()
+    length = math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values()))
+    scale = min(1.0, 1.0 / length)  # the gradient is at most 1 long
+    with torch.no_grad(), record_function("optimizer"):  # AdamW without decay
+        for name, w in weights.items():
+            gradient = w.grad * scale
+            mean = moments[name][0] = 0.9 * moments[name][0] + 0.1 * gradient
+            square = moments[name][1] = 0.99 * moments[name][1] + 0.01 * gradient * gradient
+            w -= 0.001 * (mean / (1 - 0.9**t)) / ((square / (1 - 0.99**t)).sqrt() + 1e-8)
+    return loss
+
+
+_FUSED = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+_LENGTH = "torch.stack([w.grad.norm() for w in weights.values()]).norm()"
+
+MENDS = {
+    "tables": "    loss = 0.0\n →     loss, table, causal = 0.0, positions(), mask()\n ;; + positions() → + table ;; "
+    "+ mask() → + causal",
+    "texts": "texts.split(1) → [texts] ;; loss_of(text) / len(texts) → loss_of(text)",
+    "fp64": "scores = q @ k.mT / math.sqrt(D / heads) + mask()\n        return (scores.softmax(-1) @ v.double()).float() "
+    f"→ return {_FUSED}",
+    "norm": "mean = (x * x).sum(-1, keepdim=True) / D\n        return x * (1 / torch.sqrt(mean + 1e-6)) * scale → "
+    "return F.rms_norm(x, (D,), scale, 1e-6) ;; 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * "
+    'x * x))) → F.gelu(x, approximate="tanh")',
+    "waits": "part.item() → part.detach() ;; math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values())) → "
+    f"{_LENGTH} ;; min(1.0, 1.0 / length) → (1 / length).clamp(max=1.0)",
+}
+"""Edits of `slow_step`, each of which mends one thing."""
+
+
+def mended_step(weights: State, moments: State, texts: Tensor, t: int) -> Tensor:
+    T, D, heads = texts.shape[1] - 1, 128, 4
+    p, i = torch.arange(T, device=texts.device), torch.arange(0, D, 2, device=texts.device)
+    angles = p[:, None] / 10000 ** (i / D)
+    positions = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    h = weights["embed"][texts[:, :-1]] + positions
+    for layer in "01":
+        qkv = F.rms_norm(h, (D,), weights["norm1" + layer], 1e-6) @ weights["qkv" + layer].T
+        q, k, v = qkv.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        h = h + mixed.transpose(1, 2).flatten(2) @ weights["out" + layer].T
+        up = F.rms_norm(h, (D,), weights["norm2" + layer], 1e-6) @ weights["up" + layer].T
+        h = h + F.gelu(up, approximate="tanh") @ weights["down" + layer].T
+    loss = F.cross_entropy((h @ weights["head"].T).flatten(0, 1), texts[:, 1:].flatten())
+    for w in weights.values():
+        w.grad = None
+    loss.backward()
+    gradients = [w.grad for w in weights.values()]
+    scale = (1 / torch.stack([g.norm() for g in gradients]).norm()).clamp(max=1.0)
+    means, squares = ([moments[name][i] for name in weights] for i in (0, 1))
+    with torch.no_grad():
+        torch._foreach_mul_(gradients, scale)
+        torch._foreach_lerp_(means, gradients, 0.1)
+        torch._foreach_mul_(squares, 0.99)
+        torch._foreach_addcmul_(squares, gradients, gradients, 0.01)
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_div_(roots, math.sqrt(1 - 0.99**t))
+        torch._foreach_add_(roots, 1e-8)
+        torch._foreach_addcdiv_([*weights.values()], means, roots, -0.001 / (1 - 0.9**t))
+    return loss.detach()
+
+
+_NORMS = [f'F.rms_norm(h, (D,), weights["norm{n}" + layer], 1e-6)' for n in "12"]
+_ROOT = "h * (1 / torch.sqrt((h * h).sum(-1, keepdim=True) / D + 1e-6))"
+_GELU = 'F.gelu(up, approximate="tanh")'
+
+SINS = {
+    "fp64": f"{_FUSED} → ((q @ k.mT / math.sqrt(D / heads) + mask).softmax(-1) @ v.double()).float() ;;     h = weights → "
+    "    mask = torch.full((T, T), -math.inf, dtype=torch.float64, device=texts.device).triu(1)\n    h = weights",
+    "gelu": f"{_GELU} → (0.5 * up * (1 + torch.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up * up * up))))",
+    "norm": " ;; ".join(f'{norm} → ({_ROOT} * weights["norm{n}" + layer])' for n, norm in zip("12", _NORMS, strict=True)),
+    "waits": "(1 / torch.stack([g.norm() for g in gradients]).norm()).clamp(max=1.0) → min(1.0, 1 / math.sqrt(sum(g.norm()"
+    ".item() ** 2 for g in gradients))) ;; loss.detach() → loss.item()",
+}
+SINS["norm and gelu"] = f"{SINS['norm']} ;; {SINS['gelu']}"
+"""Edits of `mended_step`, each of which brings one slow thing back."""
+
+MISTAKES = {
+    "is_causal=True → is_causal=False": "Your attention reads later tokens: the mask is gone.",
+    "is_causal=True → is_causal=True, scale=1.0": "Your scores are not divided by the root of a head's width, 32.",
+    ', approximate="tanh" → ': 'This model has the GELU with tanh. `F.gelu` is the exact one by default: `approximate="tanh"`.',
+    "return loss.detach() → return len(texts) * loss.detach()": "You return the sum of the texts' losses. Return their mean.",
+    "return loss.detach() → return loss.detach() / len(texts)": "Your loss is divided by the number of texts twice: "
+    "over several texts `cross_entropy` is the mean already.",
+    "T, D, heads = → texts = texts[:1]\n    T, D, heads =": "Your step reads the first text only.",
+    "T, D, heads = → texts = texts[-1:]\n    T, D, heads =": "Your step reads the last text only.",
+    "stack([angles.sin(), angles.cos()], -1).flatten(1) → cat([angles.sin(), angles.cos()], -1)": "Your table of positions has all sines before all cosines. In the given one "
+    "they alternate.",
+    "h = weights[\"embed\"][texts[:, :-1]] + positions → h = weights[\"embed\"][texts[:, :-1]]": "Your step does not "
+    "add the positions.",
+    "    for w in weights.values():\n        w.grad = None\n → ": "The gradients of one step are added to those of "
+    "the next: nothing clears them before `backward`.",
+    "torch._foreach_mul_(gradients, scale) → pass": "You do not shorten the gradient. Where it is longer than 1, "
+    "the given step makes it 1 long.",
+    ".clamp(max=1.0) → ": "You make every gradient 1 long. Only longer ones are shortened.",
+    "]).norm()).clamp → ]).sum()).clamp": "You add up the lengths of the tensors. The length of the whole gradient is "
+    "the root of the sum of their squares.",
+    "[moments[name][i] for → [moments[name][i].clone() for": "The moments are the old ones after your step. Change "
+    "them in place, or store the new ones in `moments`.",
+    "[moments[name][i] for → [torch.zeros_like(moments[name][i]) for ;; 0.99**t → 0.99 ;; 0.9**t → 0.9": "Each of your "
+    "steps begins with moments of zero, as a new optimizer does.",
+    "math.sqrt(1 - 0.99**t) → 1.0 ;; -0.001 / (1 - 0.9**t) → -0.001": "You do not divide the moments by 1 − 0.9ᵗ and "
+    "1 − 0.99ᵗ, which corrects them in the first steps.",
+    "squares, 0.99) → squares, 0.999) ;; gradients, 0.01) → gradients, 0.001) ;; 0.99**t → 0.999**t": "Your second "
+    "moment decays by 0.999, torch's default. The given step has 0.99.",
+}
+"""Edits of `mended_step` whose weights or losses are wrong, and what to say of an answer that computes the same."""
+
+
+class _Count(WithoutCompiler):  # type: ignore[no-untyped-call]
+    """Counts the operators of a step, the bytes that they read and write, those in fp64, and the waits for a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.row = dict.fromkeys((OPERATIONS, MEGABYTES, DOUBLE, WAITS), 0)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.namespace == "profiler":
+            return result
+        tensors = [one for one in tree_leaves((args, kwargs, result)) if isinstance(one, Tensor)]
+        self.row[OPERATIONS] += 1
+        self.row[MEGABYTES] += 0 if func.is_view or "view" in func.name() else sum(one.nbytes for one in tensors)
+        self.row[DOUBLE] += any(one.dtype == torch.float64 for one in tensors)
+        self.row[WAITS] += "_local_scalar_dense" in func.name()
+        return result
+
+
+def make(
+    seed: int, texts: int = 8, length: int = 128, scale: float = 1.0, device: torch.device | str = "cpu"
+) -> tuple[State, State, Tensor]:
+    """Draw weights, all matrices times `scale`, zeros for their moments, and batches of texts for three steps."""
+    random = torch.Generator().manual_seed(seed)
+    shapes: dict[str, tuple[int, ...]] = {"embed": (256, 128), "head": (256, 128)}
+    for layer in "01":
+        shapes |= {"qkv" + layer: (384, 128), "out" + layer: (128, 128), "up" + layer: (512, 128)}
+        shapes |= {"down" + layer: (128, 512), "norm1" + layer: (128,), "norm2" + layer: (128,)}
+    weights = {}
+    for name, shape in shapes.items():
+        w = torch.ones(shape) if len(shape) == 1 else torch.randn(shape, generator=random) * scale * shape[1] ** -0.5
+        weights[name] = w.to(device).requires_grad_()
+    moments = {name: [torch.zeros_like(w), torch.zeros_like(w)] for name, w in weights.items()}
+    return weights, moments, torch.randint(256, (3, texts, length + 1), generator=random).to(device)
+
+
+def running(step: Step, device: torch.device | str = "cpu") -> Callable[[], object]:
+    """Return a function that does the next step of a training run."""
+    weights, moments, batches = make(0, device=device)
+    steps = count(1)
+    return lambda: step(weights, moments, batches[0], next(steps))
+
+
+def counted(step: Step) -> dict[str, int]:
+    """Count the second of two steps: what a first one keeps is not made again."""
+    return _train(step, *make(0), steps=2)[-1][2]
+
+
+def only(mend: str) -> Step:
+    """Return the given step with one thing mended."""
+    return slipped("fast_step", slow_step, MENDS[mend])
+
+
+def all_but(sin: str) -> Step:
+    """Return the mended step with one thing as in the given one."""
+    return slipped("fast_step", mended_step, SINS[sin])
+
+
+Record = tuple[float, Tensor, dict[str, int]]
+"""After a step: its loss, all weights, and what it counted."""
+
+
+def _train(step: Step, weights: State, moments: State, batches: Tensor, steps: int = 3) -> list[Record]:
+    records = []
+    for t, texts in enumerate(batches[:steps], start=1):
+        with _Count() as counts:
+            loss = step(weights, moments, texts, t)
+        if isinstance(loss, bool) or not (isinstance(loss, float | int) or isinstance(loss, Tensor) and loss.numel() == 1):
+            raise Unfit(FORM)
+        flat = torch.cat([w.detach().flatten().double() for w in weights.values()])
+        records.append((float(loss), flat, {**counts.row, MEGABYTES: round(counts.row[MEGABYTES] / 1e6)}))
+    return records
+
+
+def _differences(yours: Sequence[Record], right: Sequence[Record]) -> list[tuple[float, float]]:
+    """How far losses and weights differ, step by step."""
+    pairs = zip(yours, right, strict=True)
+    return [(abs(one[0] - other[0]), (one[1] - other[1]).abs().max().item()) for one, other in pairs]
+
+
+def _near(yours: Sequence[Record], right: Sequence[Record]) -> bool:
+    return all(max(pair) <= NEAR for pair in _differences(yours, right))
+
+
+def _tiny(step: Step) -> list[list[Record]]:
+    """Train on short texts, with a gradient longer than 1, and with a shorter one."""
+    return [_train(step, *make(0, texts=3, length=12, scale=scale)) for scale in (1.0, 0.3)]
+
+
+@cache
+def _expected(edits: str) -> list[list[Record]]:
+    return _tiny(slipped("fast_step", mended_step, edits) if edits else slow_step)
+
+
+def _check(yours: Sequence[Sequence[Record]], right: Sequence[Sequence[Record]]) -> None:
+    """Raise Unfit with the first loss or weights that differ."""
+    for one, other in zip(yours, right, strict=True):
+        for step, (loss, weights) in enumerate(_differences(one, other), start=1):
+            if not loss <= NEAR and step == 1:
+                raise Unfit(LOSS.format(yours=one[0][0], right=other[0][0]))
+            if not max(loss, weights) <= NEAR:
+                what, by = ("losses", loss) if not loss <= NEAR else ("weights", weights)
+                raise Unfit(WEIGHTS.format(by=by) if step == 1 else LATER.format(step=step, what=what, by=by))
+
+
+@one_thread()
+def inspect_step(step: Step) -> None:
+    """Compare a step with the given one on short texts; raise Unfit if losses or weights differ."""
+    yours = _tiny(step)
+    try:
+        _check(yours, _expected(""))
+    except Unfit:
+        for edits, sentence in MISTAKES.items():
+            if all(_near(*pair) for pair in zip(yours, _expected(edits), strict=True)):
+                raise Unfit(sentence) from None
+        raise
+
+
+@cache
+def _at_full_size(seed: int) -> list[Record]:
+    return _train(slow_step, *make(seed))
+
+
+@one_thread()
+def measure_step(step: Step, seed: int) -> dict[str, int]:
+    """Return what a step costs after the first one; check losses and weights of the same run."""
+    found: list[Record] = []
+    call = measured_call(lambda: found.extend(_train(step, *make(seed))))
+    for number, (loss, weights) in enumerate(_differences(found, _at_full_size(seed)), start=1):
+        if not max(loss, weights) <= NEAR:
+            raise Unfit(LARGE.format(step=number, by=max(loss, weights)))
+    rows = [row for *_, row in found[1:]]
+    seen = min(call.flops / FLOPS, *(row[MEGABYTES] / 150 for row in rows), *(row[OPERATIONS] / 100 for row in rows))
+    if seen < 1:
+        raise Unfit(UNSEEN.format(part=seen))
+    return {name: max(row[name] for row in rows) for name in rows[0]}
