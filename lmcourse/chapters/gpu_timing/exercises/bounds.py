@@ -58,7 +58,7 @@ def _cases(random: Random) -> list[Case]:
 speedup_bounds = Exercise(
     "speedup_bounds",
     points=2,
-    minutes=8,
+    minutes=5,
     difficulty=2,
     reference=_speedups,
     cases=[

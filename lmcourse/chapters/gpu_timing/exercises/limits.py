@@ -41,7 +41,9 @@ def _cases(random: Random) -> list[Case]:
     def machine(fastest: int) -> tuple[Log, Log, int]:
         """Rates of about 1e12 FLOP/s and 1e10 bytes/s. The `fastest` of three sizes is the best; the cache is faster."""
         cache = random.randint(10**6, 10**7)
-        products = {n: _slowed(random, 2 * n**3 / (2e12 if i == fastest else 1e12)) for i, n in enumerate((256, 512, 999))}
+        products = {
+            n: _slowed(random, 2 * n**3 / (2e12 if i == fastest else 1e12)) for i, n in enumerate((256, 512, 999))
+        }
         copies = {
             cache * k: _slowed(random, cache * k / (2e10 if i == fastest else 1e10)) for i, k in enumerate((3, 9, 30))
         }
@@ -170,7 +172,7 @@ machine_limits.slips(
         "peak / bandwidth} → bandwidth / peak}": "Your ridge is bytes per FLOP. It is FLOPs per byte: the peak divided by "
         "the bandwidth.",
         "peak / bandwidth} → peak * bandwidth}": "You multiply for the ridge. It is the peak *divided* by the bandwidth.",
-        ' if runs] → ] ;; size > cache and runs → size > cache': "You look for the shortest time of a size that has no "
+        " if runs] → ] ;; size > cache and runs → size > cache": "You look for the shortest time of a size that has no "
         "times. Leave out such a size.",
         'raise ValueError("nothing was measured") → return dict.fromkeys(("peak", "bandwidth", "ridge"), 0.0)': "If nothing "
         "was measured, 0 is not the answer: raise ValueError.",

@@ -74,7 +74,7 @@ def _cases(random: Random) -> list[Case]:
 time_shares = Exercise(
     "time_shares",
     points=4,
-    minutes=15,
+    minutes=10,
     difficulty=3,
     reference=_shares,
     cases=[

@@ -77,7 +77,7 @@ def _cases(random: Random) -> list[Case]:
 what_helps = Exercise(
     "what_helps",
     points=3,
-    minutes=8,
+    minutes=7,
     difficulty=2,
     reference=_times,
     cases=[

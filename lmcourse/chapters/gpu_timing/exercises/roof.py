@@ -47,7 +47,7 @@ def _cases(random: Random) -> list[Case]:
 roofline = Exercise(
     "roofline",
     points=3,
-    minutes=6,
+    minutes=5,
     difficulty=2,
     reference=_by_the_course,
     cases=[

@@ -100,7 +100,7 @@ def _other_runs(random: Random) -> list[Case]:
 time_it = Exercise(
     "time_it",
     points=4,
-    minutes=10,
+    minutes=8,
     difficulty=3,
     reference=_by_the_course,
     cases=[

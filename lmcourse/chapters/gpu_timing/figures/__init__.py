@@ -2,10 +2,18 @@
 
 from lmcourse.chapters.gpu_timing.figures.chips import ridge_points, transfer_time
 from lmcourse.chapters.gpu_timing.figures.clock import launch_queue, timing_spread
-from lmcourse.chapters.gpu_timing.figures.roofline import measured_roofline, product_intensity
-from lmcourse.chapters.gpu_timing.figures.steps import runtime_shares, speed_ladder, time_by_group, utilisation_by_batch
+from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint, measured_roofline, product_intensity
+from lmcourse.chapters.gpu_timing.figures.steps import (
+    Rung,
+    runtime_shares,
+    speed_ladder,
+    time_by_group,
+    utilisation_by_batch,
+)
 
 __all__ = [
+    "MeasuredPoint",
+    "Rung",
     "launch_queue",
     "measured_roofline",
     "product_intensity",

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, get_args
 
 from matplotlib.figure import Figure
 
-from lmcourse.bench.speedups import Speedup
 from lmcourse.chapters.gpu_timing.events import GROUPS, PRODUCTS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -36,6 +35,15 @@ Free = Literal["nothing", "softmax and norms", "element-wise", "both"]
 PART_COLOURS = {"matrix products": "blue", "softmax and norms": "vermilion", "element-wise": "green"}
 
 LINE_STYLES = [("blue", "o"), ("orange", "s"), ("green", "D"), ("purple", "^"), ("vermilion", "v")]
+
+
+class Rung(NamedTuple):
+    """A change to a step: how many times as fast the step is with it, at most, and whether the change stays."""
+
+    name: str
+    ratio: float
+    bound: float = math.inf
+    kept: bool = True
 
 
 def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "This machine") -> Figure:
@@ -112,39 +120,28 @@ def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machi
     return describe(figure, caption=caption, alt=f"Measured shares of a training step's time: {', '.join(GROUPS)}")
 
 
-def speed_ladder(
-    speedups: Sequence[Speedup], title: str = "This machine", bounds: Mapping[str, float] | None = None
-) -> Figure:
-    """The speed-up of a step by each change; changes that were undone are grey.
+def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
+    """The speed-up of a step by each change; changes that were undone are grey, and those beyond their bound are marked.
 
     The alt text names the changes but not their speed-ups, so that it is the same on similar machines.
 
-    Args:
-        speedups: the measured speed-ups, in order.
-        title: the title of the figure.
-        bounds: for the name of a change, the largest speed-up that it can give. A bar that is longer is
-            marked.
-
-    Raises:
-        ValueError: `speedups` is empty.
+    ValueError if there are no rungs.
     """
-    bounds = bounds or {}
-    if not speedups:
-        raise ValueError("speed_ladder needs at least one speedup")
-    figure = new_figure(8.0, 1.4 + 0.5 * len(speedups))
+    if not rungs:
+        raise ValueError("speed_ladder needs at least one rung")
+    figure = new_figure(8.0, 1.4 + 0.5 * len(rungs))
     axes = new_axes(figure, title, "speed (the slow way = 1)")
     speed, steps, marks = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])], {}
-    for speedup in speedups:
-        colour = PALETTE["blue"] if speedup.kept else GREY
-        bound = bounds.get(speedup.name, math.inf)
-        verdict = f"× {speedup.ratio:.2f}" + ("" if speedup.kept else ", taken back")
-        if math.isfinite(bound):
-            verdict += f"; at most × {bound:.2f}"
-            marks[len(steps)] = speed * bound
-        if speedup.ratio > bound:
-            colour, verdict = PALETTE["vermilion"], verdict + ": noise"
-        steps.append((f"+ {speedup.name}", speed * speedup.ratio, verdict, colour))
-        speed *= speedup.ratio if speedup.kept else 1.0
+    for rung in rungs:
+        colour = PALETTE["blue"] if rung.kept else GREY
+        verdict = f"× {rung.ratio:.2f}" + ("" if rung.kept else ", taken back")
+        if math.isfinite(rung.bound):
+            verdict += f"; at most × {rung.bound:.2f}"
+            marks[len(steps)] = speed * rung.bound
+        if rung.ratio > rung.bound:
+            colour, verdict = PALETTE["vermilion"], verdict + ": more than that"
+        steps.append((f"+ {rung.name}", speed * rung.ratio, verdict, colour))
+        speed *= rung.ratio if rung.kept else 1.0
     longest = max(*(step[1] for step in steps), *marks.values())
     for place, (_, length, verdict, colour) in enumerate(steps):
         axes.barh(place, length, color=colour, height=0.6)
@@ -158,12 +155,13 @@ def speed_ladder(
     axes.set_xlim(0, 1.7 * longest)
     axes.grid(visible=False, axis="y")
     caption = (
-        "Measured in tokens per second, one change at a time, alternating with the fastest step so far; the factor in "
-        "brackets compares the two. What did not help was taken back before the next change."
+        "Measured, one change at a time, in turns with the step before it; the factor in brackets compares the two."
     )
-    if bounds:
+    if not all(rung.kept for rung in rungs):
+        caption += " What did not help was taken back before the next change."
+    if marks:
         caption += " The line through a bar is the most that a change can bring, by its share of the time."
-    names = ", ".join(speedup.name for speedup in speedups)
+    names = ", ".join(rung.name for rung in rungs)
     return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
 
 
@@ -188,10 +186,10 @@ def runtime_shares(free: Free = "nothing") -> Figure:
             rows[place] += share
     axes.set_yticks([0, 1, 2], ["FLOPs", "time", "time left"])
     axes.set_ylim(2.6, -0.6)
-    axes.set_xlim(0, 130)
+    axes.set_xlim(0, 100)
     axes.set_xticks(range(0, 101, 20))
     axes.grid(visible=False, axis="y")
-    axes.legend(frameon=False, fontsize=9, loc="center right")
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     caption = (
         "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1, which calls softmax "
         "and norms “statistical normalization”). 0.2 % of the FLOPs take 39 % of "
