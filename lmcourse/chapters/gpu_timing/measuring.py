@@ -54,7 +54,7 @@ def in_turns(time_it: Watch, *runs: Run, device: torch.device | str = "cpu", rou
     return [Timing(tuple(times[1:])) for times in found]  # the first round warms up
 
 
-def square_product(width: int, device: torch.device, number: Format) -> Run:
+def product_of(width: int, device: torch.device, number: Format) -> Run:
     """Return a product of two square matrices."""
     x = torch.randn(width, width, device=device).to(DTYPES[number])
     return partial(torch.mm, x, x, out=torch.empty_like(x))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
-from itertools import count
+from itertools import count as numbers
 from typing import Any
 
 import torch
@@ -44,8 +45,8 @@ WEIGHTS = (
     "optimizer the given ones, in fp32?"
 )
 LATER = (
-    "Your first step is right, and step {step} is not: its {what} differ by {by:.1g}. What has to last from one step to "
-    "the next, and what must not?"
+    "Your first step is right, and step {step} is not: its {what} differ by {by:.1g}. What has to last from one step "
+    "to the next, and what must not?"
 )
 FORM = "Return the loss: one number."
 LARGE = "At the full size the loss or weights after your step {step} differ by {by:.1g} from the given ones."
@@ -53,6 +54,7 @@ UNSEEN = "Of the work that a step needs, only {part:.0%} was seen. Compute where
 
 
 def slow_step(weights: State, moments: State, texts: Tensor, t: int) -> float:
+    """Train on the texts: change the weights and their two moments, and return the loss."""
     T, D, heads = texts.shape[1] - 1, 128, 4
 
     @record_function("positions")
@@ -112,103 +114,70 @@ def slow_step(weights: State, moments: State, texts: Tensor, t: int) -> float:
     return loss
 
 
-_FUSED = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
-_LENGTH = "torch.stack([w.grad.norm() for w in weights.values()]).norm()"
+_TANH = "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))"
+_LOOP = """for name, w in weights.items():
+            gradient = w.grad * scale
+            mean = moments[name][0] = 0.9 * moments[name][0] + 0.1 * gradient
+            square = moments[name][1] = 0.99 * moments[name][1] + 0.01 * gradient * gradient
+            w -= 0.001 * (mean / (1 - 0.9**t)) / ((square / (1 - 0.99**t)).sqrt() + 1e-8)"""
+_KERNEL = """gradients, steps = [w.grad for w in weights.values()], [torch.full((), float(t)) for _ in weights]
+        torch._foreach_mul_(gradients, scale)
+        settings = dict(lr=0.001, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+        both = ([moments[name][i] for name in weights] for i in (0, 1))
+        torch._fused_adam_([*weights.values()], gradients, *both, [], steps, **settings)"""
 
 MENDS = {
-    "tables": "    loss = 0.0\n →     loss, table, causal = 0.0, positions(), mask()\n ;; + positions() → + table ;; "
-    "+ mask() → + causal",
+    "tables": '@record_function("positions") → @cache ;; @record_function("mask") → @cache ;; torch.zeros(T, D, '
+    "dtype=torch.float64, → torch.zeros(T, D, ;; for p in range(T) → for p in [torch.arange(T, device=texts.device)[:, "
+    "None]] ;; (torch.arange(0, D, 2, dtype=torch.float64, → (torch.arange(0, D, 2, ;; table[p, 0::2], table[p, 1::2] "
+    "→ table[:, 0::2], table[:, 1::2] ;; for row in range(T):\n            table[row, : row + 1] = 0\n        return "
+    "table → return table.triu(1)",
     "texts": "texts.split(1) → [texts] ;; loss_of(text) / len(texts) → loss_of(text)",
-    "attention in fp32": "scores = q @ k.mT / math.sqrt(D / heads) + mask()\n        return (scores.softmax(-1) @ v.double()).float() "
-    f"→ return {_FUSED}",
-    "norm and gelu": "mean = (x * x).sum(-1, keepdim=True) / D\n        return x * (1 / torch.sqrt(mean + 1e-6)) * scale → "
-    "return F.rms_norm(x, (D,), scale, 1e-6) ;; 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * "
-    'x * x))) → F.gelu(x, approximate="tanh")',
-    "no waits": "part.item() → part.detach() ;; math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values())) → "
-    f"{_LENGTH} ;; min(1.0, 1.0 / length) → (1 / length).clamp(max=1.0)",
+    "attention": "scores = q @ k.mT / math.sqrt(D / heads) + mask()\n        return (scores.softmax(-1) @ "
+    "v.double()).float() → return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+    "norm": "mean = (x * x).sum(-1, keepdim=True) / D\n        return x * (1 / torch.sqrt(mean + 1e-6)) * scale → "
+    "return F.rms_norm(x, (D,), scale, 1e-6)",
+    "gelu": f'{_TANH} → F.gelu(x, approximate="tanh")',
+    "waits": "part.item() → part.detach() ;; math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values())) → "
+    "torch.stack([w.grad.norm() for w in weights.values()]).norm() ;; min(1.0, 1.0 / length) → (1 / "
+    "length).clamp(max=1.0)",
+    "optimizer": f"{_LOOP} → {_KERNEL}",
 }
 """Edits of `slow_step`, each of which mends one thing."""
 
-
-def mended_step(weights: State, moments: State, texts: Tensor, t: int) -> Tensor:
-    T, D, heads = texts.shape[1] - 1, 128, 4
-    p, i = torch.arange(T, device=texts.device), torch.arange(0, D, 2, device=texts.device)
-    angles = p[:, None] / 10000 ** (i / D)
-    positions = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
-    h = weights["embed"][texts[:, :-1]] + positions
-    for layer in "01":
-        qkv = F.rms_norm(h, (D,), weights["norm1" + layer], 1e-6) @ weights["qkv" + layer].T
-        q, k, v = qkv.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        h = h + mixed.transpose(1, 2).flatten(2) @ weights["out" + layer].T
-        up = F.rms_norm(h, (D,), weights["norm2" + layer], 1e-6) @ weights["up" + layer].T
-        h = h + F.gelu(up, approximate="tanh") @ weights["down" + layer].T
-    loss = F.cross_entropy((h @ weights["head"].T).flatten(0, 1), texts[:, 1:].flatten())
-    for w in weights.values():
-        w.grad = None
-    loss.backward()
-    gradients = [w.grad for w in weights.values()]
-    scale = (1 / torch.stack([g.norm() for g in gradients]).norm()).clamp(max=1.0)
-    means, squares = ([moments[name][i] for name in weights] for i in (0, 1))
-    with torch.no_grad():
-        torch._foreach_mul_(gradients, scale)
-        torch._foreach_lerp_(means, gradients, 0.1)
-        torch._foreach_mul_(squares, 0.99)
-        torch._foreach_addcmul_(squares, gradients, gradients, 0.01)
-        roots = torch._foreach_sqrt(squares)
-        torch._foreach_div_(roots, math.sqrt(1 - 0.99**t))
-        torch._foreach_add_(roots, 1e-8)
-        torch._foreach_addcdiv_([*weights.values()], means, roots, -0.001 / (1 - 0.9**t))
-    return loss.detach()
-
-
-_NORMS = [f'F.rms_norm(h, (D,), weights["norm{n}" + layer], 1e-6)' for n in "12"]
-_ROOT = "h * (1 / torch.sqrt((h * h).sum(-1, keepdim=True) / D + 1e-6))"
-_GELU = 'F.gelu(up, approximate="tanh")'
-
-SINS = {
-    "attention in fp32": f"{_FUSED} → ((q @ k.mT / math.sqrt(D / heads) + mask).softmax(-1) @ v.double()).float() ;;     h = weights → "
-    "    mask = torch.full((T, T), -math.inf, dtype=torch.float64, device=texts.device).triu(1)\n    h = weights",
-    "gelu": f"{_GELU} → (0.5 * up * (1 + torch.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up * up * up))))",
-    "norm": " ;; ".join(
-        f'{norm} → ({_ROOT} * weights["norm{n}" + layer])' for n, norm in zip("12", _NORMS, strict=True)
-    ),
-    "no waits": "(1 / torch.stack([g.norm() for g in gradients]).norm()).clamp(max=1.0) → min(1.0, 1 / math.sqrt(sum(g.norm()"
-    ".item() ** 2 for g in gradients))) ;; loss.detach() → loss.item()",
-}
-SINS["norm and gelu"] = f"{SINS['norm']} ;; {SINS['gelu']}"
-"""Edits of `mended_step`, each of which brings one slow thing back."""
+_SUM = "Your loss is the sum over the texts. The given one is their mean."
+_TWICE = "Your loss is divided by the number of texts twice: over several texts `cross_entropy` is the mean already."
 
 MISTAKES = {
-    "is_causal=True → is_causal=False": "Your attention reads later tokens: the mask is gone.",
-    "is_causal=True → is_causal=True, scale=1.0": "Your scores are not divided by the root of a head's width, 32.",
-    ', approximate="tanh" → ': 'This model has the GELU with tanh. `F.gelu` is the exact one by default: `approximate="tanh"`.',
-    "return loss.detach() → return len(texts) * loss.detach()": "You return the sum of the texts' losses. Return their mean.",
-    "return loss.detach() → return loss.detach() / len(texts)": "Your loss is divided by the number of texts twice: "
-    "over several texts `cross_entropy` is the mean already.",
+    "+ mask() → + mask().clamp(min=0)": "Your attention reads later tokens: the mask is gone.",
+    "/ math.sqrt(D / heads) → ": "Your scores are not divided by √32, the root of a head's width.",
+    f"{_TANH} → F.gelu(x)": 'This model has the GELU with tanh. `F.gelu` has another by default: `approximate="tanh"`.',
+    "loss_of(text) / len(texts) → loss_of(text)": _SUM,
+    "part.item() → part.item() * len(texts)": _SUM,
+    "/ len(texts) → / len(texts) ** 2": _TWICE,
+    "part.item() → part.item() / len(texts)": _TWICE,
     "T, D, heads = → texts = texts[:1]\n    T, D, heads =": "Your step reads the first text only.",
     "T, D, heads = → texts = texts[-1:]\n    T, D, heads =": "Your step reads the last text only.",
-    "stack([angles.sin(), angles.cos()], -1).flatten(1) → cat([angles.sin(), angles.cos()], -1)": "Your table of positions has all sines before all cosines. In the given one "
-    "they alternate.",
-    'h = weights["embed"][texts[:, :-1]] + positions → h = weights["embed"][texts[:, :-1]]': "Your step does not "
-    "add the positions.",
+    "table[p, 0::2], table[p, 1::2] → table[p, : D // 2], table[p, D // 2 :]": "Your table of positions has all sines "
+    "before all cosines. In the given one they alternate.",
+    " + positions() → ": "Your step does not add the positions.",
     "    for w in weights.values():\n        w.grad = None\n → ": "The gradients of one step are added to those of "
     "the next: nothing clears them before `backward`.",
-    "torch._foreach_mul_(gradients, scale) → pass": "You do not shorten the gradient. Where it is longer than 1, "
-    "the given step makes it 1 long.",
-    ".clamp(max=1.0) → ": "You make every gradient 1 long. Only longer ones are shortened.",
-    "]).norm()).clamp → ]).sum()).clamp": "You add up the lengths of the tensors. The length of the whole gradient is "
-    "the root of the sum of their squares.",
-    "[moments[name][i] for → [moments[name][i].clone() for": "The moments are the old ones after your step. Change "
-    "them in place, or store the new ones in `moments`.",
-    "[moments[name][i] for → [torch.zeros_like(moments[name][i]) for ;; 0.99**t → 0.99 ;; 0.9**t → 0.9": "Each of your "
+    "w.grad * scale → w.grad": "You do not shorten the gradient. Where it is longer than 1, the given step makes it 1 "
+    "long.",
+    "min(1.0, 1.0 / length) → 1.0 / length": "You make every gradient 1 long. Only longer ones are shortened.",
+    "math.sqrt(sum(w.grad.norm().item() ** 2 for → (sum(w.grad.norm().item() for": "You add up the lengths of the "
+    "tensors. The length of the whole gradient is the root of the sum of their squares.",
+    "mean = moments[name][0] = → mean = ;; square = moments[name][1] = → square =": "The moments are the old ones "
+    "after your step. Change them in place, or store the new ones in `moments`.",
+    "0.9 * moments[name][0] + →  ;; 0.99 * moments[name][1] + →  ;; 0.9**t → 0.9 ;; 0.99**t → 0.99": "Each of your "
     "steps begins with moments of zero, as a new optimizer does.",
-    "math.sqrt(1 - 0.99**t) → 1.0 ;; -0.001 / (1 - 0.9**t) → -0.001": "You do not divide the moments by 1 − 0.9ᵗ and "
-    "1 − 0.99ᵗ, which corrects them in the first steps.",
-    "squares, 0.99) → squares, 0.999) ;; gradients, 0.01) → gradients, 0.001) ;; 0.99**t → 0.999**t": "Your second "
+    " / (1 - 0.9**t) →  ;;  / (1 - 0.99**t) → ": "You do not divide the moments by 1 − 0.9ᵗ and 1 − 0.99ᵗ, which "
+    "corrects them in the first steps.",
+    "0.99 * moments → 0.999 * moments ;; 0.01 * gradient → 0.001 * gradient ;; 0.99**t → 0.999**t": "Your second "
     "moment decays by 0.999, torch's default. The given step has 0.99.",
 }
-"""Edits of `mended_step` whose weights or losses are wrong, and what to say of an answer that computes the same."""
+"""Edits of `slow_step` with other weights or losses, and what to say of an answer that computes the same."""
 
 
 class _Count(WithoutCompiler):  # type: ignore[no-untyped-call]
@@ -250,7 +219,7 @@ def make(
 def running(step: Step, device: torch.device | str = "cpu") -> Callable[[], object]:
     """Return a function that does the next step of a training run."""
     weights, moments, batches = make(0, device=device)
-    steps = count(1)
+    steps = numbers(1)
     return lambda: step(weights, moments, batches[0], next(steps))
 
 
@@ -259,27 +228,29 @@ def counted(step: Step) -> dict[str, int]:
     return _train(step, *make(0), steps=2)[-1][2]
 
 
-def only(mend: str) -> Step:
-    """Return the given step with one thing mended."""
-    return slipped("fast_step", slow_step, MENDS[mend])
+def mended(*mends: str) -> Step:
+    """Return the given step with some of its faults mended."""
+    return slipped("fast_step", slow_step, " ;; ".join(MENDS[mend] for mend in mends)) if mends else slow_step
 
 
-def all_but(sin: str) -> Step:
-    """Return the mended step with one thing as in the given one."""
-    return slipped("fast_step", mended_step, SINS[sin])
+def all_but(*faults: str) -> Step:
+    """Return the given step with all its faults mended but these."""
+    return mended(*(mend for mend in MENDS if mend not in faults))
 
 
 Record = tuple[float, Tensor, dict[str, int]]
-"""After a step: its loss, all weights, and what it counted."""
+Records = list[Record]
+"""After each step: its loss, all weights, and what it counted."""
 
 
-def _train(step: Step, weights: State, moments: State, batches: Tensor, steps: int = 3) -> list[Record]:
+def _train(step: Step, weights: State, moments: State, batches: Tensor, steps: int = 3, count: bool = True) -> Records:
     records = []
     for t, texts in enumerate(batches[:steps], start=1):
-        with _Count() as counts:
+        counts = _Count()
+        with counts if count else nullcontext():
             loss = step(weights, moments, texts, t)
         if isinstance(loss, bool) or not (
-            isinstance(loss, float | int) or isinstance(loss, Tensor) and loss.numel() == 1
+            isinstance(loss, float | int) or (isinstance(loss, Tensor) and loss.numel() == 1)
         ):
             raise Unfit(FORM)
         flat = torch.cat([w.detach().flatten().double() for w in weights.values()])
@@ -287,32 +258,32 @@ def _train(step: Step, weights: State, moments: State, batches: Tensor, steps: i
     return records
 
 
-def _differences(yours: Sequence[Record], right: Sequence[Record]) -> list[tuple[float, float]]:
+def _differences(yours: Records, right: Records) -> list[tuple[float, float]]:
     """How far losses and weights differ, step by step."""
     pairs = zip(yours, right, strict=True)
     return [(abs(one[0] - other[0]), (one[1] - other[1]).abs().max().item()) for one, other in pairs]
 
 
-def _near(yours: Sequence[Record], right: Sequence[Record]) -> bool:
+def _near(yours: Records, right: Records) -> bool:
     return all(max(pair) <= NEAR for pair in _differences(yours, right))
 
 
-def _tiny(step: Step) -> list[list[Record]]:
+def _tiny(step: Step) -> list[Records]:
     """Train on short texts: with gradients longer than 1, and with shorter ones but in the second step."""
     records = []
     for scale in (1.0, 0.3):
-        weights, moments, batches = make(0, texts=8, length=12, scale=scale)
+        weights, moments, batches = make(0, texts=6, length=16, scale=scale)
         batches[1] = 7
-        records.append(_train(step, weights, moments, batches))
+        records.append(_train(step, weights, moments, batches, count=False))
     return records
 
 
 @cache
-def _expected(edits: str) -> list[list[Record]]:
-    return _tiny(slipped("fast_step", mended_step, edits) if edits else slow_step)
+def _expected(edits: str) -> list[Records]:
+    return _tiny(slipped("fast_step", slow_step, edits) if edits else slow_step)
 
 
-def _check(yours: Sequence[Sequence[Record]], right: Sequence[Sequence[Record]]) -> None:
+def _check(yours: Sequence[Records], right: Sequence[Records]) -> None:
     """Raise Unfit with the first loss or weights that differ."""
     for one, other in zip(yours, right, strict=True):
         for step, (loss, weights) in enumerate(_differences(one, other), start=1):
@@ -337,14 +308,14 @@ def inspect_step(step: Step) -> None:
 
 
 @cache
-def _at_full_size(seed: int) -> list[Record]:
+def _at_full_size(seed: int) -> Records:
     return _train(slow_step, *make(seed))
 
 
 @one_thread()
 def measure_step(step: Step, seed: int) -> dict[str, int]:
     """Return what a step costs after the first one; check losses and weights of the same run."""
-    found: list[Record] = []
+    found: Records = []
     call = measured_call(lambda: found.extend(_train(step, *make(seed))))
     for number, (loss, weights) in enumerate(_differences(found, _at_full_size(seed)), start=1):
         if not max(loss, weights) <= NEAR:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmcourse.chapters.gpu_timing import slow_step as task
-from lmcourse.chapters.gpu_timing.slow_step import DOUBLE, MEGABYTES, MENDS, MISTAKES, OPERATIONS, SINS, WAITS
+from lmcourse.chapters.gpu_timing.slow_step import DOUBLE, MEGABYTES, MENDS, MISTAKES, OPERATIONS, WAITS
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER, NOT_MEASURED
@@ -44,56 +44,32 @@ fast_step = Exercise(
     ),
 )
 
+_FP32 = "table = torch.full((T, T), -math.inf, dtype=torch.float64, → table = torch.full((T, T), -math.inf, ;; "
+_FP32 += "v.double()).float() → v)"
+
+
+def _all_but(*faults: str) -> str:
+    return " ;; ".join(edits for mend, edits in MENDS.items() if mend not in faults)
+
+
 fast_step.idea(1)(task.slow_step)
 fast_step.edited_ideas(
     task.slow_step,
     {
-        "tables once a step": (2, MENDS["tables"]),
+        "tables": (2, MENDS["tables"]),
         "all texts at once": (2, MENDS["texts"]),
-        "no waits": (1, MENDS["no waits"]),
-        "attention fused, in fp32": (1, MENDS["attention in fp32"]),
-        "norm and GELU fused": (1, MENDS["norm and gelu"]),
+        "no waits": (1, MENDS["waits"]),
+        "attention fused, in fp32": (1, MENDS["attention"]),
+        "norm and GELU fused": (1, f"{MENDS['norm']} ;; {MENDS['gelu']}"),
+        "all mended": (6, _all_but()),
+        "all but the fused attention": (6, f"{_all_but('attention')} ;; {_FP32}"),
+        "all but the norms": (6, _all_but("norm")),
+        "all but the optimizer": (6, _all_but("optimizer")),
+        "all but the attention in fp64": (3, _all_but("attention")),
+        "all but the GELU": (4, _all_but("gelu")),
+        "all but the waits": (5, _all_but("waits")),
+        "all but the tables": (2, _all_but("tables")),
+        "attention and optimizer as given, in fp32": (4, f"{_all_but('attention', 'optimizer')} ;; {_FP32}"),
     },
 )
-
-fast_step.idea(6)(task.mended_step)
-_FOREACH = "\n        ".join(
-    [
-        "torch._foreach_mul_(gradients, scale)",
-        "torch._foreach_lerp_(means, gradients, 0.1)",
-        "torch._foreach_mul_(squares, 0.99)",
-        "torch._foreach_addcmul_(squares, gradients, gradients, 0.01)",
-        "roots = torch._foreach_sqrt(squares)",
-        "torch._foreach_div_(roots, math.sqrt(1 - 0.99**t))",
-        "torch._foreach_add_(roots, 1e-8)",
-        "torch._foreach_addcdiv_([*weights.values()], means, roots, -0.001 / (1 - 0.9**t))",
-    ]
-)
-_LOOP = """for w, g, m, v in zip(weights.values(), gradients, means, squares):
-            g = g * scale
-            m.mul_(0.9).add_(0.1 * g)
-            v.mul_(0.99).add_(0.01 * g * g)
-            w -= 0.001 * (m / (1 - 0.9**t)) / ((v / (1 - 0.99**t)).sqrt() + 1e-8)"""
-_ONE_KERNEL = """torch._foreach_mul_(gradients, scale)
-        steps = [torch.full((), float(t)) for _ in means]
-        settings = dict(lr=0.001, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
-        torch._fused_adam_([*weights.values()], gradients, means, squares, [], steps, **settings)"""
-_FP32 = SINS["attention in fp32"].replace(" @ v.double()).float()", " @ v)").replace("dtype=torch.float64, ", "")
-
-fast_step.edited_ideas(
-    task.mended_step,
-    {
-        "all but the fused attention": (6, _FP32),
-        "all but the norms": (6, SINS["norm"]),
-        "all but the optimizer": (6, f"{_FOREACH} → {_LOOP}"),
-        "torch's Adam in one kernel, one wait for the loss": (
-            6,
-            f"{_FOREACH} → {_ONE_KERNEL} ;; loss.detach() → loss.item()",
-        ),
-        "all but the fp64": (3, SINS["attention in fp32"]),
-        "all but the GELU": (4, SINS["gelu"]),
-        "all but the waits": (5, SINS["no waits"]),
-        "attention and optimizer as given, in fp32": (4, f"{_FP32} ;; {_FOREACH} → {_LOOP}"),
-    },
-)
-fast_step.slips(task.mended_step, MISTAKES)
+fast_step.slips(task.slow_step, MISTAKES)

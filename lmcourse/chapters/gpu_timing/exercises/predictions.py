@@ -66,14 +66,15 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "enough_tokens",
-        "An A100 does 312 TFLOP/s in bf16 and moves 2.039 TB/s. From how many tokens on does arithmetic limit a product "
-        "with an 8192 × 8192 matrix in bf16? Use the formula above.",
+        "An A100 does 312 TFLOP/s in bf16 and moves 2.039 TB/s. From how many tokens on does arithmetic limit a "
+        "product with an 8192 × 8192 matrix in bf16? Use the formula above.",
         answer=159,
         low=1,
         high=1000,
         unit="tokens",
-        because="The ridge is 312/2.039 = 153 FLOPs per byte. n·8192/(2n + 8192) reaches it at n = 158.94. With weights "
-        "alone it would be 153 tokens, but inputs and outputs move, too. With 158 tokens there are 152.1 FLOPs per byte, a little less than the ridge. (163 is the number for 2.0 TB/s, whose ridge is 156.)",
+        because="The ridge is 312/2.039 = 153 FLOPs per byte. n·8192/(2n + 8192) reaches it at n = 158.94. With "
+        "weights alone it would be 153 tokens, but inputs and outputs move, too. With 158 tokens there are 152.1 FLOPs "
+        "per byte, a little less than the ridge. (163 is the number for 2.0 TB/s, whose ridge is 156.)",
     ),
     Prediction(
         "which_mend",
@@ -90,8 +91,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "products_on_a_core",
-        "In a BERT layer 99.8 % of the FLOPs are in matrix products. A training step in fp32 on a single CPU core: 2 blocks "
-        "of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are matrix products?",
+        "In a BERT layer 99.8 % of the FLOPs are in matrix products. A training step in fp32 on a single CPU core: 2 "
+        "blocks of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are matrix products?",
         options=("about a quarter", "about half", "nearly all"),
         answer="about half",
         because="It was 54 to 60 % on the machine that built this notebook. A core multiplies slowly, but it also "
@@ -99,8 +100,8 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "norm_in_one_kernel",
-        "A LayerNorm of five operations reads a large tensor five times, and writes one three times. One kernel reads once "
-        "and writes once. How many times as fast is it, if only memory counts?",
+        "A LayerNorm of five operations reads a large tensor five times, and writes one three times. One kernel reads "
+        "once and writes once. How many times as fast is it, if only memory counts?",
         answer=4,
         low=1,
         high=10,
