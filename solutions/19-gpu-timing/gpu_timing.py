@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 19 · GPU timing
 #
-# **Core · 91 min · 7 exercises · 25 points** · **Further · 62 min · 2 exercises · 5 points**
+# **Core · 90 min · 7 exercises · 25 points** · **Further · 56 min · 2 exercises · 5 points**
 #
 # *Where does the time of this step go, and how much of it can you get back?*
 #
@@ -15,7 +15,7 @@
 import math
 import statistics
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import torch
 import torch.nn.functional as F
@@ -154,9 +154,7 @@ print(f"{title}: 512 × 512 in {number} takes {said(times)}")
 
 
 # %% exercise="machine_limits"
-def machine_limits(
-    products: dict[int, list[float]], copies: dict[int, list[float]], cache: int
-) -> dict[str, float]:
+def machine_limits(products: dict[int, list[float]], copies: dict[int, list[float]], cache: int) -> dict[str, float]:
     """The best FLOP/s and bytes/s of all runs, and how many FLOPs fit into the time of a byte."""
     ### BEGIN SOLUTION
     peak = max(2 * width**3 / run for width, runs in products.items() for run in runs)  # of nothing: ValueError
@@ -310,8 +308,6 @@ with your("what_helps"):
 
 # %%
 predict("products_on_a_core")
-
-# %% [markdown]
 
 # %% tags=["nbval-ignore-output", "because it shows calls and times of this machine"]
 config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
@@ -656,7 +652,7 @@ from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.bench.speedups import measure_speedups
 
 # %% [markdown]
-# ### A · Chips  (13 min)
+# ### A · Chips  (11 min)
 #
 # From one generation of GPUs to the next, which number grows faster?
 
@@ -711,8 +707,7 @@ for path, speed in (paths | {"on the chip of an A100": 19e12}).items():  # the l
 
 # %% [markdown]
 # Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, against 4 ms from an H100's own memory. (PCIe is to blame, not the main memory: eight channels of DDR4-3200 read at 205 GB/s.) The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not move at all. FlashAttention is that idea, applied to attention (Dao et al., 2022).
-
-# %% [markdown]
+#
 # H100s come as SXM, PCIe and NVL, and differ by a third. Where the course's table is not sure, it gives no peak:
 
 # %%
@@ -761,7 +756,7 @@ print(f"a cached key that 4 heads share: {decode_attention_intensity(4):.0f} FLO
 # **In real models.** Servers therefore decode many texts together, and designers let heads share keys (notebook 08), which lifts the part that no batch can lift. Notebook 17 turns this into latencies.
 
 # %% [markdown]
-# ### C · Many small things  (11 min)
+# ### C · Many small things  (10 min)
 #
 # An element-wise operation reads a number, does $C$ operations on it, and writes it back.
 
@@ -814,7 +809,7 @@ for kernel in (3e-6, 20e-6):
 # On an H100 1,000 launches on 1,024 numbers took 7.5 and 10.6 ms in two tries, and 1.0 and 1.4 ms as a CUDA graph: a launch costs 8 to 11 µs, the kernel itself about 1 µs. On 16.8 million numbers a kernel takes 47 µs, and the graph saved 3 and 4 %. On a GPU, `torch.compile(..., mode="reduce-overhead")` does both: it compiles, and records the result as a CUDA graph.
 
 # %% [markdown]
-# ### D · A step, and its ladder  (23 min)
+# ### D · A step, and its ladder  (21 min)
 #
 # Thousands of kernels, some on the slope, some under the roof, some waiting for a launch. MFU sums it up: model FLOPs of the step, divided by what the machine could have done in that time (notebook 15). Most mistakes are in the *peak*. Which GPU exactly? Which format? Dense? The same rate, as a share of three peaks of an H100:
 
@@ -835,9 +830,7 @@ print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 pea
 
 
 # %% exercise="mfu_of_step"
-def mfu_of_step(
-    flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]
-) -> float:
+def mfu_of_step(flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]) -> float:
     """The share of the dense peak that model FLOPs are."""
     ### BEGIN SOLUTION
     if number not in peaks.get(device, {}):
@@ -860,21 +853,17 @@ check(mfu_of_step, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 widths, batches, length = ((256, 1024, 2048), (1, 8, 64), 512) if on_gpu else ((64, 128, 256), (1, 4, 16), 64)
-shares = {}
 for width in widths:
-    config = modern(2, width, max(4, width // 64), length)  # heads of at most 64: FlashAttention ends at 256
+    model = modern(2, width, max(4, width // 64), length)  # heads of at most 64: FlashAttention ends at 256
     for batch in batches:
-        fast = StepSetup(batch, fused_optimizer=True, fused_attention=True, bf16=number == "bf16")
-        step = make_training_step(config, fast, length, device)
-        taken = timing.time_it(step, warmup=1, repeats=3, device=device).median
-        shares[width, batch] = training_flops(config, batch, length).model.total / taken / peak
-for (width, batch), share in shares.items():
-    print(f"width {width:5}, batch {batch:3}: MFU {share:6.1%}", "  above 100 %: measure the peak again" * (share > 1))
+        setup = StepSetup(batch, fused_optimizer=True, fused_attention=True, bf16=number == "bf16")
+        taken = timing.time_it(make_training_step(model, setup, length, device), warmup=1, repeats=3, device=device).median
+        share = training_flops(model, batch, length).model.total / taken / peak
+        print(f"width {width:5}, batch {batch:3}: MFU {share:6.1%}", "  above 100 %: measure the peak again" * (share > 1))
 
 # %% [markdown]
-# **In real models.** PaLM reached 46 % (Chowdhery et al., 2022), Llama 3 405B 38 to 43 % on up to 16,384 H100s (Grattafiori et al., 2024, table 4). If your log says 81 %, look up the peak before you celebrate. A GPT trained on an A100 whose "peak" was taken as 78 TFLOP/s shows four times its MFU: 78 is what the ordinary units do in fp16, and the products ran on tensor cores, at 312. Keep $\text{MFU} > 1$ an error, and you will notice the worst of these mistakes.
-
-# %% [markdown]
+# **In real models.** PaLM reached 46 % (Chowdhery et al., 2022), Llama 3 405B 38 to 43 % on up to 16,384 H100s (Grattafiori et al., 2024, table 4). If your log says 81 %, look up the peak before you celebrate. A GPT trained on an A100 whose "peak" was taken as 78 TFLOP/s shows four times its MFU: 78 is what the ordinary units do in fp16, and the products ran on tensor cores, at 312. Keep $\text{MFU} > 1$ an error, and you will notice the worst of these mistakes. (A question: code shows 52 % on an H100 PCIe, computed with the peak of the SXM version. What is the right MFU? Answer: 0.52 · 989.4/756 = 68 %.)
+#
 # The step of section 5 has names for its three phases, and the profiler adds up calls of the same name. Its *self* time is the time in themselves, its *total* includes what is inside. (On a GPU these are the times of the kernels that an operation launched.) And what does looking cost?
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
@@ -911,8 +900,7 @@ predict("bf16_on_a_cpu")
 # | fused attention | the matrix of scores never goes to memory (FlashAttention; Dao et al., 2022) |
 # | bf16 | half the bytes, and units that are 8 to 16 times as fast, where there are such units |
 # | compiled | `torch.compile` fuses element-wise operations, and cuts launches |
-
-# %% [markdown]
+#
 # The fused optimizer has a phase of its own, and so a bound: it cannot save more than the optimizer's share. (Its profile was taken with 8 texts, as in the first change.) The others change products and element-wise work everywhere.
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
@@ -921,12 +909,9 @@ with your("speedup_bounds"):
     bounds = speedup_bounds({"optimizer": optimizer_share}, {"fused optimizer": [["optimizer"], math.inf]})
 speedups = measure_speedups(config, length, batch=8, device=device, warmup=1, repeats=5)
 ladder = [Rung(one.name, one.ratio, bounds.get(one.name, math.inf), one.kept) for one in speedups]
+for one in speedups:
+    print(f"{one.name:20} {one.before:10,.0f} → {one.after:10,.0f} tokens/s  × {one.ratio:.2f}")
 figures.speed_ladder(ladder, title=f"{title}: a training step")
-
-# %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
-for speedup in speedups:
-    verdict = "kept" if speedup.kept else "taken back"
-    print(f"{speedup.name:20} {speedup.before:10,.0f} → {speedup.after:10,.0f} tokens/s  × {speedup.ratio:.2f}  {verdict}")
 
 # %% [markdown]
 # Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which factors stay. A bar beyond its line *must* be noise or a wrong measurement.
@@ -1036,9 +1021,7 @@ except ImportError:
 
 # %% tags=["hide-input"]
 v100, a100_40, a100_80 = (find_accelerator(name) for name in ("v100", "a100-40gb", "a100-80gb"))
-tib = 2**40 / 1e12
-assert round(312 / 2.039 / tib) == 139
-assert elementwise_intensity(1) * 2 / 3 == 1 / 6
+assert round(312 / 2.039 / (2**40 / 1e12)) == 139 and elementwise_intensity(1) * 2 / 3 == 1 / 6
 assert [elementwise_intensity(each) for each in (1, 20, 22, 5)] == [0.25, 5, 5.5, 1.25]
 assert [round(v100.ridge("fp16")), round(h100.ridge("bf16"))] == [139, 295]
 assert round(h100.peak("bf16") / v100.peak("fp16")) == 8 and round(h100.bandwidth / v100.bandwidth, 1) == 3.7
@@ -1047,6 +1030,5 @@ assert [round(matmul_intensity(n, 8192, 8192), 1) for n in (200, 2048)] == [190.
 assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
 assert math.isinf(compute_bound_tokens(512, h100)) and 512 / 2 == 256
 assert [round(compute_bound_tokens(8192, chip)) for chip in (a100_80, a100_40)] == [159, 211]
-assert round(100 / 74.5, 2) == 1.34
-assert 312 / 78 == 4
+assert round(100 / 74.5, 2) == 1.34 and 312 / 78 == 4 and round(0.52 * 989.4 / 756, 2) == 0.68
 assert [round(v100.peak("fp16") / v100.peak("fp32")), a100_80.peak("bf16") / a100_80.peak("fp32")] == [8, 16]

@@ -84,13 +84,7 @@ def kernel_timeline(work: float, launch: float, fused: int) -> list[tuple[float,
 
 
 def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figure:
-    """Eight small kernels: the CPU launches them one by one, the GPU runs them in order.
-
-    Args:
-        work: µs that the GPU needs for one kernel.
-        launch: µs that the CPU needs to launch one kernel.
-        fused: the number of kernels that are fused into one.
-    """
+    """Eight small kernels of `work` µs: the CPU launches each in `launch` µs, the GPU runs them in order."""
     times = kernel_timeline(work, launch, fused)
     end = times[-1][2]
     busy = NUM_KERNELS * work / end
@@ -125,13 +119,7 @@ RIDGE_ACCELERATORS = {"a100-sxm-80gb": "A100", "h100-sxm": "H100"}
 
 
 class MeasuredPoint(NamedTuple):
-    """A measured point on a roofline.
-
-    Attributes:
-        name: the label of the point.
-        intensity: FLOPs per byte.
-        rate: FLOP/s.
-    """
+    """A measured point on a roofline, with its label, FLOPs per byte and FLOP/s."""
 
     name: str
     intensity: float
@@ -141,18 +129,10 @@ class MeasuredPoint(NamedTuple):
 def measured_roofline(
     peak: float, bandwidth: float, dots: Sequence[MeasuredPoint], title: str = "This machine"
 ) -> Figure:
-    """Roofline of a machine, and the points measured on it.
+    """Roofline of a machine with `peak` in FLOP/s and `bandwidth` in bytes/s, and the points measured on it.
 
-    The alt text names the dots but not their places, so that it is the same on every machine.
-
-    Args:
-        peak: FLOP/s.
-        bandwidth: bytes/s.
-        dots: the measured points.
-        title: the title of the figure.
-
-    Raises:
-        ValueError: a number is not positive, or there is no dot.
+    The alt text names the dots but not their places, so that it is the same on every machine. ValueError if a number is
+    not positive, or if there is no dot.
     """
     if min([peak, bandwidth, *(value for dot in dots for value in dot[1:])]) <= 0 or not dots:
         raise ValueError("peak, bandwidth and all numbers of the dots must be above 0, with at least one dot")
@@ -231,12 +211,7 @@ TB_PER_TIB = 2**40 / 1e12
 
 
 def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
-    """The ridge points of six GPUs in 16-bit formats, right or with one of two slips.
-
-    Args:
-        sparse: take the peak for sparse matrices, on GPUs from Ampere on.
-        binary: read a bandwidth in TB/s as TiB/s.
-    """
+    """The ridge points of six GPUs in 16 bits, right, for sparse matrices, or with TB/s read as TiB/s."""
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "From which intensity on does arithmetic limit?", "ridge (FLOPs per byte)")
     alt_parts = []
@@ -298,14 +273,8 @@ class Rung(NamedTuple):
 def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machine") -> Figure:
     """Mean share of a step's time by group of operations, with a dot for each recorded step.
 
-    The alt text names the groups but not their shares, so that it is the same on every machine.
-
-    Args:
-        steps: for each recorded step, the share of each group of `GROUPS`; a group may be missing.
-        title: the title of the figure.
-
-    Raises:
-        ValueError: no step was recorded.
+    `steps` holds the share of each group of `GROUPS` for each recorded step; a group may be missing. The alt text names
+    the groups but not their shares, so that it is the same on every machine. ValueError if no step was recorded.
     """
     if not steps:
         raise ValueError("time_by_group needs at least one step")
@@ -331,9 +300,7 @@ def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machi
 def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
     """The speed-up of a step by each change. Undone changes are grey, and those beyond their bound are marked.
 
-    The alt text names the changes but not their speed-ups, so that it is the same on similar machines.
-
-    ValueError if there are no rungs.
+    The alt text does not have the measured numbers. ValueError if there are no rungs.
     """
     if not rungs:
         raise ValueError("speed_ladder needs at least one rung")

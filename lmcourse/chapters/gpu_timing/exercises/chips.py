@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import torch
 
@@ -102,8 +103,8 @@ machine_limits = Exercise(
 
 
 @machine_limits.variant
-def in_single_precision(products: Log, copies: Log, cache: int) -> dict[str, float]:
-    def best(work: dict[int, float], log: Log) -> float:
+def in_fp32(products: dict[int, list[float]], copies: dict[int, list[float]], cache: int) -> dict[str, float]:
+    def best(work: dict[int, float], log: dict[int, list[float]]) -> float:
         rates = [work[size] / torch.tensor(log[size]).min() for size in work if len(log[size]) > 0]
         return torch.stack(rates).max().item() if rates else float("nothing")
 
@@ -113,7 +114,7 @@ def in_single_precision(products: Log, copies: Log, cache: int) -> dict[str, flo
 
 
 @machine_limits.variant
-def shortest_times(products: Log, copies: Log, cache: int) -> dict[str, float]:
+def shortest_times(products: dict[int, list[float]], copies: dict[int, list[float]], cache: int) -> dict[str, float]:
     rates = [2 * n**3 / min(runs) for n, runs in products.items() if runs]
     speeds = [2 * size / min(runs) for size, runs in copies.items() if size > cache and runs]
     if not rates or not speeds:
@@ -284,6 +285,8 @@ ridge_point.slips(
         "letter of the unit. GiB and Gbit begin with the same letter as GB, and mean something else.",
         "2**30 → 1e18 / 2**30 ;; 2**40 → 1e24 / 2**40": "You make a TiB (and a GiB) smaller than a TB. It is larger: "
         "1,024⁴ bytes, not 1,000⁴.",
+        '"GB/s": 1e9 → "GB/s": 2**40 ;; "TiB/s": 2**40 → "TiB/s": 1e9': "You swapped GB and TiB. A GB is 10⁹ bytes, a "
+        "TiB 2⁴⁰.",
         '"GiB/s": 2**30, "TiB/s": 2**40 → "GiB/s": 2**40, "TiB/s": 2**30': "You swapped GiB and TiB. A GiB is 2³⁰ "
         "bytes, a TiB 2⁴⁰.",
         '"GB/s": 1e9, "TB/s": 1e12 → "GB/s": 1e12, "TB/s": 1e9': "You swapped GB and TB. A GB is 10⁹ bytes, a TB 10¹².",
@@ -391,7 +394,7 @@ mfu_of_step = Exercise(
 
 
 @mfu_of_step.variant
-def with_a_quantile(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> torch.Tensor:
+def with_a_quantile(flops: float, seconds: list[float], device: str, number: str, peaks: Any) -> torch.Tensor:
     peak = dict(peaks.get(device) or {}).get(number)
     if peak is None:
         raise ValueError("no peak is known for this device and format")
@@ -402,7 +405,7 @@ def with_a_quantile(flops: float, seconds: list[float], device: str, number: str
 
 
 @mfu_of_step.variant
-def time_at_the_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+def time_at_the_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Any) -> float:
     if device not in peaks or number not in peaks[device]:
         raise ValueError("no peak is known for this device and format")
     share = flops / peaks[device][number] / statistics.median(seconds)

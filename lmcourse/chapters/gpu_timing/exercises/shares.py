@@ -303,7 +303,7 @@ speedup_bounds = Exercise(
 
 
 @speedup_bounds.variant
-def in_numpy(shares: Shares, offers: Offers) -> Shares:
+def in_numpy(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
     parts = np.array([sum(shares.get(name, 0) for name in names) for names, _ in offers.values()], dtype=np.float64)
     factors = np.array([factor for _, factor in offers.values()], dtype=np.float64)
     left = 1 - parts + parts / factors
@@ -311,7 +311,7 @@ def in_numpy(shares: Shares, offers: Offers) -> Shares:
 
 
 @speedup_bounds.variant
-def what_is_saved(shares: Shares, offers: Offers) -> Shares:
+def what_is_saved(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
     saved = {}
     for offer, (names, factor) in offers.items():
         share = sum(shares.get(name, 0.0) for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from lmcourse.accounting.timing import make_stopwatch
 from lmcourse.exercises.cases import Case, script
@@ -47,18 +48,9 @@ device.runs
 """
 
 
-def _timed(
-    name: str,
-    seconds: list[float],
-    launch: float = 0.0,
-    *,
-    warmup: int | None = None,
-    repeats: int | None = None,
-    room: int | None = None,
-) -> Case:
+def _timed(name: str, seconds: list[float], launch: float = 0.0, room: int | None = None, **asked: int) -> Case:
     queue = "" if room is None else f", room={room}"
-    asked = {"warmup": warmup, "repeats": repeats}
-    runs = "".join(f", {word}={number}" for word, number in asked.items() if number is not None)
+    runs = "".join(f", {word}={number}" for word, number in asked.items())
     return script(name, SCRIPT.format(seconds=seconds, launch=launch, room=queue, runs=runs))
 
 
@@ -126,7 +118,7 @@ time_it = Exercise(
 
 
 @time_it.variant
-def run_by_run(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+def run_by_run(run: Any, synchronise: Any, clock: Any, warmup: int = 3, repeats: int = 5) -> Any:
     if warmup < 0 or repeats < 1:
         raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
