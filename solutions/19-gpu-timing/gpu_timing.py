@@ -178,9 +178,8 @@ with your("time_it", "machine_limits"):
     products = {n: seconds(time_it, product_of(n, device, number), device, 10).seconds for n in sizes[0]}
     copies = {n: seconds(time_it, copy_of(n, device), device, 10).seconds for n in sizes[1]}
     limits = machine_limits(products, copies, cache=2**26)
-peak, bandwidth = limits["peak"], limits["bandwidth"]
-if known is not None:  # the course's table has your GPU: take its published dense peak
-    peak, bandwidth = known.peak(number), known.bandwidth
+# If the course's table has your GPU, its published dense peak counts:
+peak, bandwidth = (known.peak(number), known.bandwidth) if known else (limits["peak"], limits["bandwidth"])
 print(f"products in {number}, GFLOP/s:", {width: f"{2 * width**3 / min(runs) / 1e9:,.1f}" for width, runs in products.items()})
 print("copies of so many bytes, GB/s:", {length: f"{2 * length / min(runs) / 1e9:,.1f}" for length, runs in copies.items()})
 print(f"peak {peak / 1e9:,.1f} GFLOP/s, bandwidth {bandwidth / 1e9:,.1f} GB/s, ridge {peak / bandwidth:.1f} FLOPs per byte")
@@ -427,8 +426,7 @@ with your("time_it", "roofline", "time_shares", "speedup_bounds"):
     calls, labels, _ = record(given, LABELS)
     names, shares = time_shares(calls), time_shares(labels)
     bounds = speedup_bounds(shares, {label: [[label], math.inf] for label in LABELS})
-mfu = sum(flops for flops, _ in PRODUCTS) / slow / peak
-print(f"{title}: {slow * 1e3:.0f} ms; its products alone {best * 1e3:.1f} ms at best. MFU {mfu:.1%}")
+print(f"{title}: {slow * 1e3:.0f} ms; its products alone {best * 1e3:.1f} ms at best. MFU {sum(flops for flops, _ in PRODUCTS) / slow / peak:.1%}")
 print(f"{len(calls):,} calls; most time:", ", ".join(f"{name} {names[name]:.0%}" for name in sorted(names, key=names.get)[:-6:-1]))
 for label in (*LABELS, "idle"):
     print(f"{label:10} {shares.get(label, 0):6.1%}", f"at most × {bounds[label]:.2f}" if label in bounds else "(no label)")
@@ -599,7 +597,6 @@ with your("time_it"):
 # | --- | --- |
 # | how do I time a GPU? | warm up, synchronise before *and* after, each run by itself; median and quartiles |
 # | how long does a kernel take at best? | $\max(F/\text{peak}, M/\text{bandwidth})$, and kernels add up |
-# | a product of $n$ tokens? | about $n$ FLOPs per byte in bf16 for few, $D/2$ for many |
 # | what can a change save at most? | its share of the *time*, in itself: $1/(1 - s)$ times as fast |
 #
 # ## Check yourself
@@ -611,7 +608,7 @@ with your("time_it"):
 # <details><summary>Answers</summary>
 #
 # 1. `.item()` waits, so the clock is right there. The cost: every step begins with an empty queue.
-# 2. No longer: 8 and 16 tokens are both far below 159, so fetching the weights decides. (The caches of the texts double.)
+# 2. No longer: 8 and 16 tokens are both far below 159, so fetching the weights decides.
 # 3. It saves 40 of 300 ms: 300/260 = 1.15 times as fast.
 #
 # </details>
