@@ -5,7 +5,9 @@
 #
 # *Where does the time of this step go, and how much of it can you get back?*
 #
-# Two people time the same product on the same GPU, and get two very different times. Both have a clock that works. You build a stopwatch that you can trust, and measure what your machine can do. At the end you take over a training step that is right, and slow, and make it several times as fast, with the same weights.
+# Two people time the same product on the same GPU, and get two very different times. Both have a clock that works. You build a stopwatch that you can trust, and measure what your machine can do.
+#
+# At the end you take over a training step that is right, and slow, and make it several times as fast, with the same weights.
 #
 # **You need** FLOPs and MFU (notebook 15). No GPU: all cells run on any device.
 #
@@ -597,6 +599,7 @@ with your("time_it"):
 # | --- | --- |
 # | how do I time a GPU? | warm up, synchronise before *and* after, each run by itself; median and quartiles |
 # | how long does a kernel take at best? | $\max(F/\text{peak}, M/\text{bandwidth})$, and kernels add up |
+# | far below both roofs? | launches, Python, small batches |
 # | what can a change save at most? | its share of the *time*, in itself: $1/(1 - s)$ times as fast |
 #
 # ## Check yourself

@@ -74,7 +74,8 @@ PREDICTIONS = (
         unit="tokens",
         because="The ridge is 312/2.039 = 153 FLOPs per byte. n·8192/(2n + 8192) reaches it at n = 158.94. With "
         "weights alone it would be 153 tokens, but inputs and outputs move, too. With 158 tokens there are 152.1 FLOPs "
-        "per byte, a little less than the ridge. (163 is the number for 2.0 TB/s, whose ridge is 156.)",
+        "per byte, a little less than the ridge. 163? "
+        "That is for 2.0 TB/s, whose ridge is 156.",
     ),
     Prediction(
         "which_mend",
