@@ -39,7 +39,7 @@ NEAR = 1e-4
 FLOPS = 7_850_000_000
 """The FLOPs of the products with weights in three steps."""
 
-LOSS = "The loss of your first step is {yours:.4f}, and that of the given step {right:.4f}."
+LOSS = "The loss of your first step is {yours:.4f}, and should be {right:.4f}: the mean of all texts, in fp32."
 WEIGHTS = (
     "The loss of your first step is right, but the weights after it differ by up to {by:.1g}. Are the gradient and the "
     "optimizer the given ones, in fp32?"
@@ -150,12 +150,14 @@ _TWICE = "Your loss is divided by the number of texts twice: over several texts 
 
 MISTAKES = {
     "+ mask() → + mask().clamp(min=0)": "Your attention reads later tokens: the mask is gone.",
+    "+ mask() → + mask().T": "Your mask is the wrong way round: each token reads only itself and later ones.",
     "/ math.sqrt(D / heads) → ": "Your scores are not divided by √32, the root of a head's width.",
     f"{_TANH} → F.gelu(x)": 'This model has the GELU with tanh. `F.gelu` has another by default: `approximate="tanh"`.',
     "loss_of(text) / len(texts) → loss_of(text)": _SUM,
     "part.item() → part.item() * len(texts)": _SUM,
     "/ len(texts) → / len(texts) ** 2": _TWICE,
     "part.item() → part.item() / len(texts)": _TWICE,
+    "loss += part.item() → loss = part.item()": "You return the loss of the last text only.",
     "T, D, heads = → texts = texts[:1]\n    T, D, heads =": "Your step reads the first text only.",
     "T, D, heads = → texts = texts[-1:]\n    T, D, heads =": "Your step reads the last text only.",
     "table[p, 0::2], table[p, 1::2] → table[p, : D // 2], table[p, D // 2 :]": "Your table of positions has all sines "

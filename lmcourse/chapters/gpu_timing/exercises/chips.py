@@ -72,8 +72,8 @@ machine_limits = Exercise(
     difficulty=2,
     reference=_limits,
     cases=[
-        *_each("one run each", {10: [2.0]}, {10**9: [0.1]}, 10**6),
-        *_each("one of three runs was quiet", {100: [4e-3, 2e-3, 9e-3]}, {10**6: [2e-4, 1e-4, 5e-4]}, 4000),
+        *_each("one run each", {10: [2.0]}, {10**9: [0.1]}, 10**6)[:2],
+        *_each("one of three runs was quiet", {100: [4e-3, 2e-3, 9e-3]}, {10**6: [2e-4, 1e-4, 5e-4]}, 4000)[:2],
         *_each(
             "the largest is not the fastest",
             {100: [4e-3, 3e-3], 200: [8e-3, 1e-2], 400: [0.2, 0.25]},
@@ -86,7 +86,7 @@ machine_limits = Exercise(
             {3000: [1e-8], 4000: [2e-8, 3e-8], 4400: [1.1e-6, 8e-7], 10**7: [4e-3]},
             4000,
         ),
-        edge(case("sizes without a time", {10: [2.0], 20: []}, {10**6: [2e-4], 10**7: []}, cache=4000)),
+        *map(edge, _each("sizes without a time", {10: [3.0], 20: []}, {10**6: [3e-4], 10**7: []}, 4000)[:2]),
         case("all copies stay in the cache", {10: [2.0]}, {1000: [1e-8], 4000: [1e-7]}, cache=4000),
         case("no product was timed", {64: []}, {10**6: [2e-4]}, cache=4000),
     ],
