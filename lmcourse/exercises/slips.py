@@ -72,8 +72,8 @@ def _nodes(file: Path, kind: type[Node]) -> Iterator[Node]:
 
 
 def unfit_slips(exercise: Exercise) -> list[str]:
-    """Return a line for each slip of an exercise that cannot be made, or whose base is not proven right."""
-    bases = [variant.answer for variant in exercise.variants]
+    """Return a line for each slip of an exercise that cannot be made, or whose base is not proven."""
+    bases = [*(variant.answer for variant in exercise.variants), *(idea.written for idea in exercise.ideas)]
     found = []
     for wrong in exercise.misconceptions:
         if wrong.base is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import statistics
 
@@ -21,8 +22,9 @@ from lmcourse.accounting import machine
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.timing import SimulatedDevice
-from lmcourse.bench.speedups import Speedup, StepSetup, make_training_step
+from lmcourse.bench.speedups import StepSetup, make_training_step
 from lmcourse.chapters.gpu_timing import figures
+from lmcourse.chapters.gpu_timing import slow_step as task
 from lmcourse.chapters.gpu_timing.events import (
     ATTENTION,
     COPIES,
@@ -34,11 +36,12 @@ from lmcourse.chapters.gpu_timing.events import (
     REST,
     by_group,
     group_of,
+    nested,
+    record,
+    total_time,
 )
 from lmcourse.chapters.gpu_timing.exercises import (
-    copy_bandwidth,
-    enough_tokens,
-    matmul_peak,
+    machine_limits,
     ridge_point,
     roofline,
     speedup_bounds,
@@ -46,13 +49,16 @@ from lmcourse.chapters.gpu_timing.exercises import (
     time_shares,
     what_helps,
 )
-from lmcourse.chapters.gpu_timing.exercises.utilisation import PEAKS, mfu_of_step
-from lmcourse.chapters.gpu_timing.figures.clock import kernel_timeline
-from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
+from lmcourse.chapters.gpu_timing.exercises.chips import PEAKS, mfu_of_step
+from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung, kernel_timeline
+from lmcourse.chapters.gpu_timing.measuring import in_turns, seconds
+from lmcourse.chapters.gpu_timing.measuring import said as written
+from lmcourse.chapters.gpu_timing.slow_step import LABELS, all_but, inspect_step, measure_step, running, slow_step
 from lmcourse.course import find_chapter
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo.course import modern
 from tests.course.chapters import source
-from tests.plots.figures import check_figure, said
+from tests.plots.figures import check_figure
 
 FEW = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 TIMES = st.lists(st.floats(0.1, 10.0), min_size=1, max_size=8)
@@ -85,17 +91,6 @@ def test_the_time_at_best_matches_the_attainable_rate(kernels: list[tuple[int, i
     expected = sum(flops / min(peak, flops / moved * bandwidth) for flops, moved in kernels)
     found = roofline.reference([[float(flops), float(moved)] for flops, moved in kernels], peak, bandwidth)
     assert found == pytest.approx(expected)
-
-
-def test_enough_tokens_exceed_the_ridge_by_torchs_count() -> None:
-    def intensity(tokens: int) -> float:
-        x, w = (torch.empty(rows, 8192, dtype=torch.bfloat16, device="meta") for rows in (tokens, 8192))
-        with FlopCounterMode(display=False) as counter:
-            out = x @ w
-        return counter.get_total_flops() / (x.nbytes + w.nbytes + out.nbytes)
-
-    first = enough_tokens.reference()
-    assert intensity(first - 1) < find_accelerator("a100").ridge("bf16") < intensity(first)
 
 
 def test_own_time_matches_the_profilers_self_time() -> None:
@@ -198,12 +193,7 @@ def test_no_compared_cell_depends_on_the_machine() -> None:
 
 
 DOTS = [MeasuredPoint("a product", 100.0, 5e10), MeasuredPoint("a copy", 0.1, 1e9), MeasuredPoint("tiny", 3.0, 1e6)]
-RUNGS = [
-    Speedup("more", 100.0, 300.0, StepSetup(8)),
-    Speedup("worse", 290.0, 145.0, StepSetup(8)),
-    Speedup("last", 280.0, 420.0, StepSetup()),
-]
-SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
+RUNGS = [Rung("more", 3.0), Rung("worse", 0.5, kept=False), Rung("last", 1.5)]
 
 
 def test_the_queue_matches_the_simulated_device() -> None:
@@ -228,8 +218,6 @@ def test_measured_points_are_drawn_under_the_roof() -> None:
 def test_measured_times_are_not_in_the_alt_text() -> None:
     faster = [dot._replace(rate=2 * dot.rate) for dot in DOTS]
     one, other = (figures.measured_roofline(1e11, 2e10, dots) for dots in (DOTS, faster))
-    assert plots.alt_text(one) == plots.alt_text(other)
-    one, other = (figures.utilisation_by_batch({size: k * share for size, share in SHARES.items()}) for k in (1.0, 0.5))
     assert plots.alt_text(one) == plots.alt_text(other)
 
 
@@ -270,8 +258,9 @@ def test_the_ladder_multiplies_the_speedups_of_kept_changes() -> None:
 
 
 def test_a_factor_above_its_bound_is_marked_as_noise() -> None:
-    texts = [text.get_text() for text in figures.speed_ladder(RUNGS, bounds={"more": 2.9, "last": 1.6}).axes[0].texts]
-    assert ["noise" in text for text in texts] == [False, True, False, False]
+    rungs = [RUNGS[0]._replace(bound=2.9), RUNGS[1], RUNGS[2]._replace(bound=1.6)]
+    texts = [text.get_text() for text in figures.speed_ladder(rungs).axes[0].texts]
+    assert ["more than that" in text for text in texts] == [False, True, False, False]
     assert ["at most" in text for text in texts] == [False, True, False, True]
 
 
@@ -283,20 +272,72 @@ def test_groups_are_drawn_with_their_mean_share() -> None:
     assert plots.alt_text(figures.time_by_group(steps)) == plots.alt_text(figures.time_by_group(steps[:1]))
 
 
-def test_a_rate_above_the_peak_causes_a_warning() -> None:
-    figure = figures.utilisation_by_batch({**SHARES, (128, 16): 1.2})
-    assert "1 of them above 100 %, which cannot be" in " ".join(figure._supxlabel.get_text().split())
-    assert "above 100 %" in said(figure)
-    assert "100 %" not in plots.alt_text(figures.utilisation_by_batch(SHARES))
-
-
 def test_references_match_the_packages_measurements() -> None:
     log = {16: [3e-6, 1e-6, 2e-6], 32: [5e-6, 4e-6, 9e-6]}
     times = iter(time for runs in log.values() for time in runs)
     rates = machine.matmul_rates("fp32", [*log], seconds=0.0, stopwatch=lambda run: next(times))
-    assert matmul_peak.reference(log) == pytest.approx(max(rates.values()))
     copies = iter([4e-6, 2e-6, 3e-6])
     speed = machine.copy_bandwidth(1000, seconds=0.0, stopwatch=lambda run: next(copies))
-    assert copy_bandwidth.reference({1000: [4e-6, 2e-6, 3e-6], 500: [1e-9]}, 500) == pytest.approx(speed)
+    limits = machine_limits.reference(log, {1000: [4e-6, 2e-6, 3e-6], 500: [1e-9]}, 500)
+    assert limits["peak"] == pytest.approx(max(rates.values()))
+    assert limits["bandwidth"] == pytest.approx(speed)
     share = mfu_of_step.reference(3e13, [0.2, 0.1, 0.9], "NVIDIA H100 PCIe", "bf16", PEAKS)
     assert share == pytest.approx(mfu(3e13, 0.2, find_accelerator("h100-pcie"), "bf16"))
+
+
+def test_the_profile_of_the_given_step_has_all_labels() -> None:
+    calls, labels, _ = record(running(slow_step), LABELS)
+    assert {name for name, *_ in labels} == {*LABELS}
+    assert nested(calls, "aten::embedding", 2).count("\n") == 1
+    assert total_time(calls) > 1 > total_time([["a", 0.0, 1.0], ["b", 3.0, 4.0]])
+
+
+def test_products_of_the_step_have_the_flops_that_torch_counts() -> None:
+    with FlopCounterMode(display=False) as counter:
+        running(all_but())()
+    products = counter.get_flop_counts()["Global"][torch.ops.aten.mm]
+    assert sum(flops for flops, _ in task.PRODUCTS) == products
+
+
+def test_steps_with_one_fault_keep_losses_and_weights() -> None:
+    for fault in ("attention", "gelu", "waits"):
+        inspect_step(all_but(fault))
+
+
+def test_work_that_a_step_keeps_from_an_earlier_run_is_not_accepted() -> None:
+    kept: dict[int, tuple[object, list[torch.Tensor]]] = {}
+
+    def remembered(weights: dict[str, torch.Tensor], moments: object, texts: torch.Tensor, t: int) -> object:
+        if t not in kept:
+            loss = slow_step(weights, moments, texts, t)  # type: ignore[arg-type]
+            kept[t] = loss, [w.detach().clone() for w in weights.values()]
+        else:
+            with torch.no_grad():
+                for w, old in zip(weights.values(), kept[t][1], strict=True):
+                    w.copy_(old)
+        return kept[t][0]
+
+    measure_step(remembered, seed=0)
+    with pytest.raises(Unfit, match="was seen"):
+        measure_step(remembered, seed=0)
+    with pytest.raises(Unfit, match="differ by"):
+        measure_step(remembered, seed=1)
+
+
+def test_runs_are_timed_alternately_and_once_each() -> None:
+    order: list[str] = []
+
+    def watch(run: object, wait: object, clock: object, warmup: int, repeats: int) -> float:
+        assert (warmup, repeats) == (0, 1)
+        run()  # type: ignore[operator]
+        return float(len(order))
+
+    one, other = in_turns(watch, lambda: order.append("a"), lambda: order.append("b"), rounds=2)
+    assert "".join(order) == "baabba"
+    assert (one.count, other.count) == (2, 2)
+    assert written(seconds(watch, lambda: None, runs=3)) == "6e+03 ms (6e+03 to 6e+03)"
+
+
+def test_the_step_in_the_notebook_is_the_one_it_is_compared_with() -> None:
+    body = inspect.getsource(slow_step).split('"""\n', 1)[1].replace("  # type: ignore[no-untyped-call]", "")
+    assert body in "\n".join(cell.text for cell in source(find_chapter("19-gpu-timing")).cells)

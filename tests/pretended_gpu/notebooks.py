@@ -59,8 +59,8 @@ def gpu_timing() -> None:
         for cell in code:
             exec(cell, known)
     assert (known["device"].type, known["number"]) == ("cuda", "bf16")
-    assert known["x"].device.type == "cuda"
-    assert str(known["x"].dtype) == "torch.bfloat16"
+    assert known["a"].device.type == "cuda"
+    assert str(known["a"].dtype) == "torch.bfloat16"
     assert known["peak"] == known["known"].peak("bf16")
     assert [each.name for each in known["speedups"]][-1] == "compiled"
 

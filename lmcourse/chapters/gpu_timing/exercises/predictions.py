@@ -1,6 +1,6 @@
 """The predictions of notebook 19."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -64,15 +64,51 @@ PREDICTIONS = (
         "table, have 0.17 % of the FLOPs and 25.5 % of the time, because they wait for memory. If they took no time "
         "at all, 74.5 % would be left: the layer would be 1 / 0.745 = 1.34 times as fast.",
     ),
+    NumberPrediction(
+        "enough_tokens",
+        "An A100 does 312 TFLOP/s in bf16 and moves 2.039 TB/s. From how many tokens on does arithmetic limit a "
+        "product with an 8192 × 8192 matrix in bf16? Use the formula above.",
+        answer=159,
+        low=1,
+        high=1000,
+        unit="tokens",
+        because="The ridge is 312/2.039 = 153 FLOPs per byte. n·8192/(2n + 8192) reaches it at n = 158.94. With "
+        "weights alone it would be 153 tokens, but inputs and outputs move, too. With 158 tokens there are 152.1 FLOPs "
+        "per byte, a little less than the ridge. 163? "
+        "That is for 2.0 TB/s, whose ridge is 156.",
+    ),
+    Prediction(
+        "which_mend",
+        "The step has these four faults, among others. Which one, mended alone, brings most on a CPU core?",
+        options=(
+            "`.item()` after each text",
+            "attention in fp64",
+            "tables that are made again for each text",
+            "norm and GELU in many small operations",
+        ),
+        answer="tables that are made again for each text",
+        because="The labels `positions` and `mask` take the largest share, so they can bring most. Waiting costs a CPU "
+        "nothing: it has done the work anyway.",
+    ),
     Prediction(
         "products_on_a_core",
-        "The BERT layer above ran on a GPU, with tensor cores that make products very fast. Now a training step in "
-        "fp32 on a single CPU core: 2 blocks of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are "
-        "matrix products?",
+        "In a BERT layer 99.8 % of the FLOPs are in matrix products. A training step in fp32 on a single CPU core: 2 "
+        "blocks of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are matrix products?",
         options=("about a quarter", "about half", "nearly all"),
         answer="about half",
         because="It was 54 to 60 % on the machine that built this notebook. A core multiplies slowly, but it also "
         "adds, copies and divides slowly, and at a width of 128 there is much to add and copy for each product.",
+    ),
+    NumberPrediction(
+        "norm_in_one_kernel",
+        "A LayerNorm of five operations reads a large tensor five times, and writes one three times. One kernel reads "
+        "once and writes once. How many times as fast is it, if only memory counts?",
+        answer=4,
+        low=1,
+        high=10,
+        unit="times",
+        step=0.5,
+        because="Eight passes through memory become two. It is 5 only for those who count the reading alone.",
     ),
     Prediction(
         "bf16_on_a_cpu",

@@ -1,11 +1,14 @@
-"""The exercise on the time of each profiled call without the calls inside it."""
+"""The exercises on shares of time: the time of each call without the calls inside it, and the law of Amdahl."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from random import Random
 from typing import Any
+
+import numpy as np
 
 from lmcourse.chapters.gpu_timing.events import Event
 from lmcourse.exercises.cases import Case, case, edge
@@ -55,7 +58,7 @@ def _recorded(random: Random, names: str, depth: int, calls: int, *, shuffled: b
     return events
 
 
-def _cases(random: Random) -> list[Case]:
+def _recorded_cases(random: Random) -> list[Case]:
     borders = [["a", 4.0, 10.0], ["b", 4.0, 7.0], ["c", 7.0, 10.0], ["b", 10.0, 12.0]]
     recursion = [["a", 1.0, 17.0], ["a", 2.0, 9.0], ["a", 3.0, 5.0], ["b", 10.0, 11.0], ["a", 20.0, 21.0]]
     return [
@@ -74,7 +77,7 @@ def _cases(random: Random) -> list[Case]:
 time_shares = Exercise(
     "time_shares",
     points=4,
-    minutes=15,
+    minutes=10,
     difficulty=3,
     reference=_shares,
     cases=[
@@ -101,7 +104,7 @@ time_shares = Exercise(
         edge(case("one call", [["mm", 7.0, 9.0]])),
         case("nothing was recorded", []),
     ],
-    hidden_cases=_cases,
+    hidden_cases=_recorded_cases,
     tolerance=Tolerance(1e-6, 1e-6),  # float32 is enough, and a time of 1e-17 counts as 0
     hints=[
         "Draw the calls as bars over time, the inner ones above the outer. At each moment only the topmost counts.",
@@ -128,46 +131,6 @@ def search_for_the_parent(events: list[list[Any]]) -> dict[str, float]:
                 parent, length = other, last - first
         shares[parent] = shares.get(parent, 0.0) - (end - begin) / total
     return shares
-
-
-@time_shares.variant
-def walk_over_the_borders(events: list[list[Any]]) -> dict[str, float]:
-    borders = [(begin, 1, begin - end, name) for name, begin, end in events]
-    borders += [(end, 0, begin - end, name) for name, begin, end in events]
-    borders.sort(key=lambda border: (border[0], border[1], border[2] if border[1] else -border[2]))
-    own, stack = {name: 0.0 for name, _, _ in events}, ["idle"]
-    own |= {"idle": 0.0} if events else {}
-    for number, (moment, opens, _, name) in enumerate(borders):
-        if number:
-            own[stack[-1]] += moment - borders[number - 1][0]
-        if opens:
-            stack.append(name)
-        else:
-            stack.pop()
-    return {name: time / (borders[-1][0] - borders[0][0]) for name, time in own.items()}
-
-
-@time_shares.variant
-def recursion_over_the_tree(events: list[list[Any]]) -> dict[str, float]:
-    left = sorted(events, key=lambda event: (event[1], -event[2]), reverse=True)
-    own: dict[str, float] = {}
-
-    def call() -> float:
-        name, begin, end = left.pop()
-        inside = 0.0
-        while left and left[-1][1] < end:
-            inside += call()
-        own[name] = own.get(name, 0.0) + end - begin - inside
-        return float(end - begin)
-
-    if not left:
-        return {}
-    first, last = left[-1][1], max(end for _, _, end in events)
-    busy = 0.0
-    while left:
-        busy += call()
-    own["idle"] = last - first - busy
-    return {name: time / (last - first) for name, time in own.items()}
 
 
 @time_shares.variant
@@ -267,5 +230,167 @@ time_shares.slips(
         'own[stack[-1][0]] -= → own["idle"] -= ;; return {name → own["idle"] = max(0.0, own["idle"])\n    return '
         "{name": "You return total times, and the rest of the span as idle, at least 0. Nested calls make that too "
         "small: first subtract from each call the calls directly inside it.",
+    },
+)
+
+
+Offers = dict[str, list[Any]]
+"""Maps an offer to `[names, factor]`: the operations it makes faster, and how many times as fast."""
+
+
+def _time_left(shares: Shares, faster: dict[str, float]) -> float:
+    """Return the time of a step that took 1, in exact fractions."""
+    rates = {name: Fraction(0) if math.isinf(factor) else 1 / Fraction(factor) for name, factor in faster.items()}
+    saved = sum(Fraction(share) * (1 - rates.get(name, Fraction(1))) for name, share in shares.items())
+    return float(1 - saved)
+
+
+def _speedups(shares: Shares, offers: Offers) -> dict[str, float]:
+    each = {offer: {name: float(factor) for name in names} for offer, (names, factor) in offers.items()}
+    together = {name: factor for faster in each.values() for name, factor in faster.items()}
+    return {offer: 1 / _time_left(shares, faster) for offer, faster in (each | {"all": together}).items()}
+
+
+def _offers_cases(random: Random) -> list[Case]:
+    def profile(names: str) -> Shares:
+        parts = [random.randint(1, 40) for _ in range(len(names) + 1)]
+        return {name: part / sum(parts) for name, part in zip([*names, "idle"], parts, strict=True)}
+
+    def offers(*names: str) -> Offers:
+        return {f"offer {each}": [[*each], random.choice([1.5, 2.0, 4.0, 10.0])] for each in names}
+
+    halves = {"a": 0.5, "b": 0.25, "idle": 0.25}
+    return [
+        case("all of a name", halves, {"free": [["a"], math.inf]}),
+        case("all of a name", halves, {"free": [["a", "b"], math.inf], "graph": [["idle"], 2.0]}),
+        edge(case("names that take no time", halves, {"nothing": [["c"], 8.0], "some": [["b", "c"], 2.0]})),
+        case("one name of many", {"optimizer": 0.25}, {"fused": [["optimizer"], 4.0]}),
+        edge(case("slower", halves, {"bf16 without units": [["a"], 0.5]})),
+        edge(case("no offers", halves, {})),
+        edge(case("a factor of 1", halves, {"hope": [["a", "b", "idle"], 1.0]})),
+        case("one offer", profile("abc"), offers("a")),
+        case("two offers", profile("abcd"), offers("a", "b")),
+        case("several names", profile("abcd"), offers("ab", "c")),
+        case("several names", profile("abcdef"), offers("ace", "bd", "f")),
+    ]
+
+
+speedup_bounds = Exercise(
+    "speedup_bounds",
+    points=2,
+    minutes=5,
+    difficulty=2,
+    reference=_speedups,
+    cases=[
+        case("half of it twice as fast", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 2.0]}),
+        case("two offers", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 4.0], "graph": [["idle"], 2.0]}),
+        case(
+            "an offer that frees three names",
+            {"mm": 0.55, "mul": 0.1, "add": 0.2, "idle": 0.15},
+            {"fused": [["mul", "add", "idle"], math.inf], "bf16": [["mm"], 3.0]},
+        ),
+        case("two names of many", {"mm": 0.5, "add": 0.25}, {"bf16": [["mm"], 2.0]}),
+        edge(case("a name that was never called", {"mm": 0.9, "idle": 0.1}, {"attention": [["flash"], 5.0]})),
+    ],
+    hidden_cases=_offers_cases,
+    tolerance=Tolerance(1e-6),  # float32 is enough
+    hints=[
+        "A step takes 1. How much of it is left if half of it runs twice as fast? The speed-up is 1 over that.",
+        "An offer with the share s and the factor f leaves 1 − s + s/f. Its share is the sum over its names.",
+        'Speed-ups do not multiply. For "all", subtract what each offer saves, and divide 1 by what is left.',
+    ],
+)
+
+
+@speedup_bounds.variant
+def in_numpy(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
+    parts = np.array([sum(shares.get(name, 0) for name in names) for names, _ in offers.values()], dtype=np.float64)
+    factors = np.array([factor for _, factor in offers.values()], dtype=np.float64)
+    left = 1 - parts + parts / factors
+    return {**dict(zip(offers, 1 / left, strict=True)), "all": float(1 / (1 - np.sum(1 - left)))}
+
+
+@speedup_bounds.variant
+def what_is_saved(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
+    saved = {}
+    for offer, (names, factor) in offers.items():
+        share = sum(shares.get(name, 0.0) for name in names)
+        saved[offer] = share - share / factor
+    speedups = {offer: 1 / (1 - part) for offer, part in saved.items()}
+    speedups["all"] = 1 / (1 - sum(saved.values()))
+    return speedups
+
+
+speedup_bounds.slips(
+    what_is_saved,
+    {
+        "1 / (1 - sum(saved.values())) → math.prod(speedups.values())": "You multiply the speed-ups for `all`. The "
+        "second offer finds a shorter step, in which its share is larger. Add up what the offers save.",
+        "1 / (1 - sum(saved.values())) → 1 + sum(each - 1 for each in speedups.values())": "You add up the speed-ups "
+        "for `all`. Add up what the offers save, then divide 1 by what is left.",
+        "1 / (1 - sum(saved.values())) → max(speedups.values(), default=1.0)": "For `all` you take the best offer. "
+        "All offers together save what each of them saves.",
+        'speedups["all"] = → _ =': "You leave out `all`: what the step gains from all offers together.",
+        "share - share / factor → share": "You remove all the time of the operations in an offer, whatever its "
+        "factor. A factor of 2 leaves half of that time.",
+        "share - share / factor → share * (factor - 1) ;; 1 / (1 - part) → 1 + part ;; 1 / (1 - sum(saved.values())) → "
+        "1 + sum(saved.values())": "You average the factors, weighted by time. Speed-ups do not average; times add "
+        "up. Find the time that is left.",
+        "1 / (1 - part) → 1 - part ;; 1 / (1 - sum(saved.values())) → 1 - sum(saved.values())": "You return the time "
+        "that is left, as a fraction. The speed-up is 1 divided by it.",
+        "1 / (1 - part) → 1 + part ;; 1 / (1 - sum(saved.values())) → 1 + sum(saved.values())": "You return 1 plus "
+        "the time saved. Divide the old time, 1, by the new time.",
+        "in names) → in names[:1])": "You look at the first name of an offer only. It makes all of its names faster.",
+        "return speedups → return {offer: each - 1 for offer, each in speedups.items()}": "You return gains, such as "
+        "0.33 for a third faster. Return how many times as fast: 1.33.",
+        "1 / (1 - part) for offer, part in saved.items() → factor for offer, (_, factor) in offers.items()": "You "
+        "return the speed-up of the operations in the offer. Everything else in the step takes as long as before.",
+        'saved = {} → busy = sum(shares.values()) - shares.get("idle", 0.0)\n    shares = {name: share / busy for '
+        'name, share in shares.items() if name != "idle"}\n    saved = {}': "You leave the idle time out of the step. "
+        "It is part of it, and an offer may shorten it.",
+        "share - share / factor → share ;; 1 / (1 - sum(saved.values())) → math.prod(speedups.values())": "You remove "
+        "all the time of the operations in an offer, and multiply the speed-ups. A factor of 2 leaves half of that "
+        "time; for `all`, add up what the offers save.",
+        "share - share / factor → share / factor ;; 1 / (1 - part) → part ;; 1 / (1 - sum(saved.values())) → "
+        "sum(saved.values())": "You return the new time of the operations in an offer, s/f. Add the rest of the step, "
+        "1 − s, and divide the old time, 1, by the sum.",
+        "1 / (1 - sum(saved.values())) → sum(speedups.values())": "For `all` you add the speed-ups themselves, so two "
+        "offers that change nothing would double the speed.",
+        "saved = {} → shares = {name: share / sum(shares.values()) for name, share in shares.items()}\n    saved = "
+        "{}": "You take the names in `shares` for the whole step. Where their shares add up to less than 1, the rest "
+        "of the step takes as long as before.",
+        "1 - part → sum(shares.values()) - part ;; 1 - sum(saved.values()) → sum(shares.values()) - "
+        "sum(saved.values())": "You divide 1 by the new times of the names in `shares`. Their shares may add up to "
+        "less than 1: then the rest of the step is missing from the new time.",
+        "share - share / factor → share / factor": "You subtract s/f, the *new* time of the operations in an offer. "
+        "The offer saves the difference between their old and their new time.",
+        "share - share / factor → share / (1 if math.isinf(factor) else factor)": "Unless the factor is infinite, you "
+        "subtract s/f, which is the time that remains. Subtract the time that is saved.",
+        "shares.get(name, 0.0) → shares[name]": "You look up the share of a name that was never called. Such a name "
+        "takes no time.",
+        "share - share / factor → share - share * (0 if math.isinf(factor) else factor)": "You multiply the share by "
+        "the factor. Operations that become f times as fast take their share divided by f.",
+        "1 / (1 - part) → part ;; 1 / (1 - sum(saved.values())) → sum(saved.values())": "You return the share of the "
+        "time that is saved. Return how many times as fast it is.",
+        'speedups["all"] = 1 / (1 - sum(saved.values())) → share = sum(shares.get(name, 0.0) for names, _ in '
+        "offers.values() for name in names)\n    mean = sum(1 / factor for _, factor in offers.values()) / max(1, "
+        'len(offers))\n    speedups["all"] = 1 / (1 - share + share * mean)': "For `all` you use one mean factor for "
+        "all names. Each offer has its own factor: add up what they save.",
+        "in names) → in names[-1:])": "You look at the last name of an offer only. It makes all of its names faster.",
+        "share - share / factor → 0.0 if math.isinf(factor) else share - share / factor": "An offer with the factor ∞ "
+        "saves nothing in yours. It leaves no time of its operations: share / ∞ = 0.",
+        'in names) → in names if name != "idle")': "You do not let an offer shorten the idle time. Its share counts "
+        "like that of any other name.",
+        "1 / (1 - sum(saved.values())) → sum(speedups.values()) / max(1, len(speedups))": "For `all` you average the "
+        "speed-ups. Add up what the offers save, then divide 1 by what is left.",
+        "1 / (1 - sum(saved.values())) → 1 / (1 - sum(shares.get(name, 0.0) for names, _ in offers.values() for name "
+        "in names) * (1 - 1 / max((factor for _, factor in offers.values()), default=1)))": "For `all` you give every "
+        "operation the largest factor. Each offer has its own factor: add up what they save.",
+        "1 / (1 - sum(saved.values())) → 1 / (1 - sum(shares.get(name, 0.0) for names, _ in offers.values() for name "
+        "in names) * (1 - 1 / math.prod(factor for _, factor in offers.values())))": "For `all` you multiply the "
+        "factors of the offers. Each makes only its own operations faster: add up what they save.",
+        "share - share / factor → share - share / factor + max(saved.values(), default=0.0) ;; sum(saved.values()) → "
+        "max(saved.values(), default=0.0)": "Your second offer starts from the step that the first one has made "
+        "faster. Each offer alone starts from the old step; only `all` has them together.",
     },
 )
