@@ -1,8 +1,8 @@
 """Measure one call of an answer: its memory, its operators and its FLOPs. Work that nothing measures is rejected.
 
 Torch's modes see the operators of one thread, and only while they are on. So `measured_call` raises `Unfit` if an
-answer starts a thread or a process, writes a file, moves many numbers out of torch, or switches the modes off. Names that an
-answer must not even mention are in `forbidden_names.NOT_MEASURED`.
+answer starts a thread or a process, writes a file, moves many numbers out of torch, or switches the modes off. Names
+that an answer must not even mention are in `forbidden_names.NOT_MEASURED`.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ check(four_shares, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now real runs, from papers and logs: PaLM (Chowdhery et al., 2022, table 3), LLaMA 65B (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 (Patterson et al., 2021) and OPT-175B (closing note of its team, 2022). GPT-3 and OPT publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the last column has the share that this amounts to. (`recompute` is "nothing" unless the source says what was computed again, so some hardware shares are too small: PaLM's paper gives 57.8 %.)
+# Now real runs: PaLM (Chowdhery et al., 2022, table 3), LLaMA 65B (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 (Patterson et al., 2021) and OPT-175B (closing note of its team, 2022). GPT-3 and OPT publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the last column has the share that this amounts to. (`recompute` is "nothing" unless the source says what was computed again, so some hardware shares are too small: PaLM's paper gives 57.8 %.)
 
 # %%
 print(f"{'':20}      6N  all pairs  causal  hardware   published")
@@ -403,7 +403,7 @@ with your("which_convention"):
 # %% [markdown]
 # LLaMA's paper gives a speed and no MFU; by 6·N·T it is 47.7 %. Beside PaLM's published 46.2 % that looks like 1.5 more. Counted in the same way, the distance is larger: 49.7 and 46.2 by PaLM's formula, 47.7 and 45.7 by 6·N·T.
 #
-# OPT's total is 37 % more than 6·N·T. It is what the GPUs compute if everything goes forward twice (the head, too, which adds 0.1 %):
+# OPT's total is 37 % more than 6·N·T. It is what the GPUs compute if everything goes forward twice (also the head: 0.1 % more):
 
 # %%
 opt, tokens = RUNS["OPT-175B"], 300e9
@@ -497,7 +497,7 @@ print(f"{run}: MFU {mfu:.1%}; with half the layers, twice as wide, {after:.1%}")
 # | naive: a batch of 64 | 3.4 | 3.1 |
 # | **finish line** | 2.5 | 0.90 |
 #
-# In the check both train in turns; yours gets the time of 400 given steps. $D$ is a multiple of 32, a step has at most 2 · 10¹⁰ FLOPs, the model 10 million weights. Seeds, and even a few steps more, change a loss by 10 % (yours above is not 1.13), and times vary. The check takes seed 0, grading seed 1: keep a margin.
+# In the check both train in turns; yours gets the time of 400 given steps. $D$ is a multiple of 32, a step has at most 2 · 10¹⁰ FLOPs, the model 10 million weights. Seeds, and a few steps more, change a loss by 10 %, also the 1.13, and times vary. The check takes seed 0, grading seed 1: keep a margin.
 
 # %% exercise="my_settings"
 def my_settings() -> dict:

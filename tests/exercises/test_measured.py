@@ -86,7 +86,8 @@ def in_hooks(a: Tensor, w: Tensor) -> Tensor:
 
 
 def a_few_numbers(a: Tensor, w: Tensor) -> Tensor:
-    assert a.tolist()[0] == [1.0] * 32 and f"{w}" and a[0].numpy().sum() == 32
+    assert a.tolist()[0] == [1.0] * 32 == a[0].numpy().tolist()
+    print(w)
     return a @ w * len({part.untyped_storage().data_ptr() for part in a})
 
 

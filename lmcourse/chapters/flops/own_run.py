@@ -32,7 +32,8 @@ from lmcourse.models.zoo.styles import llama_like
 Settings = Mapping[str, Any]
 
 GIVEN: Settings = MappingProxyType({"batch": 1, "length": 64, "shape": (4, 64, 128), "rate": 0.001})
-"""Read-only, because a check measures beside them. The settings from which learners start. The shape: layers, width, width of the feed-forward layers."""
+"""The settings from which learners start, and which the check measures beside theirs: read-only. The shape: layers,
+width, width of the feed-forward layers."""
 
 VOCABULARY, WINDOW, HEAD, STEPS = 128, 64, 32, 400
 """Bytes; length of a held-out window; width of a head; steps of the given run that take as long as a measured run."""

@@ -106,9 +106,10 @@ my_mfu.slips(
         "that was measured.",
         "(seconds * peak) → (seconds * settings['rate'])": "You divide by the learning rate. Divide by `peak`: what "
         "products alone reach.",
-        "step * steps → step * steps / batch / length": "You count the FLOPs of a token. A step has batch · length of them.",
-        "d_model, d_ff, 128 → d_ff, d_model, 128": "You swap the width and that of the feed-forward layers: the shape is "
-        "L, D and F.",
+        "step * steps → step * steps / batch / length": "You count the FLOPs of a token. A step has batch · length of "
+        "them.",
+        "d_model, d_ff, 128 → d_ff, d_model, 128": "You swap the width and that of the feed-forward layers: the shape "
+        "is L, D and F.",
         'length = settings["batch"], settings["length"] → length = settings["batch"], settings["length"] - 1': "Your "
         "texts are one byte too short. The model reads `length` bytes of each.",
         "gated=True → d_kv=d_model // 2, gated=True": "You share keys among heads. Here every head has its own.",

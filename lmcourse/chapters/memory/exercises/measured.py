@@ -224,12 +224,12 @@ measured_activations.slips(
         "another graph. Run `block(x)` as it is.",
         "        block(x)\n →         block(x.detach().requires_grad_())\n": "You make an input that wants a gradient. "
         "Run `block(x)` as it is: what autograd keeps depends on that.",
-        "        block(x)\n →         block(x.clone())\n": "You run the block on a copy. If `x` is a view, autograd keeps "
-        "the whole storage behind it. Run `block(x)` as it is.",
-        "        block(x)\n →         kept.append(block(x))\n": "You count the result of the block. Autograd keeps what "
-        "the backward pass needs: the hook gets all of it.",
-        "in kept: → in reversed(kept):": "You begin with the tensor that was kept last. A storage counts under the dtype "
-        "of the tensor through which it was kept *first*.",
+        "        block(x)\n →         block(x.clone())\n": "You run the block on a copy. If `x` is a view, autograd "
+        "keeps the whole storage behind it. Run `block(x)` as it is.",
+        "        block(x)\n →         kept.append(block(x))\n": "You count the result of the block. Autograd keeps "
+        "what the backward pass needs: the hook gets all of it.",
+        "in kept: → in reversed(kept):": "You begin with the tensor that was kept last. A storage counts under the "
+        "dtype of the tensor through which it was kept *first*.",
         "place(tensor) not in seen → {place(tensor), (place(tensor), tensor.dtype)}.isdisjoint(seen) ;; "
         "seen.add(place(tensor)) → seen.add((place(tensor), tensor.dtype))": "You count a storage once for each dtype. "
         "It is in memory once: count it under the first.",
@@ -238,8 +238,9 @@ measured_activations.slips(
         "        kept.append(tensor)\n        return tensor → "
         "        kept.append((place(tensor), str(tensor.dtype), tensor.untyped_storage().nbytes())) ;; "
         "place(tensor) not in seen → tensor[0] not in seen ;; seen.add(place(tensor)) → seen.add(tensor[0]) ;; "
-        "dtype = str(tensor.dtype) → dtype = tensor[1] ;; + tensor.untyped_storage().nbytes() → + tensor[2]": "You keep "
-        "addresses and not the tensors, so these are freed, and PyTorch uses their addresses again. Keep the tensors.",
+        "dtype = str(tensor.dtype) → dtype = tensor[1] ;; + tensor.untyped_storage().nbytes() → + tensor[2]": "You "
+        "keep addresses and not the tensors, so these are freed, and PyTorch uses their addresses again. Keep the "
+        "tensors.",
         "tensor.untyped_storage().nbytes() → 4 * tensor.numel()": "You count 4 bytes for each number of a tensor. A "
         "bool takes one, and a view keeps its whole storage alive.",
         "sizes[dtype] = sizes.get(dtype, 0) + tensor → sizes[dtype] = tensor": "Each tensor replaces the one before "

@@ -87,6 +87,7 @@ PREDICTIONS = (
         "The given script reads 8 texts a batch in place of 4. What happens to its peak of 131.5 MiB?",
         options=("it stays", "a little less than twice", "exactly twice", "four times"),
         answer="a little less than twice",
-        because="Activations and logits double, leaked or not. Moments and gradients, 8.3 MiB, do not depend on the batch.",
+        because="Activations and logits double, leaked or not. Moments and gradients, 8.3 MiB, do not depend on the "
+        "batch.",
     ),
 )
