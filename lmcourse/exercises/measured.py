@@ -1,8 +1,8 @@
 """Measure one call of an answer: its memory, its operators and its FLOPs. Work that nothing measures is rejected.
 
 Torch's modes see the operators of one thread, and only while they are on. So `measured_call` raises `Unfit` if an
-answer starts a thread or a process, writes a file, moves numbers out of torch, or switches the modes off. Names that an
-answer must not even mention are in `forbidden_names.NOT_MEASURED`.
+answer starts a thread or a process, writes a file, moves many numbers out of torch, or switches the modes off. Names
+that an answer must not even mention are in `forbidden_names.NOT_MEASURED`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHANGED = "Your code changes its inputs in place. Work on new tensors, and leave
 SHARED = "A result shares its memory with an input. Return new tensors."
 ELSEWHERE = "Your code starts a thread or a process, where nothing is measured. Compute where you are called."
 FILES = "Your code writes a file. What it keeps there is not measured."
-OUTSIDE = "Your code takes a tensor's numbers out of torch with `{name}`, where nothing is measured."
+OUTSIDE = "Your code takes more than 10,000 numbers out of torch with `{name}`, where nothing is measured."
 SWITCHED_OFF = "Your code switches off the modes that measure it."
 
 _THREADS = [(module, name) for module in (threading, _thread) for name in vars(module) if "start_" in name]
@@ -46,8 +46,10 @@ _EVENTS = {
 }
 """Python's audit events that end a measured call, and what they mean."""
 
-_OUT = {"numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__", "data_ptr"}
-_OUT |= {"storage", "untyped_storage", "_typed_storage"}
+_MOST = 10_000
+"""So many numbers may leave torch in a call: enough for results, and no place for a tensor."""
+
+_OUT = ("numpy", "tolist", "__dlpack__", "__reduce_ex__")
 """Methods of a tensor that hand its numbers to other libraries or to Python."""
 
 
@@ -95,7 +97,7 @@ def measured_call(answer: Callable[..., Any], *inputs: Any, keep: bool = True) -
         warm_up()
 
     def call(*_: Tensor) -> None:
-        with counted, _InsideTorch(), _only_here():
+        with counted, _InsideTorch(counted), _only_here(), _kept_inside(counted):
             calls.append(answer(*copies))
 
     peak = live_bytes(call, *_tensors(copies)).peak
@@ -121,7 +123,7 @@ class _Operators(WithoutCompiler):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()
-        self.operators = self.flops = 0
+        self.operators = self.flops = self._outside = 0
         self._formulas = flop_counter().flop_registry
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -134,11 +136,23 @@ class _Operators(WithoutCompiler):  # type: ignore[no-untyped-call]
         self.operators += 1
         if formula := self._formulas.get(func._overloadpacket):
             self.flops += formula(*args, **kwargs, out_val=result)
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self.take("item")
         return result
+
+    def take(self, name: str, numbers: int = 1) -> None:
+        """Note that numbers leave torch; raise Unfit if they are too many."""
+        self._outside += numbers
+        if self._outside > _MOST:
+            raise Unfit(OUTSIDE.format(name=name))
 
 
 class _InsideTorch(TorchFunctionMode):
-    """Rejects functions that take numbers out of torch, and calls while modes that were on are off."""
+    """Rejects calls while modes that were on are off, and watches `_OUT`. Inside a function of torch it is off."""
+
+    def __init__(self, counted: _Operators) -> None:
+        super().__init__()
+        self._counted = counted
 
     def __enter__(self) -> _InsideTorch:
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -149,8 +163,31 @@ class _InsideTorch(TorchFunctionMode):
         if _len_torch_dispatch_stack() < self._modes:
             raise Unfit(SWITCHED_OFF)
         if (name := getattr(func, "__name__", "")) in _OUT:
-            raise Unfit(OUTSIDE.format(name=name))
+            self._counted.take(name, args[0].numel())
         return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def _kept_inside(counted: _Operators) -> Iterator[None]:
+    """Count the numbers that leave torch through `_OUT` in hooks too, which torch calls, and byte by byte."""
+
+    def watched(method: Callable[..., Any]) -> Callable[..., Any]:
+        def take(one: Any, *args: Any, **kwargs: Any) -> Any:
+            counted.take(method.__name__, one.numel() if isinstance(one, Tensor) else 1)
+            with torch._C.DisableTorchFunction():
+                return method(one, *args, **kwargs)
+
+        return take
+
+    places = [*((Tensor, name) for name in _OUT), (torch.UntypedStorage, "__getitem__")]
+    before = [vars(owner).get(name) for owner, name in places]
+    try:
+        for owner, name in places:
+            setattr(owner, name, watched(getattr(owner, name)))
+        yield
+    finally:
+        for (owner, name), method in zip(places, before, strict=True):
+            setattr(owner, name, method) if method else delattr(owner, name)  # None: it is inherited
 
 
 _hooked: list[bool] = []

@@ -5,7 +5,7 @@
 #
 # *What is in memory at the worst moment, and how do you get it out?*
 #
-# GPT-3's parameters take 325 GiB in 16 bits: five cards (GPUs) of 80 GiB. Training it on one single text takes forty. What is all the rest?
+# GPT-3's parameters take 325 GiB in 16 bits: five cards (GPUs) of 80 GiB. Training it on a single text takes forty (Further F adds them up). What is all the rest?
 #
 # At the end you take over a training script that dies. You find its five leaks, and redesign the step until it fits into a quarter of the memory, with the same losses.
 #
@@ -13,7 +13,7 @@
 #
 # **You need** the transformer's parts (notebooks 08 to 12) and the backward pass (03). No GPU.
 #
-# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")`.
+# Stuck in an exercise? `hint("its_name")`.
 
 # %%
 import math
@@ -277,7 +277,7 @@ check(measured_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Compare your formulas with your measurement. Then make the text four times as long, again and again:
+# Compare formulas and measurement. Then make the text four times as long, again and again:
 
 # %%
 D, A = 64, 4
@@ -327,7 +327,7 @@ check(peak_and_moment, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The last layer of the model, the **head**, multiplies every token vector by a matrix with a row for each word of the vocabulary. Its result, the **logits**, has $B \cdot S \cdot V$ numbers. So has what the loss keeps.
+# The last layer, the **head**, multiplies every token vector by a matrix with a row for each word of the vocabulary. Its result, the **logits**, has $B \cdot S \cdot V$ numbers. So has what the loss keeps.
 
 # %%
 predict("logits_in_a_variable")
@@ -370,7 +370,7 @@ with your("peak_and_moment"):
 # %% [markdown]
 # ### Exercise 6 · Predict the peak  (3 points · 8 min · ●●●)
 #
-# Return the bytes in use at the peak of a step in fp32. `activations` and `block` are as above; with `recompute` the activations are the inputs of the blocks. With `keep_logits` a variable holds the logits until the end of the step. List the moments that can be the worst, say what is in memory at each, and take the largest. (Without recomputation, take the moment of the loss.)
+# Return the bytes in use at the peak of a step in fp32. `activations` and `block` are as above: what the blocks keep (with `recompute` only their inputs), and what one needs alone. With `keep_logits` a variable holds the logits until the end of the step. List the moments that can be the worst, and what is in memory at each. Take the largest. (Without recomputation, take the moment of the loss.)
 
 # %% exercise="step_peak"
 def step_peak(
@@ -397,7 +397,7 @@ with your("step_peak"):
         print(f"V {V:>5}  predicted {predicted / 2**20:6.2f} MiB  measured {peak / 2**20:6.2f}  ratio {predicted / peak:.3f}")
 
 # %% [markdown]
-# At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient, and the gradient of the logits. All are gone when the blocks' backward pass begins, so the peak is the larger of the two moments.
+# At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient, and the gradient of the logits. All are gone when the blocks' backward pass begins, so the peak is the larger of the two moments. So is the head's input, $4\,BSD$ bytes: the last two rows predict 1.3 % too much.
 #
 # The cure is to recompute the loss as well, a few rows at a time. Each chunk throws its logits away, and makes them again in the backward pass:
 
@@ -442,9 +442,15 @@ predict("list_of_losses")
 # %% [markdown]
 # ### Exercise 7 · Out of memory  (6 points · 14 min · ●●●)
 #
-# Delete the line with `raise`, and edit the script below it. **Mend it**: five leaks make up the difference. 1 point for at most 40 MiB in the validation, 1 for at most 51 in training, 1 for at most 43 in training. **Then redesign the step**: 2 points if both fit into 16 MiB, and 1 more for 12. The tools are in section 6, and fewer texts at a time are another; anything else is allowed, too.
+# Delete the line with `raise`, and edit the script below it. **Mend it**: five leaks make up the difference. **Then redesign the step**: the tools are in section 6, and fewer texts at a time are another; anything else is allowed.
 #
-# All losses and accuracies must stay as they are (to $10^{-4}$), and the redesigned step may do at most 1.3 times the work: the FLOPs of all products. `check` also runs your function on a tiny model with SGD and 5 texts in a batch. Read every text with `model.embed`. Threads, files and NumPy are not allowed: nobody measures there.
+# | points | MiB at most |
+# | --- | --- |
+# | 1 | 40 in the validation |
+# | 1, and 1 more | 51 in training, 43 in training |
+# | 2, and 1 more | 16 in both, 12 in both |
+#
+# All losses and accuracies must stay as they are (to $10^{-4}$), and the redesigned step may do at most 1.3 times the work: the FLOPs of all products. `check` also runs your function on a tiny model with SGD and 5 texts in a batch. Read every text with `model.embed`. Threads, files and NumPy are not allowed: nothing is measured there.
 #
 # The cell under the answer records your run and shows where the peak is. One leak hides another, so run it after each change.
 
@@ -546,7 +552,7 @@ check(mended_training, hidden=True)
 predict("twice_the_texts")
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
-print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts in a batch, {larger / 2**20:.1f} with 8")
+print(f"`mended_training`: {peak / 2**20:.1f} MiB with 4 texts, {larger / 2**20:.1f} with 8. The given script, 8:", record(leaky_training, texts=8))
 
 # %% [markdown]
 # The fewer tensors of a whole batch a design keeps, the less the batch matters. The floor is the moments: 5.5 MiB.

@@ -63,11 +63,32 @@ def in_a_process(a: Tensor, w: Tensor) -> Tensor:
 
 
 def in_numpy(a: Tensor, w: Tensor) -> Tensor:
-    return torch.from_numpy(np.asarray(a) @ w.numpy())
+    return torch.from_numpy(np.asarray(a.repeat(8, 1))[:64] @ w.numpy())
 
 
 def in_lists(a: Tensor, w: Tensor) -> Tensor:
-    return torch.tensor([[sum(row)] * 16 for row in a.tolist()])
+    return torch.tensor([[sum(row)] * 16 for row in a.repeat(8, 1).tolist()[:64]])
+
+
+def in_single_numbers(a: Tensor, w: Tensor) -> Tensor:
+    return torch.tensor([[number.item() for number in row] for row in a.repeat(8, 1)])
+
+
+def in_bytes(a: Tensor, w: Tensor) -> Tensor:
+    return torch.tensor([*a.repeat(8, 1).untyped_storage()])
+
+
+def in_hooks(a: Tensor, w: Tensor) -> Tensor:
+    a = a.repeat(8, 1).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(Tensor.tolist, torch.tensor):
+        a.square().sum().backward()  # type: ignore[no-untyped-call]
+    return a
+
+
+def a_few_numbers(a: Tensor, w: Tensor) -> Tensor:
+    assert a.tolist()[0] == [1.0] * 32 == a[0].numpy().tolist()
+    print(w)
+    return a @ w * len({part.untyped_storage().data_ptr() for part in a})
 
 
 def without_modes(a: Tensor, w: Tensor) -> Tensor:
@@ -88,8 +109,11 @@ def shared(a: Tensor, w: Tensor) -> list[Tensor]:
     [
         (in_a_thread, measured.ELSEWHERE),
         (in_a_process, measured.ELSEWHERE),
-        (in_numpy, measured.OUTSIDE.format(name="__array__")),
+        (in_numpy, measured.OUTSIDE.format(name="numpy")),
         (in_lists, measured.OUTSIDE.format(name="tolist")),
+        (in_single_numbers, measured.OUTSIDE.format(name="item")),
+        (in_bytes, measured.OUTSIDE.format(name="__getitem__")),
+        (in_hooks, measured.OUTSIDE.format(name="tolist")),
         (without_modes, measured.SWITCHED_OFF),
         (changed, measured.CHANGED),
         (shared, measured.SHARED),
@@ -103,7 +127,7 @@ def test_evasions_and_changes_are_unfit(answer: Callable[[Tensor, Tensor], objec
 
 def test_writing_a_file_is_unfit_and_reading_is_not(tmp_path: Path) -> None:
     def write(a: Tensor, w: Tensor) -> Tensor:
-        torch.save(a @ w, tmp_path / "result")
+        torch.save(a.repeat(8, 1), tmp_path / "result")
         return a
 
     def read(a: Tensor, w: Tensor) -> Tensor:
@@ -114,6 +138,11 @@ def test_writing_a_file_is_unfit_and_reading_is_not(tmp_path: Path) -> None:
     with pytest.raises(Unfit, match=r"writes a file"):
         measure(lambda a, w: (tmp_path / "note").write_text("kept"))
     assert measure(read).operators == 2
+
+
+def test_a_few_numbers_and_addresses_may_leave_torch() -> None:
+    assert measure(a_few_numbers).flops == measure(product).flops
+    assert "tolist" not in vars(Tensor)
 
 
 def test_training_may_change_its_inputs() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from time import process_time
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -30,8 +31,9 @@ from lmcourse.models.zoo.styles import llama_like
 
 Settings = Mapping[str, Any]
 
-GIVEN: dict[str, Any] = {"batch": 1, "length": 64, "shape": (4, 64, 128), "rate": 0.001}
-"""The settings from which learners start. The shape: layers, width, width of the feed-forward layers."""
+GIVEN: Settings = MappingProxyType({"batch": 1, "length": 64, "shape": (4, 64, 128), "rate": 0.001})
+"""The settings from which learners start, and which the check measures beside theirs: read-only. The shape: layers,
+width, width of the feed-forward layers."""
 
 VOCABULARY, WINDOW, HEAD, STEPS = 128, 64, 32, 400
 """Bytes; length of a held-out window; width of a head; steps of the given run that take as long as a measured run."""
@@ -166,7 +168,7 @@ def inspect_settings(my_settings: Callable[[], Any]) -> None:
 
 
 def _valid(settings: Any) -> Settings:
-    if not isinstance(settings, dict) or settings.keys() != GIVEN.keys():
+    if not isinstance(settings, Mapping) or settings.keys() != GIVEN.keys():
         raise Unfit(FORM)
     batch, length, shape, rate = (settings[name] for name in GIVEN)
     numbers = [batch, length, *shape] if isinstance(shape, tuple | list) and len(shape) == 3 else [None]

@@ -144,9 +144,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "A dtype in the line does not work there: `print(x.dtype)` shows which, `.to(...)` changes it.",
     ),
     (
-        ("leaf Variable", "does not require grad", "modified by an inplace operation", "grad can be implicitly"),
-        "Autograd cannot follow what happens there.",
+        ("does not require grad", "grad can be implicitly"),
+        "A backward pass cannot begin there: it needs one number, made from a tensor with `requires_grad`.",
     ),
+    (("leaf Variable", "modified by an inplace operation"), "Autograd cannot follow what happens there."),
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
     (("'NoneType'", "not NoneType"), "Something in the line is None."),
     (("AttributeError: ",), "The object before the dot has no attribute of that name."),

@@ -73,6 +73,10 @@ backward_flops.slips(
         "the others pass theirs on.",
         "products if input_grad else products[1:] → products[1:]": "You never count the gradient of the first layer's "
         "input. With input_grad it is computed, too.",
+        "products[1:] → products[-1:]": "You count dx at the last layer alone. Every layer but the first passes one "
+        "on.",
+        "of_inputs\n → of_inputs + batch * sum(widths[1:])\n": "You count a bias, too. There are only weights here.",
+        "of_inputs\n → of_inputs + 2 * batch * widths[-1]\n": "You count the loss as a product. It is none.",
         "[1:] → [:-1]": "You leave out a gradient at the last layer. It is the first layer whose input needs no "
         "gradient.",
         "products if input_grad else products[1:] → products[:1] if input_grad else []": "You count one gradient per "

@@ -188,6 +188,18 @@ four_shares.slips(
         "much.",
         "devices * peak → peak": "You do not divide by `devices`. `tokens_per_second` is for all devices together, "
         "and `peak` for one.",
+        "4 * layers * d_attn * context → 4 * layers * d_attn * (context + 1)": "You count one key too many. A query "
+        "meets `context` keys.",
+        "weights, head = 2 * parameters, → weights, head = 2 * (parameters + vocab_size * d_model),": "You add the "
+        "head to N. `parameters` contains it.",
+        "weights - head + pairs → weights - 2 * head + pairs": "You take two matrices of the vocabulary out of the "
+        "repeated blocks. Take out the head alone.",
+        "layers * d_attn * context → layers * d_attn * context * tokens_per_second": "You multiply by the tokens per "
+        "second twice. Count the FLOPs of one token first.",
+        "weights - head + pairs → 24 * layers * d_model**2 + pairs": "You count 12·D² weights in a layer. Take them "
+        "from `parameters`: layers differ.",
+        "weights - head + pairs → 2 * (weights - head + pairs)": "You repeat the blocks twice. They go forward once "
+        "more.",
         "3 * weights → 3 * (weights - head)": "You take the head out of 6N. Its weights are part of N, and they "
         "compute like all others.",
         "return shares → return {name: 100 * share for name, share in shares.items()}": "You return a percentage. A "

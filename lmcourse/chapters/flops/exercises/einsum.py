@@ -37,6 +37,7 @@ def _einsum_cases(random: Random) -> list[Case]:
         case("long names", "i k, k keys -> i keys", [2, 3], [3, 5]),
         case("axes that stay on both sides", "b h s, b h s -> h b", [2, 3, 5], [2, 3, 5]),
         case("a matrix product", "a b, b c -> a c", [a, b], [b, c]),
+        case("equal sizes", "a b c, a d c -> b a d", [a, b, c], [a, b, c]),
         case("a matrix product", "b a, c b -> c a", [b, a], [c, b]),
         case("axes that stay on both sides", "a b c, a d c -> b a d", [a, b, c], [a, d, c]),
         case("several axes summed", "a b c, b c d -> a d", [a, b, c], [b, c, d]),
@@ -55,6 +56,8 @@ einsum_flops = Exercise(
         case("a matrix product", "m k, k n -> m n", [2, 3], [3, 4]),
         case("a batch through a layer", "b s d, d f -> b s f", [2, 5, 8], [8, 32]),
         case("a large product", "m k, k n -> m n", [16_384, 32_768], [32_768, 8192]),
+        case("equal sizes", "m k, k n -> m n", [3, 3], [3, 3]),
+        case("long names", "batch query width, batch key width -> batch query key", [2, 3, 5], [2, 4, 5]),
         case("attention scores", "b h s d, b h t d -> b h s t", [2, 4, 5, 8], [2, 4, 6, 8]),
         case("heads joined again", "b h s d, h d f -> b s f", [2, 4, 5, 8], [4, 8, 32]),
         case("element by element", "b d, b d -> b d", [2, 8], [2, 8]),
@@ -92,6 +95,17 @@ einsum_flops.slips(
         "2 * math.prod(sizes.values()) if summed else 0 → math.prod(sizes[name] for name in result.split())": "You "
         "count 1 for each number of the result. Each of them is a sum: multiply by the sizes of the summed axes, "
         "too.",
+        "sizes.values() → set(sizes.values())": "You count equal sizes once. Count each *name* once: two axes may be "
+        "equally long.",
+        "2 * math → 2 ** len(summed) * math": "You count a factor of 2 for each summed axis. Each combination is one "
+        "multiplication and one addition, however many axes are summed.",
+        "sizes.values() → [*first, *second[1:]]": "You leave out the first axis of the second tensor. The names decide "
+        "which axes are shared.",
+        "else 0 → else math.prod(sizes.values())": "You count products element by element. They are no matrix product: "
+        "count 0.",
+        "part.split() for → [c for c in part if c.isalpha()] for ;; strict=True → strict=False ;; "
+        "result.split() → [c for c in result if c.isalpha()]": "You cut names into letters. A name may have several: "
+        "split the text.",
         "sizes.values() → first + second": "You multiply the sizes of both tensors, so a shared axis counts twice.",
         "sizes.values() → [*first, second[-1]]": "You treat every pattern as x @ w: all axes of the first tensor "
         "times the last axis of the second. The names decide which axes are shared.",

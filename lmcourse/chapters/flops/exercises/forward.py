@@ -146,6 +146,10 @@ forward_flops.slips(
         "count. Both are d_kv wide.",
         "d_model * d_model → d_model * values": "Your out is d_kv wide. It reads the results of all query heads: its "
         "matrix is D × D.",
+        '"scores": mixed, "values": mixed → "scores": 2 * mixed, "values": 0': "Your scores contain the values. Each "
+        "of the two is a product and has a name of its own.",
+        "tokens * d_model * d_ff * (3 if gated else 2) → tokens * (2 * d_model * d_ff + (d_ff**2 if gated else "
+        "0))": "Your gate is F × F. It is one more D × F matrix.",
         "head = tokens → head = batch": "You count the logits of one token per text. A forward pass gives them for "
         "every token.",
         "3 if gated → 4 if gated": "You count four matrices in a gated feed-forward layer. There are three: gate, up "

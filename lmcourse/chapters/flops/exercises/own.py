@@ -28,9 +28,9 @@ from lmcourse.exercises.open_task import Band, OpenTask
 forward_flops = _forward_flops.reference  # in a notebook, the learner's own
 
 
-def _mfu(settings: dict[str, Any], steps: int, seconds: float, rate: float) -> float:
+def _mfu(settings: dict[str, Any], steps: int, seconds: float, peak: float) -> float:
     """Divide the package's own count of model FLOPs by what the processor could have done."""
-    return step_flops(settings) * steps / (seconds * rate)
+    return step_flops(settings) * steps / (seconds * peak)
 
 
 def _ask(name: str, steps: int, seconds: float, peak: float, **changes: Any) -> Case:
@@ -67,7 +67,7 @@ my_mfu = Exercise(
     hints=[
         "How many FLOPs does a forward pass of one step take? Your forward_flops knows, if it gets V and the gate.",
         "A step is a forward and a backward pass. And how many FLOPs could the processor have done in `seconds`?",
-        'Model FLOPs of all steps, divided by seconds · rate. `*settings["shape"]` passes the three numbers of the '
+        'Model FLOPs of all steps, divided by seconds · peak. `*settings["shape"]` passes the three numbers of the '
         "shape one after the other.",
     ],
     forbid=NO_COUNTER,
@@ -76,12 +76,12 @@ my_mfu = Exercise(
 
 
 @my_mfu.variant
-def three_forward_passes(settings: dict[str, Any], steps: int, seconds: float, rate: float) -> float:
+def three_forward_passes(settings: dict[str, Any], steps: int, seconds: float, peak: float) -> float:
     batch, length = settings["batch"], settings["length"]
     layers, d_model, d_ff = settings["shape"]
     parts = forward_flops(batch, length, layers, d_model, d_ff, 128, gated=True)
     step = 3 * sum(parts.values())
-    return step * steps / (seconds * rate)
+    return step * steps / (seconds * peak)
 
 
 my_mfu.slips(
@@ -98,14 +98,23 @@ my_mfu.slips(
         "number of texts. forward_flops wants texts, and their length.",
         "forward_flops(batch, → forward_flops(1,": "You count one text. A step has `batch` of them.",
         "step * steps → step": "You count one step. The run made `steps` of them in its seconds.",
-        "(seconds * rate) → seconds": "That is the rate of useful FLOPs. Divide it by the rate of products.",
-        "(seconds * rate) → rate": "You leave out the seconds: FLOPs over FLOP/s are seconds, not a share.",
-        "(seconds * rate) → seconds * rate": "You multiply by the rate. Dividing by a product needs brackets around "
+        "(seconds * peak) → seconds": "That is the rate of useful FLOPs. Divide it by the rate of products.",
+        "(seconds * peak) → peak": "You leave out the seconds: FLOPs over FLOP/s are seconds, not a share.",
+        "(seconds * peak) → seconds * peak": "You multiply by the peak. Dividing by a product needs brackets around "
         "it.",
-        "(seconds * rate) → (seconds * 989.4e12)": "You take the peak of a data sheet, an H100's. Divide by the `rate` "
+        "(seconds * peak) → (seconds * 989.4e12)": "You take the peak of a data sheet, an H100's. Divide by the `rate` "
         "that was measured.",
+        "(seconds * peak) → (seconds * settings['rate'])": "You divide by the learning rate. Divide by `peak`: what "
+        "products alone reach.",
+        "step * steps → step * steps / batch / length": "You count the FLOPs of a token. A step has batch · length of "
+        "them.",
+        "d_model, d_ff, 128 → d_ff, d_model, 128": "You swap the width and that of the feed-forward layers: the shape "
+        "is L, D and F.",
+        'length = settings["batch"], settings["length"] → length = settings["batch"], settings["length"] - 1': "Your "
+        "texts are one byte too short. The model reads `length` bytes of each.",
+        "gated=True → d_kv=d_model // 2, gated=True": "You share keys among heads. Here every head has its own.",
         "return step → return 100 * step": "You return a percentage. A share is between 0 and 1.",
-        "return step * steps / (seconds * rate) → return seconds * rate / (step * steps)": "You return the inverse: "
+        "return step * steps / (seconds * peak) → return seconds * peak / (step * steps)": "You return the inverse: "
         "possible FLOPs over useful ones.",
         "sum(parts.values()) → (sum(parts.values()) - parts['head'])": "You leave out the head. It is trained, too.",
         "sum(parts.values()) → (sum(parts.values()) - parts['scores'] - parts['values'])": "You leave out scores and "
@@ -118,11 +127,11 @@ my_mfu.slips(
 
 
 @my_mfu.variant
-def part_by_part(settings: dict[str, Any], steps: int, seconds: float, rate: float) -> float:
+def part_by_part(settings: dict[str, Any], steps: int, seconds: float, peak: float) -> float:
     B, S, (L, D, F) = settings["batch"], settings["length"], settings["shape"]
     matrices = L * (4 * D * D + 3 * D * F) + 128 * D
     per_token = 6 * matrices + 12 * L * S * D
-    return per_token * B * S * steps / seconds / rate
+    return per_token * B * S * steps / seconds / peak
 
 
 # my_settings -----------------------------------------------------------------------------------------------------

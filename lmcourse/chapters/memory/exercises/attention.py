@@ -71,6 +71,8 @@ attention_activations.slips(
     {
         " + masks → ": "The masks of dropout are missing: one byte for each number that it may drop.",
         "dropped + masks → dropped + p * masks": "Your masks take p bytes per number. True or false takes one byte.",
+        "+ masks → + masks // 8": "You count one bit for a number of a mask. PyTorch keeps true or false in a byte.",
+        "q + k + v → (q + k) // A + v": "Your queries and keys are as wide as one head. All heads together are D wide.",
         "B * A * S → B * S": "You count one score matrix. Every head has its own: S² numbers for each of the A heads.",
         "q + k + v → A * (q + k + v)": "You multiply q, k and v by the number of heads. All heads together are as "
         "wide as the model: D.",

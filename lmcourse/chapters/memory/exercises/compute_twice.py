@@ -115,6 +115,9 @@ compute_twice.slips(
         "backward pass, the inputs of later segments are already released.",
         "inputs + length for → inputs for": "You count the inputs alone. While a segment is recomputed, its "
         "activations take memory, too.",
+        "max(inputs + length for inputs, length in enumerate(lengths, 1)) → max(len(lengths), every) + 1": "You add 1 "
+        "to the larger of two numbers. While a segment is in memory, the inputs of all segments before it are, too.",
+        "every < 1: → every < 1 or every > layers:": "You refuse a segment longer than the model. It is one segment.",
         "inputs + length for → length for": "You count only the activations of one segment. The kept inputs take "
         "memory as well.",
         "lengths[:-1] → lengths": "You recompute the last segment. It is still in memory when the backward pass "

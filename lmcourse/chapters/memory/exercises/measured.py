@@ -85,6 +85,8 @@ def _hidden_cases(random: Random) -> list[Case]:
         _branch("other precisions", f"{linear}.double()", "self.inside(x).exp() * x", wide),
         _branch("other precisions", linear, "self.inside(x).bfloat16().exp().float()", x),
         _branch("views", f"nn.Linear({D}, {2 * D})", f"self.inside(x)[..., :{D}].exp()", x),
+        _layers("nothing wants a gradient", "nn.Tanh(), nn.GELU()", x),
+        _branch("views", linear, "self.inside(x)", x, "measured_activations(block, x[1:])"),
         _branch("masks", linear, "self.inside(x) * (x > 0)", x),
         _branch("nothing to keep", linear, "x + x", x),
         _layers("buffers", f"nn.Linear({S}, 3), nn.BatchNorm1d({D})", x.mT.contiguous()),
@@ -111,6 +113,10 @@ measured_activations = Exercise(
         _branch(
             "an input that wants a gradient", "nn.Linear(4, 4)", "self.inside(x) + x.sin().cos()", X, CALL_WITH_GRADIENT
         ),
+        _layers("nothing wants a gradient", "nn.GELU()", X),
+        _branch(
+            "an input that is a view", "nn.Linear(4, 8)", "self.inside(x)", X, "measured_activations(block, x[:1])"
+        ),
         _layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
         edge(
             _branch(
@@ -128,7 +134,7 @@ measured_activations = Exercise(
             X,
         ),
         _branch(
-            "200 results that nothing else keeps alive",
+            "200 results that only your list keeps alive",
             "nn.Linear(4, 4)",
             "functools.reduce(lambda y, _: y.sin(), range(200), self.inside(x))",
             X,
@@ -216,6 +222,25 @@ measured_activations.slips(
         "block without gradients, so autograd keeps nothing.",
         "        block(x)\n →         block(x.detach())\n": "You detach `x`, so autograd keeps what belongs to "
         "another graph. Run `block(x)` as it is.",
+        "        block(x)\n →         block(x.detach().requires_grad_())\n": "You make an input that wants a gradient. "
+        "Run `block(x)` as it is: what autograd keeps depends on that.",
+        "        block(x)\n →         block(x.clone())\n": "You run the block on a copy. If `x` is a view, autograd "
+        "keeps the whole storage behind it. Run `block(x)` as it is.",
+        "        block(x)\n →         kept.append(block(x))\n": "You count the result of the block. Autograd keeps "
+        "what the backward pass needs: the hook gets all of it.",
+        "in kept: → in reversed(kept):": "You begin with the tensor that was kept last. A storage counts under the "
+        "dtype of the tensor through which it was kept *first*.",
+        "place(tensor) not in seen → {place(tensor), (place(tensor), tensor.dtype)}.isdisjoint(seen) ;; "
+        "seen.add(place(tensor)) → seen.add((place(tensor), tensor.dtype))": "You count a storage once for each dtype. "
+        "It is in memory once: count it under the first.",
+        "return sizes → return sizes | {'total': sum(sizes.values())}": "Your dict has a key that is no dtype. Return "
+        "the bytes by dtype, and no sum.",
+        "        kept.append(tensor)\n        return tensor → "
+        "        kept.append((place(tensor), str(tensor.dtype), tensor.untyped_storage().nbytes())) ;; "
+        "place(tensor) not in seen → tensor[0] not in seen ;; seen.add(place(tensor)) → seen.add(tensor[0]) ;; "
+        "dtype = str(tensor.dtype) → dtype = tensor[1] ;; + tensor.untyped_storage().nbytes() → + tensor[2]": "You "
+        "keep addresses and not the tensors, so these are freed, and PyTorch uses their addresses again. Keep the "
+        "tensors.",
         "tensor.untyped_storage().nbytes() → 4 * tensor.numel()": "You count 4 bytes for each number of a tensor. A "
         "bool takes one, and a view keeps its whole storage alive.",
         "sizes[dtype] = sizes.get(dtype, 0) + tensor → sizes[dtype] = tensor": "Each tensor replaces the one before "

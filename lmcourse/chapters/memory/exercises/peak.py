@@ -101,6 +101,12 @@ peak_and_moment.slips(
         "tensor.",
         "accumulate(events) → accumulate(events, lambda in_use, size: max(in_use + size, 0))": "Your sum never falls "
         "below 0. It may: when memory from before the step is released, less is in use.",
+        "return peak, → return peak - min(in_use),": "You subtract the least that was in use. Return the most: a "
+        "record may fall below 0.",
+        "accumulate(events) → accumulate(events[: next(i for i, size in enumerate(events) if size < 0)])": "You stop "
+        "at the first release. More may be allocated after it.",
+        "in_use.index(peak) → sum(size > 0 for size in events[: in_use.index(peak)])": "The peak is right. For its "
+        "moment you count allocations only: releases are events, too.",
         "accumulate(events) → accumulate(map(abs, events))": "You add the releases as if they were allocations. A "
         "minus frees memory.",
         "peak, in_use.index(peak) → in_use.index(peak), peak": "You return the moment first. Return the peak first, "
@@ -225,6 +231,11 @@ step_peak.slips(
         "loss. The variable still holds them when the blocks are recomputed.",
         " + variable → ": "You ignore `keep_logits`. The variable holds one more copy.",
         "max(loss, later) → loss": "You ignore `recompute`. A large recomputed block can be the peak.",
+        "activations + max(loss, later) → (max(loss, activations + later) if recompute else activations "
+        "+ loss)": "With `recompute` you leave out the activations at the loss. The inputs of the blocks are kept "
+        "then, too.",
+        "block if → 2 * block if": "You count the recomputed block twice. `block` is forward *and* backward.",
+        "4 * B * S → 4 * B * (S - 1)": "You leave out a token of each text. All S have logits.",
         "4 * B → B": "You count numbers, not bytes. A logit takes 4 bytes in fp32.",
         "4 * B → 2 * B": "Your logits take 2 bytes each. The loss works in fp32, with 4.",
         "4 * B → 4": "You count the logits of one text. Every text of the batch has its own.",

@@ -84,9 +84,10 @@ PREDICTIONS = (
     ),
     Prediction(
         "twice_the_texts",
-        "The script with all leaks mended reads 8 texts a batch in place of 4. What happens to its peak of 41.7 MiB?",
+        "The given script reads 8 texts a batch in place of 4. What happens to its peak of 131.5 MiB?",
         options=("it stays", "a little less than twice", "exactly twice", "four times"),
         answer="a little less than twice",
-        because="Activations and logits double. The moments, 5.5 MiB, do not depend on the batch.",
+        because="Activations and logits double, leaked or not. Moments and gradients, 8.3 MiB, do not depend on the "
+        "batch.",
     ),
 )

@@ -94,6 +94,12 @@ state_bytes.slips(
         '"sgd": 0 → "sgd": 8': "You count two moments for SGD. Without momentum it keeps nothing between steps.",
         '"sgd": 0 → "sgd": 4': "You count one number per parameter for SGD. Without momentum it keeps nothing between "
         "steps.",
+        "(2, 0, 0) → (2, 2, 0) ;; if gradients → if precision != 'inference'": "You count gradients for inference. A "
+        "model that is not trained has none.",
+        "(2, 0, 0) → (2, 0, 4) ;; if gradients else 0 → if gradients else master": "You count master weights for "
+        "inference. They are for updates, and there are none.",
+        "(2, 0, 0) → (2, 0, 4) ;;  if gradients else 0 → ": "You count master weights and moments for inference. Its "
+        "optimizer keeps nothing.",
         "(2, 0, 0) → (2, 4, 4)": "Inference has no gradients and no optimizer. You count both.",
         "(4, 4, 0) → (4, 4, 4)": "You count master weights in fp32. There are none: the weights are in fp32 already.",
         " if gradients else 0 → ": "Inference has no optimizer: `optimizer` is 0, whichever optimizer is named.",
