@@ -66,7 +66,7 @@ def _hidden(random: Random) -> list[Case]:
 tensor_parallel_ffn = Exercise(
     "tensor_parallel_ffn",
     points=4,
-    minutes=12,
+    minutes=9,
     difficulty=3,
     reference=_layer,
     cases=[

@@ -71,7 +71,7 @@ def _rows(workers: int, rows: int) -> list[Tensor]:
 gather_and_scatter = Exercise(
     "gather_and_scatter",
     points=3,
-    minutes=9,
+    minutes=7,
     difficulty=2,
     reference=_direct,
     cases=[

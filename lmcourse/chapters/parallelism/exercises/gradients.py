@@ -83,7 +83,7 @@ SMALL_FP16 = [[_t(1.5, -2.0).half()], [_t(0.5, 3.0).half()]]
 average_gradients = Exercise(
     "average_gradients",
     points=2,
-    minutes=7,
+    minutes=6,
     difficulty=2,
     reference=_weighted,
     cases=[

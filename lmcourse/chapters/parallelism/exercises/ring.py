@@ -56,7 +56,7 @@ SIMPLE = [torch.arange(1.0, 13.0, dtype=torch.float64) * 10**power for power in 
 ring_all_reduce = Exercise(
     "ring_all_reduce",
     points=4,
-    minutes=15,
+    minutes=12,
     difficulty=3,
     reference=_in_two_loops,
     cases=[
