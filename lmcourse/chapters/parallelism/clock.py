@@ -55,3 +55,35 @@ def _fastest(worker: ProcessWorker, way: Way, size: int) -> float:
         seconds.append(time.perf_counter() - begin)
     worker.settle()
     return min(seconds)
+
+
+def compared(sizes: Sequence[int], times: Mapping[str, Sequence[float]], alpha: float, beta: float) -> str:
+    """Return a line for each size: how the ring and doubling compare with α + β·M on four workers, and which won."""
+    lines = []
+    for size, ring, doubling in zip(sizes, times["ring"], times["doubling"], strict=True):
+        parts = ring / (6 * alpha + 1.5 * beta * size), doubling / (2 * alpha + 2 * beta * size)
+        said = [f"{part:.1f} times" if part >= 1 else f"1/{1 / part:.1f} of" for part in parts]
+        won = "the ring" if ring < doubling else "doubling"
+        lines.append(
+            f"{size:>9,} bytes: ring {1e3 * ring:5.1f} ms, {said[0]} the fit; doubling {1e3 * doubling:5.1f} ms, "
+        )
+        lines[-1] += f"{said[1]} the fit; the faster is {won}"
+    return "\n".join(lines)
+
+
+def seconds_for(work: Callable[[], object]) -> float:
+    """Return the seconds that a piece of work takes in this process: the fastest of three."""
+    found = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
+def backward_pass(layers: int, width: int, tokens: int) -> tuple[float, int]:
+    """Return the seconds of a backward pass through some square layers in this process, and the bytes of gradients."""
+    model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(layers)))
+    loss = model(torch.randn(tokens, width)).square().mean()
+    seconds = seconds_for(lambda: loss.backward(retain_graph=True))
+    return seconds, sum(w.nbytes for w in model.parameters())

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.simulated import CommunicationError, SimulatedWorker, simulate
-from lmcourse.chapters.parallelism.worker import Run
+from lmcourse.chapters.parallelism.worker import Run, Worker
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
 
@@ -76,6 +76,17 @@ def _bare(worker: SimulatedWorker, dtype: torch.dtype) -> SimpleNamespace:
         worker.send(to, tensor)
 
     return SimpleNamespace(rank=worker.rank, size=worker.size, send=send, receive=lambda sender: worker.receive(sender))
+
+
+def through_rank_0(worker: Worker, x: Tensor) -> Tensor:
+    """Return the sum of all workers' x, by way of rank 0."""
+    if worker.rank > 0:
+        worker.send(0, x)
+        return worker.receive(0)
+    total = x + sum(worker.receive(sender) for sender in range(1, worker.size))
+    for to in range(1, worker.size):
+        worker.send(to, total)
+    return total
 
 
 def least_seconds(workers: int, size: float, alpha: float, beta: float) -> float:

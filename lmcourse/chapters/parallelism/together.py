@@ -56,6 +56,7 @@ def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: floa
         CourseError: a process failed (the message has its rank and error), or time was up.
     """
     size = len(columns[0])
+    print(f"starting {size} processes ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="lmcourse-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         for rank in range(size):

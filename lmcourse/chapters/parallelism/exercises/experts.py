@@ -146,12 +146,8 @@ experts.slips(
         "weights[place][:, None] * result → result": "You add the experts' results without their weights.",
         "    if k > 1:\n        weights = weights / weights.sum(1, keepdim=True)\n → ": "For k > 1 the k weights are "
         "divided by their sum.",
-        "if k > 1: → if k:": "For k = 1 you divide the weight by itself: it is 1, "
-        "whatever the router says. The weight is p then.",
-        "weights, chosen = (x @ router).softmax(1).topk(k) → weights, chosen = (x @ router).topk(k)\n    weights = "
-        "weights.softmax(1) ;; \n    if k > 1:\n        weights = weights / weights.sum(1, keepdim=True)\n → \n": "You "
-        "take the softmax of the k chosen scores. For k > 1 that is the same, for k = 1 it is always 1: the softmax "
-        "runs over all experts.",
+        "if k > 1: → if k:": "For k = 1 your weight is always 1: you divide it by itself, or take the softmax of the "
+        "chosen scores only. The weight is p then.",
         "weights, chosen = (x @ router).softmax(1).topk(k) → weights, chosen = (x @ router).topk(k)": "Your weights "
         "are the router's scores. Take their softmax.",
         "softmax(1) → softmax(0)": "Your softmax runs over the tokens. Each token has its own, over the experts.",

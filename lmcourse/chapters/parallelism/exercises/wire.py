@@ -36,7 +36,7 @@ def _hidden(random: Random) -> list[Case]:
         case("other times", [4, 1000, 50_000], [3e-5, 3.3e-5, 1.3e-4]),
         case("a negative start", [1000, 8000, 64_000], [4e-6, 4.1e-5, 3.1e-4]),
         case("sizes twice", [64, 64, 4096, 4096], [2e-4, 2.5e-4, 9e-4, 8e-4]),
-        edge(case("one size", [4096], [1e-3])),
+        edge(case("one size, twice", [4096] * 3, [1e-3, 2e-3, 3e-3])),
     ]
 
 
@@ -52,6 +52,7 @@ fit_wire = Exercise(
         case("not in order, a size twice", [1_000_000, 4, 200_000, 4], [0.004, 0.0003, 0.0009, 0.0005]),
         case("the best line starts below 0", [1000, 2000, 8000], [0.00002, 0.00005, 0.0003]),
         edge(case("one size, twice", [1000, 1000], [0.003, 0.004])),
+        edge(case("one measurement", [1000], [0.003])),
     ],
     hidden_cases=_hidden,
     hints=[
