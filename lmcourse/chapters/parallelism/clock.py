@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from timeit import repeat
 from typing import Any
 
 import torch
@@ -47,43 +48,37 @@ def _rounds(count: int, worker: ProcessWorker, x: Tensor) -> Tensor:
 
 
 def _fastest(worker: ProcessWorker, way: Way, size: int) -> float:
-    x, seconds = torch.ones(size // 4), []
-    for _ in range(3 if size >= LARGE else 12):
-        worker.settle()
-        begin = time.perf_counter()
-        way(worker, x)
-        seconds.append(time.perf_counter() - begin)
-    worker.settle()
-    return min(seconds)
+    x = torch.ones(size // 4)
+    return min(repeat(lambda: way(worker, x), worker.settle, number=1, repeat=3 if size >= LARGE else 12))
 
 
 def compared(sizes: Sequence[int], times: Mapping[str, Sequence[float]], alpha: float, beta: float) -> str:
-    """Return a line for each size: how the ring and doubling compare with α + β·M on four workers, and which won."""
-    lines = []
-    for size, ring, doubling in zip(sizes, times["ring"], times["doubling"], strict=True):
-        parts = ring / (6 * alpha + 1.5 * beta * size), doubling / (2 * alpha + 2 * beta * size)
-        said = [f"{part:.1f} times" if part >= 1 else f"1/{1 / part:.1f} of" for part in parts]
-        won = "the ring" if ring < doubling else "doubling"
-        lines.append(
-            f"{size:>9,} bytes: ring {1e3 * ring:5.1f} ms, {said[0]} the fit; doubling {1e3 * doubling:5.1f} ms, "
-        )
-        lines[-1] += f"{said[1]} the fit; the faster is {won}"
-    return "\n".join(lines)
+    """Return a text that compares the ring and doubling on four workers with α + β·M, a line for each size."""
+    lines, factors = [], {}
+    first = next((f"first faster at {m / 1e6:.1f} MB" for m, a, b in _rows(sizes, times) if a < b), "never faster")
+    for size, ring, doubling in _rows(sizes, times):
+        a, b = ring / (6 * alpha + 1.5 * beta * size), doubling / (2 * alpha + 2 * beta * size)
+        factors |= {f"the ring with {size:,} bytes": a, f"doubling with {size:,} bytes": b}
+        said = f"ring {1e3 * ring:5.1f} ms, {a:.2f} × the fit; doubling {1e3 * doubling:5.1f} ms, {b:.2f} × the fit"
+        lines.append(f"{size:>9,} bytes: {said}; the faster is {'the ring' if ring < doubling else 'doubling'}")
+    worst = max(factors, key=lambda way: abs(math.log(factors[way])))
+    than = "slower" if factors[worst] > 1 else "faster"
+    return "\n".join(
+        [*lines, f"As measured the ring is {first}; farthest from the fit is {worst}, {than} than predicted."]
+    )
+
+
+def _rows(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> Iterable[tuple[int, float, float]]:
+    return zip(sizes, times["ring"], times["doubling"], strict=True)
 
 
 def seconds_for(work: Callable[[], object]) -> float:
     """Return the seconds that a piece of work takes in this process: the fastest of three."""
-    found = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - begin)
-    return min(found)
+    return min(repeat(work, number=1, repeat=3))
 
 
 def backward_pass(layers: int, width: int, tokens: int) -> tuple[float, int]:
     """Return the seconds of a backward pass through some square layers in this process, and the bytes of gradients."""
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(layers)))
     loss = model(torch.randn(tokens, width)).square().mean()
-    seconds = seconds_for(lambda: loss.backward(retain_graph=True))
-    return seconds, sum(w.nbytes for w in model.parameters())
+    return seconds_for(lambda: loss.backward(retain_graph=True)), sum(w.nbytes for w in model.parameters())

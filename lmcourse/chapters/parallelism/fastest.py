@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from inspect import unwrap
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from torch import Tensor
 from lmcourse.chapters.parallelism.simulated import CommunicationError, SimulatedWorker, simulate
 from lmcourse.chapters.parallelism.worker import Run, Worker
 from lmcourse.exercises.measured import one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 
 AllReduce = Callable[[Any, Tensor, float, float], Tensor]
 """Takes a worker, its tensor, α and β."""
@@ -34,6 +35,7 @@ DIFFER = (
 CHANGED = "Your function changes x in place. Other workers' copies are made from it: compute with new tensors."
 DTYPE = "You send {sent}. Messages have the dtype of x, {dtype}: with fewer digits the sum would be another one."
 STUCK = "On {n} workers: {error}."
+WORST_AT = "Your worst size is {size:,} bytes, where {what}."
 BELOW = (
     "With {size:,} bytes yours takes {part:.2f} of the least time that an all-reduce by messages can take. "
     "Let the workers exchange all they need with `send` and `receive`."
@@ -109,7 +111,7 @@ def inspect_all_reduce(answer: AllReduce) -> None:
 def _run(answer: AllReduce, xs: list[Tensor], alpha: float, beta: float) -> Run:
     try:
         return seconds_of(unwrap(answer), xs, alpha, beta)
-    except CommunicationError as error:
+    except (CommunicationError, ValueError) as error:
         raise Unfit(STUCK.format(n=len(xs), error=error)) from error
 
 
@@ -151,4 +153,10 @@ def times_the_least(way: AllReduce, alpha: float, beta: float, workers: int = 8)
 
 def measure_all_reduce(answer: AllReduce, alpha: float, beta: float) -> dict[str, float]:
     """Return the worst of the 16 sizes, on 8 workers."""
-    return {WORST: max(times_the_least(answer, alpha, beta).values())}
+    found = times_the_least(answer, alpha, beta)
+    size = max(found, key=found.__getitem__)
+    bytes_to_start = beta * size / alpha
+    what = "α decides: count the rounds" if bytes_to_start < 0.25 else "α and the bytes count alike"
+    what = "the bytes decide: count what you send" if bytes_to_start > 4 else what
+    warnings.warn(WORST_AT.format(size=size, what=what), Remark, stacklevel=2)
+    return {WORST: found[size]}

@@ -15,22 +15,25 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 
 
-def _one_by_one(
+def weighted_there(
     worker: CollectiveWorker, x: Tensor, router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int
 ) -> Tensor:
-    """With a message for each expert: its tokens there, and their results back."""
-    p, each, n = (x @ router).softmax(1), len(w_gate), worker.size
-    kept = p * (p.argsort(1, descending=True).argsort(1) < k)
-    kept = kept / kept.sum(1, keepdim=True) if k > 1 else kept
-    sent = [[(kept[:, rank * each + e] > 0).nonzero()[:, 0] for e in range(each)] for rank in range(n)]
-    results = torch.zeros_like(x)
-    came = [worker.all_to_all([x[one[e]] for one in sent]) for e in range(each)]
-    for e, tokens in enumerate(came):
-        back = [(F.silu(part @ w_gate[e]) * (part @ w_value[e])) @ w_down[e] for part in tokens]
-        for rank, result in enumerate(worker.all_to_all(back)):
-            rows = sent[rank][e]
-            results[rows] += kept[rows, rank * each + e, None] * result
-    return results
+    n, each = worker.size, len(w_gate)
+    p = (x @ router).softmax(1)
+    least = p.sort(1, descending=True).values[:, k - 1 : k]
+    p = p.where(p >= least, torch.zeros_like(p))
+    if k > 1:
+        p = p / p.sum(1, keepdim=True)
+    rows = [p[:, rank * each : (rank + 1) * each].sum(1).nonzero()[:, 0] for rank in range(n)]
+    shares = worker.all_to_all([p[at, rank * each : (rank + 1) * each] for rank, at in enumerate(rows)])
+    sums = []
+    for tokens, share in zip(worker.all_to_all([x[at] for at in rows]), shares, strict=True):
+        every = F.silu(torch.einsum("td,edf->tef", tokens, w_gate)) * torch.einsum("td,edf->tef", tokens, w_value)
+        sums.append(torch.einsum("tef,efd,te->td", every, w_down, share))
+    y = torch.zeros_like(x)
+    for at, part in zip(rows, worker.all_to_all(sums), strict=True):
+        y[at] += part
+    return y
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, each: int, k: int) -> Case:
@@ -62,7 +65,7 @@ experts = Exercise(
     points=3,
     minutes=15,
     difficulty=3,
-    reference=_one_by_one,
+    reference=weighted_there,
     cases=[
         _ask("two workers with one expert each, top 1", Random(2), 2, 3, 2, 1, 1),
         _ask("two workers with two experts each, top 1", Random(5), 2, 4, 2, 2, 1),
@@ -81,6 +84,7 @@ experts = Exercise(
     ],
     may_use_package=True,
 )
+experts.variant(weighted_there)
 
 
 @experts.variant
@@ -94,56 +98,33 @@ def there_and_back(
     places = [(chosen // each == rank).nonzero(as_tuple=True) for rank in range(worker.size)]
     arrived = worker.all_to_all([x[token] for token, _ in places])
     numbers = worker.all_to_all([chosen[place] % each for place in places])
-    results = []
-    for tokens, number in zip(arrived, numbers, strict=True):
-        y = torch.zeros_like(tokens)
+    for rank in range(worker.size):
         for e in range(each):
-            own = tokens[number == e]
-            y[number == e] = (F.silu(own @ w_gate[e]) * (own @ w_value[e])) @ w_down[e]
-        results.append(y)
-    y = torch.zeros_like(x)
-    for place, result in zip(places, worker.all_to_all(results), strict=True):
-        y = y.index_add(0, place[0], weights[place][:, None] * result)
-    return y
-
-
-@experts.variant
-def weighted_there(
-    worker: CollectiveWorker, x: Tensor, router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int
-) -> Tensor:
-    n, each = worker.size, len(w_gate)
-    p = (x @ router).softmax(1)
-    least = p.sort(1, descending=True).values[:, k - 1 : k]
-    p = p.where(p >= least, torch.zeros_like(p))
-    if k > 1:
-        p = p / p.sum(1, keepdim=True)
-    rows = [p[:, rank * each : (rank + 1) * each].sum(1).nonzero()[:, 0] for rank in range(n)]
-    shares = worker.all_to_all([p[at, rank * each : (rank + 1) * each] for rank, at in enumerate(rows)])
-    sums = []
-    for tokens, share in zip(worker.all_to_all([x[at] for at in rows]), shares, strict=True):
-        every = F.silu(torch.einsum("td,edf->tef", tokens, w_gate)) * torch.einsum("td,edf->tef", tokens, w_value)
-        sums.append(torch.einsum("tef,efd,te->td", every, w_down, share))
-    y = torch.zeros_like(x)
-    for at, part in zip(rows, worker.all_to_all(sums), strict=True):
-        y[at] += part
+            here = numbers[rank] == e
+            own = arrived[rank][here]
+            arrived[rank][here] = (F.silu(own @ w_gate[e]) * (own @ w_value[e])) @ w_down[e]
+    results, y = worker.all_to_all(arrived), torch.zeros_like(x)
+    for rank, place in enumerate(places):
+        y = y.index_add(0, place[0], weights[place][:, None] * results[rank])
     return y
 
 
 experts.slips(
     there_and_back,
     {
-        "worker.all_to_all(results) → results": "The results never come back: you add those that this worker computed "
+        "worker.all_to_all(arrived) → arrived": "The results never come back: you add those that this worker computed "
         "for others. A third all-to-all takes each result to the worker of its token.",
         "worker.all_to_all([x[token] for token, _ in places]) → [x[token] for token, _ in places] ;; "
         "worker.all_to_all([chosen[place] % each for place in places]) → [chosen[place] % each for place in places] ;; "
-        "worker.all_to_all(results) → results": "No token leaves your worker: each is computed by whatever expert has "
+        "worker.all_to_all(arrived) → arrived": "No token leaves your worker: each is computed by whatever expert has "
         "its number here. Send it to the worker of its expert.",
         "x[token] for token, _ in places → weights[place][:, None] * x[place[0]] for place in places": "You multiply "
         "with the weights twice, the tokens and then the results. An expert sees the token as it is.",
         "x[token] for token, _ in places → weights[place][:, None] * x[place[0]] for place in places ;; "
-        "weights[place][:, None] * result → result": "You multiply the tokens with the weights before the experts. An "
-        "expert is not linear: weight its result.",
-        "weights[place][:, None] * result → result": "You add the experts' results without their weights.",
+        "weights[place][:, None] * results[rank] → results[rank]": "You multiply the tokens with the weights before "
+        "the experts. An expert is not linear: weight its result.",
+        "weights[place][:, None] * results[rank] → results[rank]": "You add the experts' results without "
+        "their weights.",
         "    if k > 1:\n        weights = weights / weights.sum(1, keepdim=True)\n → ": "For k > 1 the k weights are "
         "divided by their sum.",
         "if k > 1: → if k:": "For k = 1 your weight is always 1: you divide it by itself, or take the softmax of the "
@@ -156,13 +137,13 @@ experts.slips(
         "chosen // each == rank → chosen % worker.size == rank ;; chosen[place] % each → chosen[place] // "
         "worker.size": "You deal the experts out one by one. Worker r has experts r·E/N to (r + 1)·E/N − 1, that is "
         "e // len(w_gate) = r.",
-        "y = y.index_add(0, place[0], weights[place][:, None] * result) → y[place[0]] = weights[place][:, None] * "
-        "result": "You overwrite a token's result with that of its next expert. Add the k results.",
-        "y = y.index_add(0, place[0], weights[place][:, None] * result) → y[place[0]] += weights[place][:, None] * "
-        "result": "`y[rows] += …` counts a token once if it occurs twice among the rows, as it does if two of its "
-        "experts are on one worker. `index_add` adds both.",
-        "place[0], weights → torch.arange(len(result)), weights": "You add results in the order in which they come "
-        "back. Row i belongs to the i-th token that you sent to this worker.",
+        "y = y.index_add(0, place[0], weights[place][:, None] * results[rank]) → y[place[0]] = weights[place][:, None] "
+        "* results[rank]": "You overwrite a token's result with that of its next expert. Add the k results.",
+        "y = y.index_add(0, place[0], weights[place][:, None] * results[rank]) → y[place[0]] += weights[place][:, None]"
+        " * results[rank]": "`y[rows] += …` counts a token once if it occurs twice among the rows, as it does if two "
+        "of its experts are on one worker. `index_add` adds both.",
+        "place[0], weights → torch.arange(len(results[rank])), weights": "You add results in the order in which they "
+        "come back. Row i belongs to the i-th token that you sent to this worker.",
         "F.silu(own @ w_gate[e]) * (own @ w_value[e]) → (own @ w_gate[e]) * F.silu(own @ w_value[e])": "SiLU belongs "
         "to the gate: SiLU(x·gate) · (x·value).",
         "F.silu(own @ w_gate[e]) → (own @ w_gate[e])": "Your experts have no SiLU at the gate.",

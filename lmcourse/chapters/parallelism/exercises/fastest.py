@@ -14,23 +14,12 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NOT_MEASURED
 from lmcourse.exercises.open_task import Band, OpenTask
 
-
-def _rank_0(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
-    if worker.rank:
-        worker.send(0, x)
-        return worker.receive(0)  # type: ignore[no-any-return]
-    total = x + sum(worker.receive(sender) for sender in range(1, worker.size))
-    for to in range(1, worker.size):
-        worker.send(to, total)
-    return total
-
-
 my_all_reduce = Exercise(
     "my_all_reduce",
     points=6,
     minutes=9,
     difficulty=3,
-    reference=_rank_0,
+    reference=task.through_rank_0,
     seconds=60.0,
     cases=[
         case("200 µs and 10 ns a byte", alpha=2e-4, beta=1e-8),
@@ -61,8 +50,6 @@ my_all_reduce = Exercise(
         ],
     ),
 )
-
-my_all_reduce.idea(2)(_rank_0)
 
 
 @my_all_reduce.idea(3)
@@ -121,10 +108,33 @@ def halving_some_steps(worker: Any, x: Tensor, alpha: float, beta: float) -> Ten
     return x
 
 
+my_all_reduce.slips(
+    halving_some_steps,
+    {
+        "x, low, high, halved = x.clone() → x, low, high, halved = x": task.CHANGED,
+        "n & (n - 1) → n < 0": task.STUCK.format(n=3, error="there is no worker 3: ranks go from 0 to 2"),
+        "worker.send(rank ^ distance, x[low:high])\n        x[low:high] += worker.receive(rank ^ distance) → "
+        "arrived = worker.receive(rank ^ distance)\n        worker.send(rank ^ distance, x[low:high])\n        "
+        "x[low:high] += arrived": task.STUCK.format(
+            n=2, error="deadlock, no worker can continue: worker 0 waits for worker 1, worker 1 waits for worker 0"
+        ),
+        "worker.send(rank ^ distance, x[low:high]) → worker.send(rank ^ distance, x[low:high].half())": (
+            task.DTYPE.format(sent="torch.float16", dtype="torch.float32")
+        ),
+        "    return x\n →     return x[low:high]\n": task.FORM.format(
+            n=2, numbers=24, rank=0, what="(12,) of torch.float32"
+        ),
+        "n, rank = worker.size, worker.rank → n, rank = worker.size, worker.rank\n    others = [to for to in range(n) "
+        "if to != rank]\n    for to in others:\n        worker.send(to, x)\n    if others:\n        return x + "
+        "sum(worker.receive(to) for to in others)": task.DIFFER.format(n=4, numbers=24, rank=1),
+    },
+)
+
 my_all_reduce.edited_ideas(
     halving_some_steps,
     {
         "halving or doubling, by size": (6, "range(steps + 1) → (0, steps)"),
+        "by way of rank 0": (2, "n & (n - 1) → n"),
         "doubling": (2, "range(steps + 1) → (0,)"),
         "halving": (2, "range(steps + 1) → (steps,)"),
         "two steps of halving or none, by size": (6, "range(steps + 1) → (0, min(2, steps))"),

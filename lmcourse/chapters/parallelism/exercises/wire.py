@@ -12,25 +12,19 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
-def _closed(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
-    """By the normal equations, divided by the squares of the seconds."""
-    if len({*sizes}) < 2:
-        raise ValueError("a line needs two sizes")
-    weights = [1 / second**2 for second in seconds]
-
-    def mean(values: list[float]) -> float:
-        return sum(w * value for w, value in zip(weights, values, strict=True)) / sum(weights)
-
-    s, t = mean([*map(float, sizes)]), mean(seconds)
-    beta = mean([(x - s) * (y - t) for x, y in zip(sizes, seconds, strict=True)]) / mean([(x - s) ** 2 for x in sizes])
-    if t >= beta * s:
-        return t - beta * s, beta
-    return 0.0, mean([x * y for x, y in zip(sizes, seconds, strict=True)]) / mean([float(x * x) for x in sizes])
+def with_polyfit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    s, t = np.array(sizes, dtype=float), np.array(seconds)
+    if s.min() == s.max():
+        raise ValueError("one size")
+    beta, alpha = np.polyfit(s, t, 1, w=1 / t)
+    if alpha < 0:
+        alpha, beta = 0.0, (s / t).sum() / ((s / t) ** 2).sum()
+    return alpha, beta
 
 
 def _hidden(random: Random) -> list[Case]:
-    sizes = sorted(random.sample(range(1000, 4_000_000), 6))
-    noise = [round((2e-3 + 3e-9 * size) * random.uniform(0.8, 1.25), 7) for size in sizes]
+    sizes = sorted(random.sample(range(1000, 400_000), 6))
+    noise = [round((2e-3 + 3e-8 * size) * random.uniform(0.8, 1.25), 7) for size in sizes]
     return [
         case("other times", sizes, noise),
         case("other times", [4, 1000, 50_000], [3e-5, 3.3e-5, 1.3e-4]),
@@ -45,7 +39,7 @@ fit_wire = Exercise(
     points=3,
     minutes=6,
     difficulty=2,
-    reference=_closed,
+    reference=with_polyfit,
     cases=[
         case("on a line", [1000, 5000], [0.003, 0.011]),
         case("with noise", [4, 100_000, 1_000_000, 4_000_000], [0.002, 0.0018, 0.0055, 0.02]),
@@ -63,8 +57,13 @@ fit_wire = Exercise(
         "If α comes out below 0, one unknown is left, β: it is Σ(size/seconds) / Σ(size/seconds)².",
     ],
     may_use_package=True,
-    tolerance=Tolerance(1e-4, 1e-13),
+    tolerance=Tolerance(1e-3, 1e-13),
 )
+fit_wire.variant(with_polyfit)
+
+
+fit_wire.equivalent_mutant("if alpha < 0: → if alpha <= 0:", "For α = 0 both lines are the same.")
+fit_wire.equivalent_mutant(", dtype=torch.float64) → )", "fp32 is exact enough for measured times.")
 
 
 @fit_wire.variant
@@ -81,7 +80,7 @@ def divided_rows(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
 
 
 @fit_wire.variant
-def in_fp32(sizes: list[int], seconds: list[float]) -> torch.Tensor:
+def in_fp32(sizes: list[int], seconds: list[float]) -> tuple[float, ...]:
     s, t = torch.tensor(sizes, dtype=torch.float32), torch.tensor(seconds, dtype=torch.float32)
     if s.unique().numel() < 2:
         raise ValueError
@@ -89,18 +88,7 @@ def in_fp32(sizes: list[int], seconds: list[float]) -> torch.Tensor:
     found = torch.linalg.lstsq(rows, torch.ones(len(t), 1)).solution[:, 0]
     if found[0] < 0:
         found = torch.stack([torch.tensor(0.0), rows[:, 1].sum() / rows[:, 1].square().sum()])
-    return found
-
-
-@fit_wire.variant
-def with_polyfit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
-    s, t = np.array(sizes, dtype=float), np.array(seconds)
-    if s.min() == s.max():
-        raise ValueError("one size")
-    beta, alpha = np.polyfit(s, t, 1, w=1 / t)
-    if alpha < 0:
-        alpha, beta = 0.0, (s / t).sum() / ((s / t) ** 2).sum()
-    return alpha, beta
+    return tuple(found.tolist())
 
 
 fit_wire.slips(

@@ -1,9 +1,6 @@
-"""Figures of divided tensors: the axis of each matrix, the gain of sequence parallelism, and links against
-arithmetic."""
+"""Figures of divided tensors: the axis of each matrix, the gain of sequence parallelism."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -81,29 +78,3 @@ def kept_per_device(most: int = 16) -> Figure:
     return describe(
         figure, caption=caption, alt=f"Bytes per token and feature, without and with sequence parallelism: {told}"
     )
-
-
-def link_speeds(d_model: int, peak: float, links: Mapping[str, float], most: int = 64) -> Figure:
-    """Communication time over arithmetic time in a block's forward pass against T, for several links.
-
-    Args:
-        d_model: width of the model.
-        peak: FLOP/s of a device.
-        links: for each name the bytes per second that a device sends.
-        most: the largest number of devices.
-    """
-    figure = new_figure(8.0, 3.4)
-    title = f"Tensor parallelism at d = {d_model:,}"
-    axes = new_axes(figure, title, "devices T", "time on the wire / time of arithmetic")
-    counts = list(range(2, most + 1))
-    told = []
-    for (name, bandwidth), colour in zip(links.items(), ("blue", "green", "vermilion"), strict=False):
-        shares = [(n - 1) * peak / (3 * d_model * bandwidth) for n in counts]
-        axes.loglog(counts, shares, color=PALETTE[colour], linewidth=1.8, label=name)
-        told.append(f"{name}: {shares[6]:.2f} at 8 devices")
-    axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
-    axes.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
-    axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=10)
-    caption = "Dashed: as long on the wire as at work. Over a slow link that is passed with a handful of devices."
-    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(told)}")
