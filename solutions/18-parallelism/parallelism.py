@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18 · Parallelism
 #
-# **Core · 91 min · 6 exercises · 22 points** · **Further · 145 min · 6 exercises · 20 points**
+# **Core · 90 min · 6 exercises · 22 points** · **Further · 141 min · 6 exercises · 20 points**
 #
 # *What does it cost to agree?*
 #
@@ -615,7 +615,7 @@ PEAK = find_accelerator("h100").peak("bf16")  # FLOP/s
 llama = find_model("llama-3-8b").decoder
 
 # %% [markdown]
-# ### A · Hide it, and cut the optimizer  (11 min)
+# ### A · Hide it, and cut the optimizer  (10 min)
 #
 # What does the averaging of gradients cost on large devices? A model of $N$ parameters computes $6N$ FLOPs per token (notebook 15), 4 of the 6 in the backward pass. It sends $2 \cdot 2N$ bytes of gradients in bf16, since $2(n-1)/n \approx 2$. NVLink connects the GPUs of one machine; a network connects the machines.
 
@@ -858,7 +858,7 @@ for sequence_parallel in (False, True):
 # > <details><summary>Answer</summary>Tensor parallelism. Sequence parallelism divides tokens: the scales of the norms are whole on each device, and their gradients have to be added up.</details>
 
 # %% [markdown]
-# ### E · Cut the layers  (21 min)
+# ### E · Cut the layers  (19 min)
 #
 # The simplest cut of all: the first layers here, the next ones there. Two **stages** exchange only the activations of one layer, so this cut may cross the slowest link. But a stage waits for the one before it, and in the backward pass for the one after it. With one batch, $p - 1$ of $p$ devices are always idle.
 #
@@ -938,7 +938,7 @@ explore(figures.pipeline_schedule, stages=[2, 4, 8], micro=[1, 4, 8, 32], schedu
 # > <details><summary>Answer</summary>$7/(m + 7) = 0.2$ gives $m = 28$, and 5% takes 133.</details>
 
 # %% [markdown]
-# ### F · Which cut for which machine?  (37 min)
+# ### F · Which cut for which machine?  (35 min)
 #
 # Texts and matrices are two of the cuts. The others, in short:
 #
