@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18 · Parallelism
 #
-# **Core · 90 min · 6 exercises · 22 points** · **Further · 141 min · 6 exercises · 20 points**
+# **Core · 90 min · 6 exercises · 22 points** · **Further · 139 min · 6 exercises · 20 points**
 #
 # *What does it cost to agree?*
 #
@@ -455,7 +455,7 @@ print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, an all-r
 #
 # $$\log_2 N \cdot \alpha + \frac{2(N-1)}{N}\,\beta M$$
 #
-# (Chan et al., 2007): a message can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time. (Only $\alpha/\beta$ matters.)
+# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time. (Only $\alpha/\beta$ matters.)
 
 # %%
 with your("ring_all_reduce"):
@@ -528,15 +528,13 @@ check(my_all_reduce, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
-    mine = lambda worker, x: my_all_reduce(worker, x, alpha, beta)  # noqa: E731
-    weights, _ = simulate(train, *halves, [average_gradients] * 2, [mine] * 2, collectives=True).results
+    ways = {"mine": lambda worker, x: my_all_reduce(worker, x, alpha, beta), "ring": ring_all_reduce}
+    weights, _ = simulate(train, *halves, [average_gradients] * 2, [ways["mine"]] * 2, collectives=True).results
     print(f"trained with it: off by {max((a - b).abs().max() for a, b in zip(weights, of_one, strict=True)):.0e}")
-    *_, seconds, ring = clocked({"mine": mine, "ring": ring_all_reduce}, SIZES[1::2]).values()
+    *_, seconds, ring = clocked(ways, SIZES[1::2]).values()
     for size, a, b in zip(SIZES[1::2], seconds, ring, strict=True):
         by_fit = seconds_of(my_all_reduce, [torch.ones(size // 4)] * 4, alpha, beta).seconds
-        print(
-            f"{size:>9,} bytes: my_all_reduce {1e3 * a:.1f} ms ({1e3 * by_fit:.1f} by the fit), ring {1e3 * b:.1f} ms"
-        )
+        print(f"{size:>9,} bytes: my_all_reduce {1e3 * a:.1f} ms ({1e3 * by_fit:.1f} by fit), ring {1e3 * b:.1f} ms")
 
 # %% [markdown]
 # <details><summary>What others found</summary>
@@ -802,12 +800,13 @@ run = simulate(cut_embedding, [ids] * 3, list(table.chunk(3)), collectives=True)
 print(run.results[0].tolist(), "is", table[ids].tolist())
 
 # %% [markdown]
-# ### D · Cut the tokens between  (7 min)
+# ### D · Cut the tokens between  (6 min)
 #
 # Between the cut matrices lie norms, residual additions and dropout. Tensor parallelism leaves them **whole on every device**: each of the $T$ devices normalizes all tokens, and keeps what backward needs. Of the 34 bytes that a block keeps per token and feature (notebook 14), those are 10.
 
 # %%
-figures.kept_per_device()
+for devices in (1, 2, 4, 8, 16):
+    print(f"{devices:2} devices: {10 + 24 / devices:4.1f} bytes; with the tokens cut, too, {34 / devices:4.1f}")
 
 # %% [markdown]
 # But all these operations look at *one token at a time*. So cut the tokens (Korthikanti et al., 2022): each device normalizes and keeps $1/T$ of them. Before the matrices it needs all tokens; after them it needs the sum, of its own tokens only. Which two collectives are that?

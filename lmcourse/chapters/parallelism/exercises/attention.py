@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import torch
@@ -86,17 +85,6 @@ tensor_parallel_attention.equivalent_mutant(
     "return worker.all_reduce(mixed.transpose(1, 0).flatten(1) @ out.T)",
     SWAPPED,
 )
-
-
-@tensor_parallel_attention.variant
-def with_einsum(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
-    e = len(qkv) // (3 * heads)
-    q, k, v = torch.einsum("td,khed->khte", x, qkv.view(3, heads, e, -1))
-    scores = torch.einsum("hte,hse->hts", q, k).div(math.sqrt(e))
-    weights = scores.exp() * torch.ones_like(scores).tril()
-    weights = weights / weights.sum(-1, keepdim=True)
-    part = torch.einsum("hts,hse,dhe->td", weights, v, out.view(-1, heads, e))
-    return worker.all_reduce(part)
 
 
 @tensor_parallel_attention.variant

@@ -123,8 +123,8 @@ experts.slips(
         "x[token] for token, _ in places → weights[place][:, None] * x[place[0]] for place in places ;; "
         "weights[place][:, None] * results[rank] → results[rank]": "You multiply the tokens with the weights before "
         "the experts. An expert is not linear: weight its result.",
-        "weights[place][:, None] * results[rank] → results[rank]": "You add the experts' results without "
-        "their weights.",
+        "weights[place][:, None] * results[rank] → results[rank]": "You add the experts' results without their "
+        "weights.",
         "    if k > 1:\n        weights = weights / weights.sum(1, keepdim=True)\n → ": "For k > 1 the k weights are "
         "divided by their sum.",
         "if k > 1: → if k:": "For k = 1 your weight is always 1: you divide it by itself, or take the softmax of the "
@@ -134,14 +134,23 @@ experts.slips(
         "softmax(1) → softmax(0)": "Your softmax runs over the tokens. Each token has its own, over the experts.",
         "chosen[place] % each → chosen[place]": "You send an expert's number among *all* experts, and compare it with "
         "its number on the worker. There it is number e % len(w_gate).",
+        "chosen[place] % each → chosen[place] ;; results, y = worker → for rank, number in enumerate(numbers):\n       "
+        " arrived[rank][number >= each] = 0\n    results, y = worker": "You compare an expert's number among *all* "
+        "experts with its number on the worker. There it is number e % len(w_gate).",
+        "for e in range(each):\n            here = numbers[rank] == e → for e in [each - 1]:\n            here = "
+        "numbers[rank] >= 0": "Every token goes through the last expert of its worker. Send the numbers of the "
+        "experts, too, and compute each expert's own tokens.",
+        "for e in range(each):\n            here = numbers[rank] == e → for e in [0]:\n            here = "
+        "numbers[rank] >= 0": "Every token goes through the first expert of its worker. Send the numbers of the "
+        "experts, too, and compute each expert's own tokens.",
         "chosen // each == rank → chosen % worker.size == rank ;; chosen[place] % each → chosen[place] // "
-        "worker.size": "You deal the experts out one by one. Worker r has experts r·E/N to (r + 1)·E/N − 1, that is "
-        "e // len(w_gate) = r.",
+        "worker.size": "You deal the experts out one by one. Worker r has experts r·E/N to (r + 1)·E/N − 1, that is e "
+        "// len(w_gate) = r.",
         "y = y.index_add(0, place[0], weights[place][:, None] * results[rank]) → y[place[0]] = weights[place][:, None] "
         "* results[rank]": "You overwrite a token's result with that of its next expert. Add the k results.",
-        "y = y.index_add(0, place[0], weights[place][:, None] * results[rank]) → y[place[0]] += weights[place][:, None]"
-        " * results[rank]": "`y[rows] += …` counts a token once if it occurs twice among the rows, as it does if two "
-        "of its experts are on one worker. `index_add` adds both.",
+        "y = y.index_add(0, place[0], weights[place][:, None] * results[rank]) → y[place[0]] += weights[place][:, "
+        "None] * results[rank]": "`y[rows] += …` counts a token once if it occurs twice among the rows, as it does if "
+        "two of its experts are on one worker. `index_add` adds both.",
         "place[0], weights → torch.arange(len(results[rank])), weights": "You add results in the order in which they "
         "come back. Row i belongs to the i-th token that you sent to this worker.",
         "F.silu(own @ w_gate[e]) * (own @ w_value[e]) → (own @ w_gate[e]) * F.silu(own @ w_value[e])": "SiLU belongs "
@@ -154,5 +163,10 @@ experts.slips(
         "in (w_gate, w_value, w_down)]\n        bare = type('Alone', (), {'size': 1, 'all_to_all': list})()\n        "
         "return there_and_back(bare, x, router, *whole, k)": "The result is right, but you gather all experts on every "
         "worker. Let the tokens travel: a token needs k of them.",
+        "each = len(w_gate) → each = len(w_gate)\n    if worker.size > 1:\n        bare = type('Alone', (), {'size': "
+        "1, 'all_to_all': list})()\n        before, after = worker.rank, worker.size - 1 - worker.rank\n        whole "
+        "= [torch.cat([0 * w] * before + [w] + [0 * w] * after) for w in (w_gate, w_value, w_down)]\n        return "
+        "worker.reduce_scatter(there_and_back(bare, worker.all_gather(x), router, *whole, k))": "The result is right, "
+        "but every worker gets all tokens. Send a token to the workers of its k experts only.",
     },
 )

@@ -6,7 +6,6 @@ import math
 from random import Random
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
@@ -94,14 +93,6 @@ tensor_parallel_ffn = Exercise(
     may_use_package=True,
 )
 tensor_parallel_ffn.variant(with_the_slope)
-
-
-@tensor_parallel_ffn.variant
-def with_autograd(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-    leaf = x.clone().requires_grad_()
-    part = F.gelu(F.linear(leaf, up)) @ down.mT
-    part.backward(dy)  # type: ignore[no-untyped-call]
-    return worker.all_reduce(part), worker.all_reduce(leaf.grad)  # type: ignore[arg-type]
 
 
 tensor_parallel_ffn.slips(

@@ -69,14 +69,13 @@ fit_wire.equivalent_mutant(", dtype=torch.float64) → )", "fp32 is exact enough
 @fit_wire.variant
 def divided_rows(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     if len(set(sizes)) < 2:
-        raise ValueError("a line needs two different sizes")
+        raise ValueError
     s, t = torch.tensor(sizes).double(), torch.tensor(seconds).double()
-    weights = 1 / t
-    rows = torch.stack([weights, weights * s], dim=1)
-    alpha, beta = torch.linalg.lstsq(rows, (weights * t)[:, None]).solution.flatten().tolist()
+    w = 1 / t
+    alpha, beta = torch.linalg.lstsq(torch.stack([w, w * s], dim=1), w * t).solution
     if alpha < 0:
-        alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item()
-    return alpha, beta
+        alpha, beta = 0.0, sum(s / t) / sum((s / t) ** 2)  # type: ignore[assignment]
+    return float(alpha), float(beta)
 
 
 @fit_wire.variant
@@ -94,47 +93,42 @@ def in_fp32(sizes: list[int], seconds: list[float]) -> tuple[float, ...]:
 fit_wire.slips(
     divided_rows,
     {
-        "weights = 1 / t → weights = torch.ones_like(t)": "You take the squares of the errors in seconds: the largest "
-        "message alone decides, and α is what is left over. Divide each error by its seconds.",
-        "weights = 1 / t → weights = torch.ones_like(t) ;; alpha, beta = 0.0, (s / t).sum().item() / (s / "
-        "t).square().sum().item() → alpha, beta = 0.0, (s * t).sum().item() / s.square().sum().item()": "You take the "
-        "squares of the errors in seconds, not of the relative errors: the largest message alone decides.",
-        "weights = 1 / t → weights = t.rsqrt()": "You divide the *squares* of the errors by the seconds. Divide the "
-        "errors, before they are squared.",
-        "weights = 1 / t → weights = 1 / t**2": "You weight the errors with 1/seconds². Divide each error by its "
-        "seconds once; squaring comes afterwards.",
-        "return alpha, beta → return alpha, 1 / beta": "Your second number is a bandwidth, bytes per second. β is its "
-        "inverse, seconds per byte.",
-        "return alpha, beta → return beta, alpha": "You return β first. α comes first, then β.",
-        "alpha, beta = torch.linalg.lstsq(rows, (weights * t)[:, None]).solution.flatten().tolist() → first, last = "
-        "sizes.index(min(sizes)), sizes.index(max(sizes))\n    beta = (seconds[last] - seconds[first]) / (sizes[last] "
-        "- sizes[first])\n    alpha = seconds[first] - beta * sizes[first]": "Your line goes through the smallest and "
-        "the largest message only. Let all measurements count.",
-        "alpha, beta = torch.linalg.lstsq(rows, (weights * t)[:, None]).solution.flatten().tolist() → beta = "
-        "(seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])\n    alpha = seconds[0] - beta * sizes[0]": "Your line "
-        "goes through the first and the last measurement only. Let all of them count.",
-        "alpha, beta = torch.linalg.lstsq(rows, (weights * t)[:, None]).solution.flatten().tolist() → alpha = "
-        "seconds[sizes.index(min(sizes))]\n    beta = (s * (t - alpha) / t**2).sum().item() / (s / "
-        "t).square().sum().item()": "Your α is the time of the smallest message. It is measured no more exactly than "
-        "the others: fit α and β together.",
-        "    if alpha < 0:\n        alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item()\n → "
-        "": "Your α can be below 0: a message would arrive before it is sent. Then take α = 0.",
-        "alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item() → alpha = 0.0": "You set α to 0 and "
-        "keep the β of the other line. With α = 0 another β fits best.",
-        "alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item() → alpha, beta = 0.0, (t / "
-        "s).mean().item()": "With α = 0 you take the mean of seconds / size. That is no least squares of the relative "
-        "errors: minimise Σ (β·size/seconds − 1)².",
-        "alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item() → alpha, beta = 0.0, (s * "
-        "t).sum().item() / s.square().sum().item()": "With α = 0 your β fits the errors in seconds. Take the relative "
-        "errors there, too.",
-        "alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item() → alpha = -alpha": "Your α is the "
-        "distance from 0. If the best line starts below 0, take α = 0 and the β that fits best with it.",
-        "len(set(sizes)) < 2 → len(sizes) < 2": "Two messages of one size say nothing about β: raise a ValueError if "
-        "there are fewer than two *different* sizes.",
-        '    if len(set(sizes)) < 2:\n        raise ValueError("a line needs two different sizes")\n → ': "With one "
-        "size every β fits: raise a ValueError.",
-        'raise ValueError("a line needs two different sizes") → return seconds[0], 0.0': "You invent a line for a "
-        "single size. Raise a ValueError: nothing is known about β.",
-        "return alpha, beta → return 1e3 * alpha, beta": "Your α is in milliseconds. Both numbers are in seconds.",
+        "w = 1 / t → w = torch.ones_like(t)": "You take the squares of the errors in seconds: the largest message "
+        "alone decides, and α is what is left over. Divide each error by its seconds.",
+        "w = 1 / t → w = torch.ones_like(t) ;; sum(s / t) / sum((s / t) ** 2) → sum(s * t) / sum(s * s)": "You take "
+        "the squares of the errors in seconds, not of the relative errors: the largest message alone decides.",
+        "w = 1 / t → w = t.rsqrt()": "You divide the *squares* of the errors by the seconds. Divide the errors, before "
+        "they are squared.",
+        "w = 1 / t → w = 1 / t**2": "You weight the errors with 1/seconds². Divide each error by its seconds once; "
+        "squaring comes afterwards.",
+        "return float(alpha), float(beta) → return float(alpha), float(1 / beta)": "Your second number is a bandwidth, "
+        "bytes per second. β is its inverse, seconds per byte.",
+        "return float(alpha), float(beta) → return float(beta), float(alpha)": "You return β first. α comes first, "
+        "then β.",
+        "if alpha < 0: → beta = (t[s.argmax()] - t[s.argmin()]) / (s.max() - s.min())\n    alpha = t[s.argmin()] - "
+        "beta * s.min()\n    if alpha < 0:": "Your line goes through the smallest and the largest message only. Let "
+        "all measurements count.",
+        "if alpha < 0: → beta = (t[-1] - t[0]) / (s[-1] - s[0])\n    alpha = t[0] - beta * s[0]\n    if alpha < "
+        "0:": "Your line goes through the first and the last measurement only. Let all of them count.",
+        "if alpha < 0: → alpha = t[s.argmin()]\n    beta = sum(s * (t - alpha) / t**2) / sum((s / t) ** 2)\n    if "
+        "alpha < 0:": "Your α is the time of the smallest message. It is measured no more exactly than the others: fit "
+        "α and β together.",
+        "alpha < 0 → False": "Your α can be below 0: a message would arrive before it is sent. Then take α = 0.",
+        "alpha, beta = 0.0, → alpha, _ = 0.0,": "You set α to 0 and keep the β of the other line. With α = 0 another β "
+        "fits best.",
+        "sum(s / t) / sum((s / t) ** 2) → (t / s).mean()": "With α = 0 you take the mean of seconds / size. That is no "
+        "least squares of the relative errors: minimise Σ (β·size/seconds − 1)².",
+        "sum(s / t) / sum((s / t) ** 2) → sum(s * t) / sum(s * s)": "With α = 0 your β fits the errors in seconds. "
+        "Take the relative errors there, too.",
+        "alpha, beta = 0.0, → alpha, _ = -alpha,": "Your α is the distance from 0. If the best line starts below 0, "
+        "take α = 0 and the β that fits best with it.",
+        "len(set(sizes)) → len(sizes)": "Two messages of one size say nothing about β: raise a ValueError if there are "
+        "fewer than two *different* sizes.",
+        "len(set(sizes)) < 2 → False": "With one size every β fits: raise a ValueError.",
+        "raise ValueError → return seconds[0], 0.0": "You invent a line for a single size. Raise a ValueError: nothing "
+        "is known about β.",
+        "return float(alpha) → return 1e3 * float(alpha)": "Your α is in milliseconds. Both numbers are in seconds.",
+        "if alpha < 0: → beta, alpha = np.polyfit(s.log(), t.log(), 1)\n    alpha = np.exp(alpha)\n    if alpha < "
+        "0:": "You fit a line to the logarithms: that is a power of the size. Seconds grow by β with every byte.",
     },
 )
