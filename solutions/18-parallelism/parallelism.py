@@ -1,62 +1,36 @@
 # %% [markdown]
 # # 18 · Parallelism
 #
-# **180 min · 11 exercises · 35 points**
+# **Core · 90 min · 6 exercises · 22 points** · **Further · 139 min · 6 exercises · 20 points**
 #
-# A model does not fit on one device. *Where do you cut it, and what must the devices then tell each other, so that the result is the same but for rounding?*
+# *What does it cost to agree?*
 #
-# Many people imagine a master who hands out work. There is none: **you write one program, and every worker runs it** (SPMD, *single program, multiple data*). A worker knows its rank, and can do two things: send and receive. Everything in this notebook is made of these two, first in a simulator that counts every byte, then, unchanged, on real processes.
+# Devices that share a model must tell each other what they found, and every message takes time. At the end you have measured what a message costs on your machine, and designed an all-reduce that is fast at every size.
 #
-# **You will be able to**
+# Many people imagine a master who hands out work. There is none: **you write one program, and every worker runs it** (SPMD, *single program, multiple data*). A worker knows its rank, and can send and receive. Everything here is made of these two, first in a simulator that counts every byte, then on real processes.
 #
-# - write all-reduce, all-gather and reduce-scatter, and say how many bytes each sends;
-# - cut a transformer along its texts, its optimizer, its heads, its features, its vocabulary, its tokens and its layers, and get the result of the whole;
-# - say for each cut what is sent, how often, and over which link it can be sent;
-# - say what torch's `DistributedDataParallel` does to a batch with padding;
-# - find the fastest layout of a model on a cluster, and say what a published layout is good for.
+# **You will be able to** write the collectives of training, say what each costs, and cut a model along its texts and its matrices.
 #
-# **You need** memory and FLOPs (notebooks 14 and 15), attention (08), gradients (03). No GPU. Four cells start real processes: they take some seconds each.
+# **You need** gradients (notebook 03) and the transformer's matrices (08 to 12). No GPU.
 #
-# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run
-# it again for the next one.
+# Each exercise has a cell for your answer and a check. Stuck? `hint("name_of_the_exercise")`.
 
 # %%
+import os
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.parallel import (
-    Layout,
-    all_gather_bytes,
-    all_reduce_bytes,
-    data_parallel_traffic,
-    idle_share,
-    max_alive,
-    pipeline_bubble_fraction,
-    pipeline_orders,
-    run_pipeline,
-    state_memory,
-    tensor_parallel_traffic,
-)
-from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.step_time import Machines, TrainingStep, candidates, step_parts, step_time
 from lmcourse.chapters.parallelism import figures
+from lmcourse.chapters.parallelism.clock import ALONE, ROUND, backward_pass, clocked, compared, seconds_for
+from lmcourse.chapters.parallelism.data_parallel import train, with_ddp
+from lmcourse.chapters.parallelism.fastest import seconds_of, through_rank_0, times_the_least
 from lmcourse.chapters.parallelism.simulated import CommunicationError, simulate
 from lmcourse.chapters.parallelism.together import together
 from lmcourse.chapters.parallelism.worker import CollectiveWorker, Worker
-from lmcourse.models.initialize import initialize
-from lmcourse.models.loss import next_token_loss
-from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo import find_model
-from lmcourse.models.zoo.course import modern
-from lmcourse.nn.attend import block_update
 from lmcourse.notebook import check, explore, hint, predict, start, your
-from lmcourse.training.parallelism import Parallelism
-from lmcourse.training.training_config import TrainingConfig
-from lmcourse.widgets import Log
 
 start("18-parallelism")
 torch.set_num_threads(1)  # everything here is small, and fastest on one
@@ -64,7 +38,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # %% [markdown]
 # ## 1 · Two workers and a wire
 #
-# Three workers hold 1, 2 and 3. What can they do together? The field has a word for each answer. Five of them, before and after:
+# Three workers hold 1, 2 and 3. What can they do together? Each answer is a **collective**:
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
@@ -75,30 +49,32 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # | **all-gather** | (1, 2, 3) | (1, 2, 3) | (1, 2, 3) |
 # | **all-reduce** | 6 | 6 | 6 |
 #
-# Three more need several numbers each. The workers hold (1, 2, 3), (10, 20, 30) and (100, 200, 300). **Scatter** from 0 gives 1 to worker 0, 2 to worker 1, 3 to worker 2. **Reduce-scatter** gives them 111, 222 and 333: each worker gets its part of the sum. **All-to-all** gives them (1, 10, 100), (2, 20, 200) and (3, 30, 300): worker $r$ gets the $r$-th number of every worker.
+# Now the workers hold (1, 2, 3), (10, 20, 30) and (100, 200, 300). **Scatter** from 0 gives 1 to worker 0, 2 to worker 1, 3 to worker 2. **Reduce-scatter** gives them 111, 222 and 333, each its part of the sum. **All-to-all** gives them (1, 10, 100), (2, 20, 200) and (3, 30, 300).
 #
-# All of them can be made of send and receive. Here is a first program. Both workers run *the same* function; what they do differs because `worker.rank` does.
+# All are made of send and receive. Both workers run *the same* function; only `worker.rank` differs.
+
 
 # %%
 def pass_on(worker: Worker, x: Tensor | None) -> Tensor:
     """x of rank 0, on both workers."""
     if worker.rank == 0:
         worker.send(1, x)
-        return x
-    return worker.receive(0)
+    return worker.receive(0) if worker.rank else x
 
 
 run = simulate(pass_on, [torch.tensor([1.0, 2.0]), None])  # an entry for each worker
-print("results:", [result.tolist() for result in run.results])
-print("bytes sent by each:", run.sent, "  rounds:", run.rounds)
+print([result.tolist() for result in run.results], "bytes sent:", run.sent, " rounds:", run.rounds)
 
 # %% [markdown]
-# `simulate` runs the function once for each entry of its list, copies every message, and counts. A message of two fp32 numbers has 8 bytes. A **round** is the time in which a worker can send one message and receive one.
+# `simulate` runs the function for each entry of its list, copies every message, and counts. A **round** is the time in which a worker can send one message and receive one.
 #
-# Now three workers in a ring. Each wants the number of its left neighbour.
+# A broadcast takes $N - 1$ rounds if rank 0 sends to all others. But a worker that has the number can send it, too: in a **tree** 1, 2, 4, 8 … workers have it, and 64 workers take 6 rounds.
+#
+# Now three workers in a ring: each wants the number of its left neighbour.
 
 # %%
 predict("ring_of_receivers")
+
 
 # %%
 def receive_then_send(worker: Worker, x: Tensor) -> Tensor:
@@ -111,55 +87,17 @@ def receive_then_send(worker: Worker, x: Tensor) -> Tensor:
 try:
     simulate(receive_then_send, [torch.tensor([rank]) for rank in range(3)])
 except CommunicationError as error:
-    print(str(error).replace(": ", ":\n", 1))
+    print(error)
 
 # %% [markdown]
 # On real machines nobody prints that sentence. The job stands still, at full price, until somebody looks.
 #
-# How does one number reach all workers? If rank 0 sends it to each of the $N - 1$ others, that takes $N - 1$ rounds, in which all but two workers do nothing. But a worker that has received the number can send it, too:
-
-# %%
-def broadcast(worker: Worker, x: Tensor | None) -> Tensor | None:
-    """x of rank 0, on every worker: in each round every worker that has x sends it to one that has not."""
-    step = 1
-    while step < worker.size:
-        if worker.rank < step and worker.rank + step < worker.size:
-            worker.send(worker.rank + step, x)
-        if step <= worker.rank < 2 * step:
-            x = worker.receive(worker.rank - step)
-        step *= 2
-    return x
-
-
-for n in (2, 5, 8, 64):
-    run = simulate(broadcast, [torch.tensor([7.0])] + [None] * (n - 1))
-    print(f"{n:2} workers: rounds {run.rounds}, messages of 4 bytes {sum(run.sent) // 4}")
-
-# %% [markdown]
-# ## 2 · Adding up: through rank 0, or in a ring
+# ## 2 · Adding up
 #
-# Training adds up gradients in every step: an **all-reduce**. The first idea: all send to rank 0, which adds, and sends the sum back. With 12 numbers in fp64, $M = 96$ bytes:
+# Training adds up gradients in every step: an **all-reduce**. The first idea, `through_rank_0`: all send to rank 0, which adds, and sends the sum back.
 
-# %%
-def through_rank_0(worker: Worker, x: Tensor) -> Tensor:
-    """The sum of all workers' x, by way of rank 0."""
-    if worker.rank > 0:
-        worker.send(0, x)
-        return worker.receive(0)
-    total = x + sum(worker.receive(sender) for sender in range(1, worker.size))
-    for to in range(1, worker.size):
-        worker.send(to, total)
-    return total
-
-
-twelve = torch.arange(12, dtype=torch.float64)
-for n in (2, 4, 8):
-    run = simulate(through_rank_0, [twelve] * n)
-    told = f"rank 0 sends {run.sent[0]} bytes and receives as many, the others send {run.sent[1]}"
-    print(f"{n} workers: {told}; {run.rounds} rounds")
-
-# %% [markdown]
-# The link of rank 0 carries $(N-1)\,M$ bytes each way, and each other link only $M$: it is idle most of the time. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
+#
+# The link of rank 0 carries $(N-1)\,M$ bytes each way; the other links carry $M$ and are idle most of the time. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
@@ -167,7 +105,7 @@ for n in (2, 4, 8):
 # | round 1: 0 sends a, 1 sends b, 2 sends c, each to the right | a₀ b₀ **c₀₂** | **a₀₁** b₁ c₁ | a₂ **b₁₂** c₂ |
 # | round 2: 0 sends c₀₂, 1 sends a₀₁, 2 sends b₁₂ | a₀ **b₀₁₂** c₀₂ | a₀₁ b₁ **c₀₁₂** | **a₀₁₂** b₁₂ c₂ |
 #
-# After $N - 1$ rounds each chunk's sum is complete *somewhere*, and $N - 1$ rounds more can pass the sums on. How many bytes has each worker sent then?
+# After $N - 1$ rounds each chunk's sum is complete *somewhere*, and $N - 1$ rounds more pass the sums on. How many bytes has each worker sent then?
 
 # %%
 predict("ring_of_a_thousand")
@@ -176,11 +114,11 @@ predict("ring_of_a_thousand")
 explore(figures.collective, kind=list(figures.COLLECTIVES), workers=(2, 8), step=(0, 14))
 
 # %% [markdown]
-# **For all exercises:** an answer leaves its inputs as they are. Other workers' copies are made from them, and autograd needs them. (`+=` on a view of $x$, such as a chunk, changes $x$.)
+# **For all exercises:** an answer leaves its inputs as they are. (`+=` on a view of $x$, such as a chunk, changes $x$.)
 #
-# ### Exercise 1 · The ring  (4 points · 15 min · ●●●)
+# ### Exercise 1 · The ring  (4 points · 12 min · ●●●)
 #
-# Return the sum of all workers' $x$, on every worker. Cut $x$ with `torch.tensor_split` into as many chunks as there are workers (the first ones are longer if it cannot be cut evenly). Each worker sends one chunk per round, also an empty one, **to its right neighbour only** (rank + 1; the last one's is rank 0): $N - 1$ rounds in which what arrives is added, $N - 1$ in which sums are passed on. One worker alone sends nothing.
+# Return the sum of all workers' $x$, on every worker. Cut $x$ with `torch.tensor_split` into a chunk for each worker (the first ones are longer if it cannot be cut evenly). Each worker sends one chunk per round, also an empty one, **to its right neighbour only** (rank + 1; the last one's is rank 0): $N - 1$ rounds in which what arrives is added, $N - 1$ in which sums are passed on. One worker alone sends nothing.
 
 
 # %% exercise="ring_all_reduce"
@@ -207,31 +145,41 @@ check(ring_all_reduce)
 check(ring_all_reduce, hidden=True)
 ### END HIDDEN TESTS
 
-# %%
-with your("ring_all_reduce"):
-    for n in (2, 4, 8):
-        run = simulate(ring_all_reduce, [twelve] * n)
-        print(f"{n} workers: each sends {run.sent} bytes, on average {sum(run.sent) / n:g}; {run.rounds} rounds")
-
 # %% [markdown]
 # $$\text{each sends } \frac{2(N-1)}{N}\,M \text{ bytes, in } 2(N-1) \text{ rounds.}$$
 #
-# (Twelve numbers cannot be cut evenly into eight chunks. So each worker sends 160 to 176 bytes; the formula's 168 is their mean.) The price is rounds: every round waits for a message to arrive, however short it is. For small tensors a tree is faster, and libraries choose.
+# The price is rounds. A third way, **doubling**, has few of them: each worker exchanges all it has with a partner, first at distance 1, then 2, then 4, and adds. ($N$ is a power of two here; `^` flips one bit of the rank.)
+
 
 # %%
-figures.ring_bytes()
+def doubling(worker: Worker, x: Tensor) -> Tensor:
+    distance = 1
+    while distance < worker.size:
+        worker.send(worker.rank ^ distance, x)
+        x = x + worker.receive(worker.rank ^ distance)
+        distance *= 2
+    return x
+
+
+# %%
+predict("rounds_of_eight")
+
+# %%
+with your("ring_all_reduce"):
+    for way in (through_rank_0, ring_all_reduce, doubling):
+        run = simulate(way, [torch.arange(16.0)] * 8)  # M = 64 bytes
+        print(f"{way.__name__:15} {run.rounds:2} rounds; sent by each: {run.sent}")
 
 # %% [markdown]
-# Look at the middle of your function once more. After the first phase each worker holds a part of the sum: that is a *reduce-scatter*. The second phase is an *all-gather*.
+# Look at the middle of your ring. After the first phase each worker holds a part of the sum: a *reduce-scatter*. The second phase is an *all-gather*.
 #
 # $$\text{all-reduce} = \text{reduce-scatter, then all-gather}$$
 #
-# It looks like bookkeeping, and half of this notebook follows from it.
-
-# %% [markdown]
-# ### Exercise 2 · The two halves  (3 points · 9 min · ●●)
+# It looks like bookkeeping, but half of this notebook follows from it.
 #
-# Write both halves as separate collectives, for rows of a matrix. For the kind `"all-gather"`: all workers' rows below each other, in the order of ranks. For `"reduce-scatter"`: rank $r$ gets the $r$-th of $N$ equal parts of the rows of the *sum* of all $x$ (the number of rows can be divided). Any topology will do, a ring or not, as long as each worker sends only $N - 1$ parts. For another word raise `ValueError`.
+# ### Exercise 2 · The two halves  (3 points · 7 min · ●●)
+#
+# Write both halves as separate collectives, for rows of a matrix. For the kind `"all-gather"`: all workers' rows below each other, in the order of ranks. For `"reduce-scatter"`: rank $r$ gets the $r$-th of $N$ equal parts of the rows of the *sum* of all $x$ (the number of rows can be divided). Any topology will do, as long as each worker sends only $N - 1$ parts. For another word raise `ValueError`.
 
 
 # %% exercise="gather_and_scatter"
@@ -259,66 +207,112 @@ check(gather_and_scatter, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The two are related in a second way. If all rows are gathered on every worker, and worker $w$ computes a loss from them, which collective computes the gradient of a worker's own rows? Autograd, which sees all workers at once, can judge:
+# If all rows are gathered on every worker, and each computes a loss from them, which collective computes the gradient of a worker's own rows? Autograd, which sees all workers at once, can judge:
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
 rows = [torch.randn(2, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
-whole = torch.cat(rows)  # what an all-gather gives to each worker
 factors = [torch.randn(6, 3, dtype=torch.float64) for _ in range(3)]
-loss = sum((whole * factor).sum() for factor in factors)  # worker w's loss has its own factors
+loss = sum((torch.cat(rows) * factor).sum() for factor in factors)  # worker w's loss has its own factors
 by_autograd = torch.autograd.grad(loss, rows)
 with your("gather_and_scatter"):
-    run = simulate(gather_and_scatter, factors, ["reduce-scatter"] * 3)  # the factors are the gradients of `whole`
+    run = simulate(gather_and_scatter, factors, ["reduce-scatter"] * 3)  # the factors are gradients of all rows
     gap = max((a - b).abs().max().item() for a, b in zip(run.results, by_autograd, strict=True))
-    largest = max(g.abs().max().item() for g in by_autograd)
-    print(f"largest gradient {largest:.2f}; reduce-scatter differs from autograd by at most {gap:.0e}")
+    print(f"largest gradient {torch.cat(by_autograd).abs().max():.2f}; reduce-scatter is off by at most {gap:.0e}")
 
 # %% [markdown]
-# The gradient of a worker's rows is a *sum over the workers' losses*, cut into parts: the backward pass of an all-gather is a reduce-scatter, and the other way round.
-
-# %% [markdown]
-# ## 3 · The same on real processes
+# It is a *sum over the workers' losses*, cut into parts: the backward pass of an all-gather is a reduce-scatter, and the other way round.
 #
-# Was all this real? `together` has the signature of `simulate`. It starts a Python process for each worker, sends your function there, and gives it a worker whose `send` and `receive` are those of `torch.distributed`. The processes end when the function does, and also when you interrupt the cell or close the notebook. Each process imports torch first, which takes some seconds.
+# ## 3 · On real processes, with a clock
+#
+# Was all this real? `together` has the signature of `simulate`. It starts a process for each worker, which takes seconds, and sends your function there; `send` and `receive` are those of `torch.distributed`.
+#
+# On many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
 
 # %%
-numbers = [torch.arange(10.0) * 10**rank for rank in range(3)]
+numbers = [torch.arange(10.0) * 10**rank for rank in range(2)]
 with your("ring_all_reduce"):
-    simulated = simulate(ring_all_reduce, numbers)
-    print("starting three processes ...", flush=True)
-    real = together(ring_all_reduce, numbers)
+    simulated, real = simulate(ring_all_reduce, numbers), together(ring_all_reduce, numbers)
     gap = max((a - b).abs().max().item() for a, b in zip(simulated.results, real.results, strict=True))
-    print("bytes sent, simulated:", simulated.sent, "  by three processes:", real.sent)
-    print("largest difference between the results:", gap)
-
-# %% [markdown]
-# Your function has run on three processes without a change. But on many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
-
-# %%
-with your("ring_all_reduce"):
+    print("bytes sent, simulated:", simulated.sent, "  by processes:", real.sent, "  largest difference:", gap)
     try:
         simulate(ring_all_reduce, numbers, patient=True)
         print("it comes to an end")
     except CommunicationError as error:
-        print(str(error).replace(": ", ":\n", 1))
+        print(error)
 
 # %% [markdown]
-# A ring in which all workers send first stands still as well. That is why the real worker uses `isend`: it hands the message over, continues, and checks later that it was taken. (The other way out: even ranks send first, odd ranks receive first.)
+# Your function ran without a change. But a ring in which all send first stands still if sends wait. So the real worker uses `isend`: it hands the message over, and continues. (Or let even ranks send first.)
+#
+# Now the clock. Suppose that a message of $M$ bytes takes $\alpha + \beta M$ seconds: $\alpha$ to start, $\beta$ for each byte. Four processes measure one *round* (all send to the right and receive from the left), six rounds in a row, the ring, and doubling. This takes about half a minute.
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+SIZES = [4, 65_536, 524_288, 1_048_576, 2_097_152, 4_194_304]
+with your("ring_all_reduce"):
+    times = clocked({"ring": ring_all_reduce, "doubling": doubling}, SIZES)
+alone, in_a_row, ring = (1e3 * times[name][0] for name in (ALONE, ROUND, "ring"))
+print(f"{os.cpu_count()} processors; 4 bytes: a round alone {alone:.2f} ms, in a row {in_a_row:.2f} ms each;", end=" ")
+print(f"the ring's six rounds take {ring:.1f} ms, {ring / alone:.0f} times a round alone")
 
 # %% [markdown]
+# You expect six times. On our two busy processors it was far more: in a chain each worker must be *woken* by the message of the worker before it. (If your factor is near 6, each worker has a processor of its own.) Rounds in a row contain the waking, so fit those.
+#
+# ### Exercise 3 · The wire  (3 points · 6 min · ●●)
+#
+# Return $(\alpha, \beta)$ of seconds $= \alpha + \beta\,\cdot$ bytes, in seconds and in seconds per byte: the least squares of the *relative* errors, $\sum\big((\alpha + \beta\,\text{bytes} - \text{seconds}) / \text{seconds}\big)^2$. If the best $\alpha$ is below 0, return $\alpha = 0$ and the $\beta$ that fits best with it. For fewer than two different sizes raise `ValueError`.
+
+
+# %% exercise="fit_wire"
+def fit_wire(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    """α and β of a wire: (0.001, 2e-06) for 1000 bytes in 3 ms and 5000 bytes in 11 ms."""
+    ### BEGIN SOLUTION
+    if len(set(sizes)) < 2:
+        raise ValueError("a line needs two different sizes")
+    s, t = torch.tensor([sizes, seconds], dtype=torch.float64)
+    rows = torch.stack([1 / t, s / t], dim=1)
+    alpha, beta = torch.linalg.lstsq(rows, torch.ones_like(rows[:, :1])).solution.flatten().tolist()
+    if alpha < 0:
+        alpha, beta = 0.0, (s / t).sum().item() / (s / t).square().sum().item()
+    return alpha, beta
+    ### END SOLUTION
+
+
+# %% check="fit_wire"
+check(fit_wire)
+### BEGIN HIDDEN TESTS
+check(fit_wire, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# In seconds the largest message alone would count, and $\alpha$ would be what is left over.
+
+# %%
+predict("ring_from_here")
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+with your("fit_wire"):
+    alpha, beta = fit_wire(SIZES, times[ROUND])
+print(f"your wire: α = {1e3 * alpha:.2f} ms, β = {1e9 * beta:.2f} ns a byte;", end=" ")
+print(f"by the fit the ring is faster from {8 * alpha / beta / 1e6:.1f} MB on")
+print(compared(SIZES, times, alpha, beta))
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+figures.all_reduce_seconds(SIZES, times, alpha, beta)
+
+# %% [markdown]
+# With $N = 4$ the ring takes $6\alpha + 1.5\,\beta M$ and doubling $2\alpha + 2\,\beta M$. Two numbers predict twelve times: on our machine most within a factor of 2.4. If your crossing is within a factor of four, the model is good enough to design with.
+#
 # ## 4 · Other texts on each: data parallelism
 #
-# From here on a worker has collectives: `worker.all_reduce(x)`, `worker.all_gather(x, dim=0)` and `worker.reduce_scatter(x, dim=0)`. They count as a ring would.
+# From here on a worker has `all_reduce(x)`, `all_gather(x, dim=0)` and `reduce_scatter(x, dim=0)`, counted as in a ring.
 #
-# The oldest way to use many devices: each has the whole model, and other texts. After the backward pass the gradients are averaged, all copies take the same step, and so copies that start equal stay equal.
+# Each device has the whole model, and other texts. After the backward pass the gradients are averaged, and all copies take the same step.
 #
-# > **Question.** Worker 0 has a text of 3 counted targets and a mean loss of 2; worker 1, whose batch was mostly padding, has 1 target and a loss of 6. The mean over all four targets is 3. What does averaging the two means give?
-
-# %% [markdown]
-# ### Exercise 3 · Average the gradients  (2 points · 7 min · ●●)
+# > **Question.** Worker 0 has 3 counted targets and a mean loss of 2; worker 1, whose batch was mostly padding, has 1 target and a loss of 6. What is the average of the means, and what the mean over all targets? (4, or 3.)
 #
-# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype; a parameter may have any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. Gradients may have 16 bits. But bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0: take zeros where `targets` is 0, and only there. If there are no targets at all, return zeros.
+# ### Exercise 4 · Average the gradients  (2 points · 6 min · ●●)
+#
+# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype, of any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0: take zeros where `targets` is 0, and only there. If there are no targets at all, return zeros.
 
 
 # %% exercise="average_gradients"
@@ -341,188 +335,79 @@ check(average_gradients, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# (The means 2 and 6 average to 4. The mean over the four targets is 3.) Is your average *equal to one process*? A small model, 12 tokens, five steps; the second half of the batch is mostly padding. One worker with everything, then two real processes with a half each, running the same program:
+# Is your average *equal to one process*? `train` takes five steps on 12 tokens, the second half mostly padding: one worker with everything, then two processes with a half each.
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-def train(worker: CollectiveWorker, tokens: Tensor, targets: Tensor) -> list[Tensor]:
-    """The weights after five steps of SGD on this worker's part of the batch, with your averaged gradients."""
-    torch.manual_seed(0)
-    layers = torch.nn.Embedding(7, 8), torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 7)
-    model = torch.nn.Sequential(*layers).double()
-    weights = list(model.parameters())
-    for _ in range(5):
-        loss = F.cross_entropy(model(tokens), targets, ignore_index=-100)
-        gradients = average_gradients(worker, list(torch.autograd.grad(loss, weights)), int((targets != -100).sum()))
-        with torch.no_grad():
-            for weight, gradient in zip(weights, gradients, strict=True):
-                weight -= 0.5 * gradient
-    return [weight.detach() for weight in weights]
-
-
 tokens, targets = torch.arange(12) % 7, (3 * torch.arange(12) + 1) % 7
 targets[7:] = -100  # padding: the second half has one target
+halves = list(tokens.chunk(2)), list(targets.chunk(2))
 with your("average_gradients"):
-    (alone,) = simulate(train, [tokens], [targets], collectives=True).results
-    print("starting two processes ...", flush=True)
-    first, second = together(train, list(tokens.chunk(2)), list(targets.chunk(2))).results
-    for name, other in (("the other copy", second), ("one process", alone)):
+    (of_one,) = simulate(train, [tokens], [targets], [average_gradients], collectives=True).results
+    first, second = together(train, *halves, [average_gradients] * 2).results
+    for name, other in (("the other copy", second), ("one process", of_one)):
         gap = max((a - b).abs().max().item() for a, b in zip(first, other, strict=True))
         print(f"weights of the first copy and of {name}: largest difference {gap:.0e}")
 
 # %% [markdown]
-# Now torch's own tool, **DDP** (`DistributedDataParallel`). You wrap the model, call `backward()`, and find averaged gradients in `.grad`. Two workers: the first has 3 targets, and its mean loss has the gradient 1; the second has 1 target and the gradient 10.
+# Now torch's own tool, **DDP** (`DistributedDataParallel`): wrap the model, call `backward()`, and find averaged gradients in `.grad`. The first of two workers has 3 targets, and its mean loss has the gradient 1; the second has 1 target and the gradient 10.
 
 # %%
 predict("what_ddp_averages")
 
 # %%
-def with_ddp(worker: CollectiveWorker, slope: float, targets: int) -> list[float]:
-    """The weight before and after wrapping, and the gradients that DDP leaves for two losses."""
-    model = torch.nn.Linear(1, 1, bias=False)
-    torch.nn.init.constant_(model.weight, 10.0 * (worker.rank + 1))
-    before = model.weight.item()
-    wrapped = torch.nn.parallel.DistributedDataParallel(model)
-    seen = [before, model.weight.item()]
-    all_targets = worker.all_reduce(torch.tensor(float(targets))).item()
-    x = torch.full((targets, 1), slope)
-    for cured in (False, True):
-        model.zero_grad()
-        losses = wrapped(x)  # one of each target
-        loss = losses.sum() * worker.size / all_targets if cured else losses.mean()
-        loss.backward()
-        seen.append(model.weight.grad.item())
-    return seen
-
-
-print("starting two processes ...", flush=True)
 ddp = together(with_ddp, [1.0, 10.0], [3, 1]).results
 for rank, (before, after, plain, cured) in enumerate(ddp):
-    print(f"worker {rank}: weight {before:g}, wrapped {after:g}; gradient of the mean {plain:g}, ", end="")
-    print(f"of the sum · workers / all targets {cured:g}")
+    print(f"worker {rank}: weight {before:g}, wrapped {after:g}; gradient of the mean {plain:g}, cured {cured:g}")
 
 # %% [markdown]
-# Two things happen that a one-process program does not do:
+# - The weight of worker 1 changed **when it was wrapped**: DDP first sends rank 0's weights to all workers, and later only gradients and buffers.
+# - DDP divides the sum of the gradients by the number of *workers*: $(1 + 10)/2 = 5.5$. The mean over the four targets has the gradient $(3 \cdot 1 + 1 \cdot 10)/4 = 3.25$. So plain DDP gives more weight to each token of an emptier batch.
 #
-# - The weight of worker 1 changed **when it was wrapped**: DDP sends rank 0's weights and buffers to all workers at the start. From then on it sends gradients, and rank 0's buffers before each forward pass.
-# - DDP divides the sum of the gradients by the number of *workers*: $(1 + 10)/2 = 5.5$. The mean over the four targets has the gradient $(3 \cdot 1 + 1 \cdot 10)/4 = 3.25$. With padding, or texts of different lengths, plain DDP weighs the tokens of an emptier batch more.
+# The cure is in the loss: the **sum** over this worker's targets, times workers / all targets. DDP's division then cancels.
 #
-# The cure is in the loss: take the **sum** of the losses over this worker's targets, times workers / all targets. DDP's division by the number of workers then cancels. (One all-reduce of a single number gives all targets before the backward pass.)
+# DDP sends the gradients of the last layers while earlier layers still compute. How much can your wire hide like that?
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+backward, size = backward_pass(layers=4, width=512, tokens=1024)
+sending = 6 * alpha + 1.5 * beta * size
+print(f"a ring of four takes {1e3 * sending:.0f} ms for {size / 1e6:.1f} MB of gradients by your fit;", end=" ")
+print(f"a backward pass of {1e3 * backward:.0f} ms hides {min(1, backward / sending):.0%} of it at most")
 
 # %% [markdown]
-# What does the averaging cost? A model of $N$ parameters computes $6N$ FLOPs per token (notebook 15), 4 of the 6 in the backward pass. It sends $2 \cdot 2N$ bytes of gradients in bf16, since $2(n-1)/n \approx 2$. NVLink connects the GPUs of one machine; a network connects the machines.
-
-# %%
-predict("bigger_model_slower_sync")
-
-# %%
-PEAK = find_accelerator("h100").peak("bf16")  # FLOP/s
-for link, bandwidth in (("NVLink, 450 GB/s", 450e9), ("network, 50 GB/s", 50e9)):
-    tokens_to_hide = (2 * 2 / bandwidth) / (4 / PEAK)  # N cancels
-    print(f"{link}: an H100's backward pass is as long as the sending with {tokens_to_hide:,.0f} tokens")
-
-# %% [markdown]
-# The gradients of the last layers are ready first, so they can be sent while earlier layers still compute. DDP puts them into **buckets**, of 25 MB by default: one collective for many tensors, as in your exercise. Here 0.39 s stick out. Take more tokens until almost nothing does. Then make it stick out again, by a bucket size that is too small or too large.
-
-# %%
-explore(figures.bucket_timeline, tokens=Log(1024, 131072), bucket=list(figures.BUCKETS))
-
-# %% [markdown]
-# With few tokens the wire takes longer than the backward pass, and no bucket helps. Tiny buckets pay for their start thousands of times. One huge bucket leaves when the last gradient is ready, so nothing is hidden.
+# ## 5 · Cut the matrices: tensor parallelism
 #
-# ## 5 · Cut the optimizer
+# To compute *one* token faster, cut the products themselves: **tensor parallelism** (Shoeybi et al., 2019). By hand, with two workers:
 #
-# Data parallelism has a memory problem: every device keeps all weights, all gradients, and all of the optimizer. In this notebook gradients are in bf16, as they are sent, so that is 16 bytes a parameter, the recipe `mixed-16-bit-gradients`; notebook 14's mixed precision has fp32 gradients and takes 18. Rajbhandari et al. (2020) let each device keep only its *part* of the optimizer: with 8 devices, the moments and master weights of an eighth of the model. Who then takes the step for the other seven eighths?
-
-# %%
-predict("zero_one")
-
-# %%
-llama = find_model("llama-3-8b").decoder
-parameters, recipe = count_parameters(llama).total, find_recipe("mixed-16-bit-gradients")
-for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "and weights")):
-    layout = Layout(data=8, zero=stage)
-    memory = state_memory(parameters, recipe, layout).total
-    traffic = data_parallel_traffic(parameters, recipe, layout).total
-    print(f"ZeRO {stage}  {name:16} {memory / 1e9:6.1f} GB on each device, {traffic / 1e9:.1f} GB sent per step")
-
-# %% [markdown]
-# Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory.
-#
-# Can that hide behind arithmetic? Forward, $2N$ bytes are gathered beside $2N$ FLOPs a token; backward, $4N$ bytes are sent beside $4N$ FLOPs. So it takes peak / bandwidth tokens again, 2,199 or 19,788 as in section 4. But ZeRO 3 gathers for every micro-batch, so each of them needs as many.
-#
-# > **Question.** A colleague writes: "ZeRO is a form of model parallelism." Which part of the *computation* of a layer is divided among the devices?
-# > <details><summary>Answer</summary>None. Each device computes whole layers, on its own texts. ZeRO divides what is stored.</details>
-
-# %% [markdown]
-# ### Exercise 4 · A sharded step  (3 points · 10 min · ●●)
-#
-# SGD with momentum: `momentum ← beta · momentum + gradient`, then `weights ← weights − rate · momentum`. Every worker has all $n$ weights (the same) and its own gradient, but only its **part** of the momentum: the $r$-th of $N$ equal parts. The gradient that counts is the sum of all. Return all the new weights and the new part of the momentum, on every worker, and send no more than one reduce-scatter and one all-gather do.
-
-
-# %% exercise="sharded_step"
-def sharded_step(
-    worker: CollectiveWorker,
-    weights: Float[Tensor, "n"],
-    gradient: Float[Tensor, "n"],
-    momentum: Float[Tensor, "m"],
-    rate: float,
-    beta: float,
-) -> tuple[Float[Tensor, "n"], Float[Tensor, "m"]]:
-    """All weights after a step, and this worker's part of the momentum."""
-    ### BEGIN SOLUTION
-    momentum = beta * momentum + worker.reduce_scatter(gradient)
-    share = weights.chunk(worker.size)[worker.rank] - rate * momentum
-    return worker.all_gather(share), momentum
-    ### END SOLUTION
-
-
-# %% check="sharded_step"
-check(sharded_step)
-### BEGIN HIDDEN TESTS
-check(sharded_step, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 6 · Cut the matrices
-#
-# Data parallelism needs a text per device. To compute *one* token faster, or to hold activations that do not fit, the products themselves must be cut: **tensor parallelism** (Shoeybi et al., 2019). By hand, with two hidden features and two workers:
-#
-# $$x = (1, 2),\quad U = \begin{pmatrix}1&1\\1&-1\end{pmatrix},\quad D = \begin{pmatrix}1&2\\3&4\end{pmatrix}$$
-#
-# $$y = \text{ReLU}(x\,U^\top)\,D^\top$$
+# $$x = (1, 2),\quad U = \begin{pmatrix}1&1\\1&-1\end{pmatrix},\quad D = \begin{pmatrix}1&2\\3&4\end{pmatrix},\quad y = \text{ReLU}(x\,U^\top)\,D^\top$$
 #
 # Together: $x U^\top = (3, -1)$, ReLU gives $(3, 0)$, and $y = (3, 9)$. Now worker 0 gets the first *row* of $U$ and the first *column* of $D$: hidden feature 3, result $3 \cdot (1, 3) = (3, 9)$. Worker 1: hidden feature $-1$, ReLU 0, result $(0, 0)$. The **sum** is $(3, 9)$.
 #
-# Here the first matrix is cut along its outputs, the second along its inputs. Could it be the other way round?
+# The first matrix is cut along its outputs, the second along its inputs. Could it be the other way round?
 
 # %%
 predict("rows_first")
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
-x, U, D = torch.randn(5, 8).double(), torch.randn(32, 8).double(), torch.randn(8, 32).double()
+x, U, D = torch.randn(6, 8).double(), torch.randn(32, 8).double(), torch.randn(8, 32).double()
 y = F.gelu(x @ U.T) @ D.T
-outputs_first = sum(F.gelu(x @ u.T) @ d.T for u, d in zip(U.chunk(2), D.chunk(2, dim=1), strict=True))
-inputs = zip(x.chunk(2, dim=1), U.chunk(2, dim=1), strict=True)
-inputs_first = sum(F.gelu(part @ u.T) for part, u in inputs) @ D.T
-print(f"outputs first, then inputs: off by {(outputs_first - y).abs().max().item():.0e}")
-print(f"inputs first, then outputs: off by {(inputs_first - y).abs().max().item():.1f}")
+inputs_first = sum(F.gelu(part @ u.T) for part, u in zip(x.chunk(2, 1), U.chunk(2, 1), strict=True)) @ D.T
+print(f"inputs first, then outputs: off by {(inputs_first - y).abs().max():.1f}")
 
 # %% [markdown]
-# *Outputs first, then inputs*: each hidden feature is complete on one worker, and the parts add up at the end. The other matrices of a transformer follow the same rule:
+# So *outputs first, then inputs*: each hidden feature is complete on one worker, and the parts add up. Other matrices follow the same rule:
 
 # %%
 explore(figures.shard_map, devices=[2, 4, 8])
 
 # %% [markdown]
-# Forward there is one all-reduce, at the end. And backward? In the paper's words, two operators stand around the pair of matrices: $g$ after it (all-reduce forward, nothing backward), and $f$ before it (nothing forward, and backward …?).
+# Forward there is one all-reduce, at the end. In the paper's words, two operators stand around the pair of matrices: $g$ after it (all-reduce forward, nothing backward), and $f$ before it (nothing forward, and backward …?).
 #
 # > **Spot the slip.** "Every worker has $\partial L/\partial y$, and the derivative of a matrix product needs nothing else. So the backward pass of tensor parallelism needs no all-reduce." For which of the two matrices is that true?
-
-# %% [markdown]
-# ### Exercise 5 · A feed-forward layer, forward and backward  (4 points · 12 min · ●●●)
 #
-# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).
+# ### Exercise 5 · A feed-forward layer, forward and backward  (4 points · 9 min · ●●●)
+#
+# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more bytes than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).
 
 
 # %% exercise="tensor_parallel_ffn"
@@ -548,23 +433,262 @@ check(tensor_parallel_ffn)
 check(tensor_parallel_ffn, hidden=True)
 ### END HIDDEN TESTS
 
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+ups, downs = list(U.chunk(2)), list(D.chunk(2, dim=1))
+with your("tensor_parallel_ffn", "gather_and_scatter"):
+    run = simulate(tensor_parallel_ffn, [x] * 2, ups, downs, [torch.ones_like(x)] * 2, collectives=True)
+    parts = [F.gelu(x @ u.T) @ d.T for u, d in zip(ups, downs, strict=True)]
+    sums = simulate(gather_and_scatter, parts, ["reduce-scatter"] * 2).results
+    whole = simulate(gather_and_scatter, sums, ["all-gather"] * 2).results[0]
+    gaps = [f"{(result - y).abs().max():.0e}" for result in (run.results[0][0], whole)]
+print(f"two workers are off by {gaps[0]}, with the two halves of an all-reduce by {gaps[1]}; sent {run.sent}")
+x, w = torch.randn(512, 1024), torch.randn(1024, 2048)
+products, wire = seconds_for(lambda: F.gelu(x @ w) @ w.T), 2 * alpha + beta * 4 * x.numel()
+print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, an all-reduce {1e3 * wire:.0f} ms by your fit")
+
 # %% [markdown]
-# So $f$ is the all-reduce of the backward pass. Both halves of a block are cut like this (the next section cuts the heads):
+# So $f$ is the all-reduce of the backward pass: all workers read the same $x$, and its gradient has a part from each. Both halves of a transformer's block are cut like this, attention along its heads: one all-reduce forward and one backward in each half.
+#
+# ## 6 · The fastest all-reduce
+#
+# Could one all-reduce be fast at every size? **Eight workers; a message of $M$ bytes takes $\alpha + \beta M$; a worker sends one and receives one at a time.** No algorithm can be faster than
+#
+# $$\log_2 N \cdot \alpha + \frac{2(N-1)}{N}\,\beta M$$
+#
+# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time. (Only $\alpha/\beta$ matters.)
 
 # %%
-explore(figures.tensor_parallel_block, direction=list(figures.DIRECTIONS))
+with your("ring_all_reduce"):
+    for way in (through_rank_0, ring_all_reduce, doubling):
+        found = times_the_least(lambda worker, x, alpha, beta, way=way: way(worker, x), 2e-4, 1e-8)
+        some = {size: round(found[size], 2) for size in [*found][::5]}
+        print(f"{way.__name__:15} worst {max(found.values()):.2f};", some)
 
 # %% [markdown]
-# One all-reduce forward, one backward, in each half of a block. For the second matrix $\partial L/\partial y$ is enough, and each worker can continue alone. But all workers read the same $x$, so its gradient has a part from each of them.
+# ### Exercise 6 · The fastest all-reduce  (6 points · 9 min · ●●●)
+#
+# Write an all-reduce that is never far from the least. It gets the wire's $\alpha$ and $\beta$: cut, choose by size, or find a way that is good for both ends.
+#
+# - 2 points: the right sum (to $10^{-5}$), the same to the last bit on every worker, for 1, 2, 4 and 8 workers, and for 3 and 5, where any way will do.
+# - 1 point: with 8 workers the *worst* of the 16 sizes takes at most 1.65 times the least.
+# - 3 points, the finish line: at most **1.45** times.
+#
+# Messages have the dtype of $x$, and workers meet in their messages only: each runs a copy of your function with its own variables. A try takes a few seconds.
+
+
+# %% exercise="my_all_reduce"
+def my_all_reduce(worker: Worker, x: Float[Tensor, "n"], alpha: float, beta: float) -> Float[Tensor, "n"]:
+    """The sum of all workers' x, on every worker; a message of M bytes takes alpha + beta · M seconds."""
+    ### BEGIN SOLUTION
+    n, rank = worker.size, worker.rank
+    if n & (n - 1):  # no power of two: by way of rank 0
+        if rank:
+            worker.send(0, x)
+            return worker.receive(0)
+        total = x + sum(worker.receive(sender) for sender in range(1, n))
+        for to in range(1, n):
+            worker.send(to, total)
+        return total
+    distances = [n >> step for step in range(1, n.bit_length())]
+    size, steps = x.numel() * x.element_size(), len(distances)
+
+    def seconds(k: int) -> float:
+        """With k steps of halving, doubling on the piece that is left, and k steps back."""
+        left = size / 2**k
+        return (steps + k) * alpha + beta * (2 * (size - left) + (steps - k) * left)
+
+    k = min(range(steps + 1), key=seconds)
+    x, low, high, halved = x.clone(), 0, len(x), []
+    for distance in distances[:k]:
+        partner, middle = rank ^ distance, (low + high) // 2
+        keep, give = [(low, middle), (middle, high)][:: 1 if rank < partner else -1]
+        worker.send(partner, x[slice(*give)])
+        x[slice(*keep)] += worker.receive(partner)
+        halved.append((partner, keep, give))
+        low, high = keep
+    for distance in distances[k:]:
+        worker.send(rank ^ distance, x[low:high])
+        x[low:high] += worker.receive(rank ^ distance)
+    for partner, keep, give in reversed(halved):
+        worker.send(partner, x[slice(*keep)])
+        x[slice(*give)] = worker.receive(partner)
+    return x
+    ### END SOLUTION
+
+
+# %% check="my_all_reduce"
+check(my_all_reduce)
+### BEGIN HIDDEN TESTS
+check(my_all_reduce, hidden=True)
+### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7 · Cut the heads
+# Now on your own wire. The training of section 4 adds up with it, and four processes run it beside the ring:
+
+
+# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
+with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
+    ways = {"mine": lambda worker, x: my_all_reduce(worker, x, alpha, beta), "ring": ring_all_reduce}
+    weights, _ = simulate(train, *halves, [average_gradients] * 2, [ways["mine"]] * 2, collectives=True).results
+    print(f"trained with it: off by {max((a - b).abs().max() for a, b in zip(weights, of_one, strict=True)):.0e}")
+    *_, seconds, ring = clocked(ways, SIZES[1::2]).values()
+    for size, a, b in zip(SIZES[1::2], seconds, ring, strict=True):
+        by_fit = seconds_of(my_all_reduce, [torch.ones(size // 4)] * 4, alpha, beta).seconds
+        print(f"{size:>9,} bytes: my_all_reduce {1e3 * a:.1f} ms ({1e3 * by_fit:.1f} by fit), ring {1e3 * b:.1f} ms")
+
+# %% [markdown]
+# <details><summary>What others found</summary>
+#
+# Rabenseifner (2004) replaces the ring by *halving*: partners at distance 4, 2, 1 exchange halves of what is left, so the ring's bytes take $2\log_2 N$ messages. Halving or doubling, by size, stays within 1.42 of the least. MPI (Thakur et al., 2005) and NCCL choose by size, too. The best that we know halves $k$ times, doubles on the piece, and gathers back: 1.26. With 8 workers $k = 2$ is never slower than $k = 3$. Why?
+#
+# </details>
+#
+# ## What to keep
+#
+# | collective | each sends, of $M$ bytes | is |
+# | --- | --- | --- |
+# | reduce-scatter | $(N-1)/N \cdot M$ | the backward pass of all-gather |
+# | all-gather | $(N-1)/N \cdot M$ | the backward pass of reduce-scatter |
+# | all-reduce | $2(N-1)/N \cdot M$ | the two in a row |
+#
+# Short messages cost rounds, long ones bytes. Average over *targets*; DDP averages over workers. Cut matrices by outputs, then by inputs, and *add* the parts.
+#
+# ## Check yourself
+#
+# 1. Eight workers hold 1 GB each. What does each send in an all-reduce, and in a broadcast by a tree? Who sends most?
+# 2. Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+#
+# <details><summary>Answers</summary>
+#
+# 1. In the all-reduce each sends $2 \cdot \tfrac78 = 1.75$ GB. In the tree rank 0 sends in each of the three rounds, 3 GB; rank 1 sends 2, ranks 2 and 3 send 1, the others nothing.
+# 2. Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+#
+# </details>
+
+# %% [markdown]
+# The numbers in the text are checked here. (The cell is folded.)
+
+# %% tags=["hide-input"]
+from lmcourse.accounting.parallel import all_reduce_bytes
+
+assert simulate(through_rank_0, [torch.ones(16)] * 8).sent[0] == 7 * 64 and (64 - 1).bit_length() == 6
+assert f"{all_reduce_bytes(1, 8):.2f} {all_reduce_bytes(1, 1000):.3f}" == "1.75 1.998"
+assert (3 * 2 + 1 * 6) / 4 == 3 and (2 + 6) / 2 == 4
+assert ddp == [[10.0, 10.0, 5.5, 3.25], [20.0, 10.0, 5.5, 3.25]]
+assert round(50e-6 / 0.02e-9) == 2_500_000 and round(100e3 * 0.02e-9 * 1e6) == 2
+
+# %% [markdown]
+# ## Further
+#
+# Every section below needs the core above, and no other section.
+
+# %%
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.parallel import (
+    Layout,
+    all_gather_bytes,
+    data_parallel_traffic,
+    idle_share,
+    max_alive,
+    pipeline_bubble_fraction,
+    pipeline_orders,
+    run_pipeline,
+    state_memory,
+    tensor_parallel_traffic,
+)
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.step_time import Machines, TrainingStep, candidates, step_parts, step_time
+from lmcourse.models.initialize import initialize
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
+from lmcourse.models.zoo.course import modern
+from lmcourse.nn.attend import block_update
+from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import TrainingConfig
+from lmcourse.widgets import Log
+
+PEAK = find_accelerator("h100").peak("bf16")  # FLOP/s
+llama = find_model("llama-3-8b").decoder
+
+# %% [markdown]
+# ### A · Hide it, and cut the optimizer  (10 min)
+#
+# What does the averaging of gradients cost on large devices? A model of $N$ parameters computes $6N$ FLOPs per token (notebook 15), 4 of the 6 in the backward pass. It sends $2 \cdot 2N$ bytes of gradients in bf16, since $2(n-1)/n \approx 2$. NVLink connects the GPUs of one machine; a network connects the machines.
+
+# %%
+predict("bigger_model_slower_sync")
+
+# %%
+for link, bandwidth in (("NVLink, 450 GB/s", 450e9), ("network, 50 GB/s", 50e9)):
+    tokens_to_hide = (2 * 2 / bandwidth) / (4 / PEAK)  # N cancels
+    print(f"{link}: an H100's backward pass is as long as the sending with {tokens_to_hide:,.0f} tokens")
+
+# %% [markdown]
+# The gradients of the last layers are ready first, so they can be sent while earlier layers still compute. DDP puts them into **buckets**, of 25 MB by default: one collective for many tensors, as in Exercise 4. In the figure below, 0.39 s of sending are not hidden. Take more tokens until almost all is hidden. Then choose a bucket that is too small, and one that is too large.
+
+# %%
+explore(figures.bucket_timeline, tokens=Log(1024, 65536), bucket=list(figures.BUCKETS))
+
+# %% [markdown]
+# With few tokens the wire takes longer than the backward pass, and no bucket helps. Tiny buckets pay for their start thousands of times. One huge bucket leaves when the last gradient is ready, so nothing is hidden.
+#
+# Data parallelism also has a memory problem: every device keeps all weights, all gradients, and all of the optimizer. In this notebook gradients are in bf16, as they are sent, so that is 16 bytes a parameter, the recipe `mixed-16-bit-gradients`; notebook 14's mixed precision has fp32 gradients and takes 18. Rajbhandari et al. (2020) let each device keep only its *part* of the optimizer: with 8 devices, the moments and master weights of an eighth of the model. Who then takes the step for the other seven eighths?
+
+# %%
+predict("zero_one")
+
+# %%
+parameters, recipe = count_parameters(llama).total, find_recipe("mixed-16-bit-gradients")
+for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "and weights")):
+    layout = Layout(data=8, zero=stage)
+    memory = state_memory(parameters, recipe, layout).total
+    traffic = data_parallel_traffic(parameters, recipe, layout).total
+    print(f"ZeRO {stage}  {name:16} {memory / 1e9:6.1f} GB on each device, {traffic / 1e9:.1f} GB sent per step")
+
+# %% [markdown]
+# Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory.
+#
+# Can that hide behind arithmetic? Forward, $2N$ bytes are gathered beside $2N$ FLOPs a token; backward, $4N$ bytes are sent beside $4N$ FLOPs. So it takes peak / bandwidth tokens again, 2,199 or 19,788 as above. But ZeRO 3 gathers for every micro-batch, so each of them needs as many.
+#
+# > **Question.** A colleague writes: "ZeRO is a form of model parallelism." Which part of the *computation* of a layer is divided among the devices?
+# > <details><summary>Answer</summary>None. Each device computes whole layers, on its own texts. ZeRO divides what is stored.</details>
+
+# %% [markdown]
+# With your two halves, a step of SGD with momentum is three lines. Every worker has all weights, its own gradient, and a third of the momentum:
+
+
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+def sharded_step(worker: Worker, weights: Tensor, gradient: Tensor, momentum: Tensor) -> tuple[Tensor, Tensor]:
+    """All weights after a step, and this worker's part of the momentum."""
+    momentum = 0.9 * momentum + gather_and_scatter(worker, gradient, "reduce-scatter")
+    part = weights.chunk(worker.size)[worker.rank] - 0.1 * momentum
+    return gather_and_scatter(worker, part, "all-gather"), momentum
+
+
+torch.manual_seed(0)
+weights, gradients, momenta = torch.randn(6, 1), list(torch.randn(3, 6, 1)), list(torch.randn(3, 2, 1))
+with your("gather_and_scatter"):
+    run = simulate(sharded_step, [weights] * 3, gradients, momenta)
+one = weights - 0.1 * (0.9 * torch.cat(momenta) + sum(gradients))
+print(
+    f"off by {(run.results[0][0] - one).abs().max():.0e} from one worker; each sends {run.sent[0]} bytes, as in an all-reduce"
+)
+
+# %% [markdown]
+# > **Question.** Why can ZeRO 1 save memory without sending a byte more, and ZeRO 3 not?
+# > <details><summary>Answer</summary>An all-reduce has a middle: after the reduce-scatter the step is taken on a part, and weights are gathered in the place of gradients. ZeRO 3 does not keep the weights, so it gathers them twice, forward and backward.</details>
+
+# %% [markdown]
+# ### B · Cut the heads  (12 min)
 #
 # Attention is cut already: into heads, which know nothing of each other until the output matrix. `qkv` produces them (outputs first), `out` reads them (then inputs). Each worker computes the attention of its own heads, softmax and all, without a message.
 #
 # > **Question.** A colleague wants to concatenate the heads' results over the workers. With two heads $u_1, u_2$ and $O = (O_1\ O_2)$, is the layer's output $(u_1 O_1^\top,\ u_2 O_2^\top)$, side by side, or $u_1 O_1^\top + u_2 O_2^\top$?
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+torch.manual_seed(0)
 u, out_matrix = torch.randn(5, 8).double(), torch.randn(8, 8).double()
 parts = [half @ columns.T for half, columns in zip(u.chunk(2, dim=1), out_matrix.chunk(2, dim=1), strict=True)]
 print("the whole layer:", tuple((u @ out_matrix.T).shape))
@@ -572,7 +696,7 @@ print("the parts side by side:", tuple(torch.cat(parts, dim=1).shape))
 print("the parts added:", tuple(sum(parts).shape), f" off by {(sum(parts) - u @ out_matrix.T).abs().max().item():.0e}")
 
 # %% [markdown]
-# ### Exercise 6 · Cut the heads  (3 points · 9 min · ●●)
+# ### Exercise 7 · Cut the heads  (3 points · 9 min · ●●)
 #
 # Causal self-attention without biases and positions. `qkv` (3 · heads · d_head, d) has this worker's rows: the queries of all its `heads`, then their keys, then their values. `out` (d, heads · d_head) has the columns of the output matrix that belong to them. Return the output of the **whole** layer on every worker, with one all-reduce.
 
@@ -599,9 +723,15 @@ check(tensor_parallel_attention, hidden=True)
 # What if there are more devices than key heads? Llama 3 has 8 of them. With $T = 16$ two devices would need the same key head, and each would keep a copy.
 #
 # Dropout needs care, too. Inside attention and the hidden features each worker has *other* numbers, so its random stream must differ from the others'. On the residual stream all workers have the *same* numbers, and must drop the same ones: there they share a stream.
+#
+# > **Question.** A SwiGLU layer has a second matrix beside `up`. Which axis of it is cut, and how many all-reduces are there now?
+# > <details><summary>Answer</summary>`gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.</details>
+#
+# > **Question.** Which norm must be divided by heads, and not by tokens? (Think of QK-norm, notebook 16.)
+# > <details><summary>Answer</summary>QK-norm. It works inside the cut part: a worker has the queries and keys of its own heads only, but of all tokens.</details>
 
 # %% [markdown]
-# ## 8 · Cut the vocabulary
+# ### C · Cut the vocabulary  (16 min)
 #
 # The head is the widest matrix of all: 128,256 outputs in Llama 3. Cut along the vocabulary, worker $r$ has the logits of its own tokens, $r\,v$ to $(r+1)\,v - 1$. And then comes a softmax over *all* of them. Gathering the logits is expensive:
 
@@ -625,7 +755,7 @@ print(f"cross-entropy {right:.4f}, with each worker's own softmax {torch.stack(o
 # Much too low: each worker's softmax divides by its own part of the vocabulary only. Which three small numbers per token must be sent?
 
 # %% [markdown]
-# ### Exercise 7 · Cross-entropy in parts  (4 points · 12 min · ●●●)
+# ### Exercise 8 · Cross-entropy in parts  (4 points · 12 min · ●●●)
 #
 # `logits` (t, v) are those of tokens $r\,v$ to $(r + 1)\,v - 1$ on rank $r$; `targets` (t) are numbers in the whole vocabulary. Return the mean cross-entropy over the $t$ tokens in nats, on every worker. Compute in fp32 or fp64, whatever the dtype of the logits is; logits may be 1000, −1000 or −∞. A worker may send 48 bytes per token in all: the vocabulary is larger than that. `worker.all_reduce(x, op="max")` gives the larger of each number.
 
@@ -656,6 +786,7 @@ check(vocabulary_parallel_loss, hidden=True)
 # %% [markdown]
 # The other end of the model is cut the same way: each worker has the embeddings of its own tokens. For a token of another worker it takes zeros, and an all-reduce adds up one row and zeros.
 
+
 # %%
 def cut_embedding(worker: CollectiveWorker, tokens: Tensor, rows: Tensor) -> Tensor:
     """The embeddings of all tokens; `rows` are those of this worker's tokens."""
@@ -669,12 +800,13 @@ run = simulate(cut_embedding, [ids] * 3, list(table.chunk(3)), collectives=True)
 print(run.results[0].tolist(), "is", table[ids].tolist())
 
 # %% [markdown]
-# ## 9 · Cut the tokens between
+# ### D · Cut the tokens between  (6 min)
 #
 # Between the cut matrices lie norms, residual additions and dropout. Tensor parallelism leaves them **whole on every device**: each of the $T$ devices normalizes all tokens, and keeps what backward needs. Of the 34 bytes that a block keeps per token and feature (notebook 14), those are 10.
 
 # %%
-figures.kept_per_device()
+for devices in (1, 2, 4, 8, 16):
+    print(f"{devices:2} devices: {10 + 24 / devices:4.1f} bytes; with the tokens cut, too, {34 / devices:4.1f}")
 
 # %% [markdown]
 # But all these operations look at *one token at a time*. So cut the tokens (Korthikanti et al., 2022): each device normalizes and keeps $1/T$ of them. Before the matrices it needs all tokens; after them it needs the sum, of its own tokens only. Which two collectives are that?
@@ -683,40 +815,32 @@ figures.kept_per_device()
 predict("sequence_parallel_traffic")
 
 # %% [markdown]
-# ### Exercise 8 · Cut the tokens between  (2 points · 8 min · ●●)
-#
-# The half block $x + \text{FFN}(N(x))$ with $N(x) = x / \sqrt{\text{mean of squares} + 10^{-6}}$ (an RMSNorm without a scale) and the feed-forward layer of Exercise 5. `x` is this worker's part of the tokens, `up` and `down` its part of the features. Return this worker's tokens after the half block. Two collectives, which together send as much as one all-reduce.
+# Half a block is $x + \text{FFN}(N(x))$, here with $N(x) = x / \sqrt{\text{mean of squares} + 10^{-6}}$, an RMSNorm without a scale. With your two halves, on two workers with eight tokens of 32 features in fp32:
 
 
-# %% exercise="sequence_parallel_ffn"
-def sequence_parallel_ffn(
-    worker: CollectiveWorker, x: Float[Tensor, "t d"], up: Float[Tensor, "f d"], down: Float[Tensor, "d f"]
-) -> Float[Tensor, "t d"]:
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+def norm(x: Tensor) -> Tensor:
+    return x / (x.square().mean(dim=1, keepdim=True) + 1e-6).sqrt()
+
+
+def half_block(worker: Worker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     """This worker's tokens after x + FFN(norm(x))."""
-    ### BEGIN SOLUTION
-    normed = x / (x.square().mean(dim=1, keepdim=True) + 1e-6).sqrt()
-    part = F.gelu(worker.all_gather(normed) @ up.T) @ down.T
-    return x + worker.reduce_scatter(part)
-    ### END SOLUTION
+    everything = gather_and_scatter(worker, norm(x), "all-gather")
+    return x + gather_and_scatter(worker, F.gelu(everything @ up.T) @ down.T, "reduce-scatter")
 
 
-# %% check="sequence_parallel_ffn"
-check(sequence_parallel_ffn)
-### BEGIN HIDDEN TESTS
-check(sequence_parallel_ffn, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# Counted, on two workers with eight tokens of 32 features in fp32, a half block each way:
-
-# %%
 torch.manual_seed(0)
-x, up, down = torch.randn(8, 32), torch.randn(64, 32), torch.randn(32, 64)
+x, up, down = torch.randn(8, 32), torch.randn(64, 32) / 6, torch.randn(32, 64) / 8
 ups, downs = list(up.chunk(2)), list(down.chunk(2, dim=1))
-tensor_only = simulate(lambda worker, u, d: worker.all_reduce(F.gelu(x @ u.T) @ d.T), ups, downs, collectives=True)
-with your("sequence_parallel_ffn"):
-    sequence = simulate(sequence_parallel_ffn, list(x.chunk(2)), ups, downs, collectives=True)
-    print("bytes sent, forward: tensor parallelism", tensor_only.sent, "  with sequence parallelism", sequence.sent)
+tensor_only = simulate(
+    lambda worker, u, d: worker.all_reduce(F.gelu(norm(x) @ u.T) @ d.T), ups, downs, collectives=True
+)
+with your("gather_and_scatter"):
+    sequence = simulate(half_block, list(x.chunk(2)), ups, downs)
+gap = (torch.cat(sequence.results) - x - tensor_only.results[0]).abs().max()
+print(
+    f"largest difference {gap:.0e}; bytes sent, forward: {tensor_only.sent}, with sequence parallelism {sequence.sent}"
+)
 
 # %% [markdown]
 # No byte more. The backward pass pays: the gathered input was not kept, so it is gathered again. For Llama 3 8B, one text of 8,192 tokens, $T = 8$:
@@ -733,7 +857,7 @@ for sequence_parallel in (False, True):
 # > <details><summary>Answer</summary>Tensor parallelism. Sequence parallelism divides tokens: the scales of the norms are whole on each device, and their gradients have to be added up.</details>
 
 # %% [markdown]
-# ## 10 · Cut the layers
+# ### E · Cut the layers  (19 min)
 #
 # The simplest cut of all: the first layers here, the next ones there. Two **stages** exchange only the activations of one layer, so this cut may cross the slowest link. But a stage waits for the one before it, and in the backward pass for the one after it. With one batch, $p - 1$ of $p$ devices are always idle.
 #
@@ -808,11 +932,14 @@ explore(figures.pipeline_schedule, stages=[2, 4, 8], micro=[1, 4, 8, 32], schedu
 #
 # for both schedules, and however long a backward pass takes. 1F1B changes the line below: stage $r$ keeps at most $p - r$ micro-batches instead of $m$. And because memory no longer grows with $m$, you can afford more of them, and *that* shrinks the bubble.
 
-# %%
-figures.bubble()
+# %% [markdown]
+# > **Question.** Your pipeline idles 20% of its time with 8 stages. How many micro-batches has it? And how many would make it 5%?
+# > <details><summary>Answer</summary>$7/(m + 7) = 0.2$ gives $m = 28$, and 5% takes 133.</details>
 
 # %% [markdown]
-# ## 11 · Which cut for which machine?
+# ### F · Which cut for which machine?  (35 min)
+#
+# Texts and matrices are two of the cuts. The others, in short:
 #
 # | cut | what is sent | how often | divides |
 # | --- | --- | --- | --- |
@@ -820,7 +947,7 @@ figures.bubble()
 # | matrices (tensor) | activations of all tokens | 4 times a block, little of it hidden | weights, state, most activations |
 # | tokens (sequence) | the same bytes | with tensor parallelism | the rest of the activations |
 # | layers (pipeline) | activations at a border, and their gradients | twice per border and micro-batch, forward and backward | weights, state |
-# | experts (mixtures, notebook 11) | each token to the workers of its experts, and back: two all-to-alls | twice a block, forward and backward | the experts |
+# | experts (mixtures) | each token to the workers of its experts, and back: two all-to-alls | twice a block, forward and backward | the experts |
 #
 # The cuts multiply: data · tensor · pipeline devices. Neighbouring ranks share a machine, so the cut that sends most gets the neighbours. 16 workers with $T = 4$:
 
@@ -842,13 +969,10 @@ for d in (4096, 16384):
     told = "; ".join(f"{name}: {seconds / arithmetic:.0%}" for name, seconds in wire.items())
     print(f"d = {d:6,}, T = 8, wire / arithmetic over {told}")
 
-# %%
-figures.link_speeds(16384, PEAK, links)
-
 # %% [markdown]
 # Arithmetic grows with $d^2$, the bytes with $d$. Wide models can be cut; deep and narrow ones cannot. And over a network the devices would spend most of their time on the wire. So **tensor parallelism stays inside a machine; pipeline and data go outside.**
 #
-# That is a rule of thumb. A real choice weighs five things at once: arithmetic, both kinds of traffic, the bubble, gradients that stick out, memory. Double the pipeline: which two bars move? Then find a layout for 256 devices that is faster than the best one you find with ZeRO 0.
+# That is a rule of thumb. A real choice weighs five things at once: arithmetic, both kinds of traffic, the bubble, gradients that are not hidden, memory. Double the pipeline: which two bars move? Then find a layout for 256 devices that is faster than the best one you find with ZeRO 0.
 
 # %%
 explore(
@@ -864,7 +988,7 @@ explore(
 )
 
 # %% [markdown]
-# (`interleave`: each stage holds several pieces of the model that lie apart, so that filling the pipeline takes a fraction of the time, and the borders are crossed more often. `recompute`: only the inputs of blocks are kept, notebook 14.)
+# (`interleave`: each stage holds several pieces of the model that lie apart, so that filling the pipeline takes a fraction of the time, and the borders are crossed more often. `recompute`: only the inputs of blocks are kept, notebook 14. ZeRO 2 sends as much as ZeRO 1 for each reduction, but here it reduces after every micro-batch, because it does not keep whole gradients.)
 #
 # Let the machine search. `candidates` yields all layouts that a cluster allows: tensor parallelism inside a machine and with whole key heads, a layer for each stage, whole micro-batches. `step_parts` gives the ingredients of one layout: seconds and bytes of the busiest device.
 
@@ -919,6 +1043,7 @@ check(best_layout)
 check(best_layout, hidden=True)
 ### END HIDDEN TESTS
 
+
 # %%
 def show_best(name: str, texts: int, machines: Machines, remark: str = "") -> None:
     """Print the best layout of a model of the zoo."""
@@ -940,7 +1065,7 @@ with your("best_layout"):
     show_best("llama-3-70b", 128, Machines(64, memory=141e9), "141 GB a device")
 
 # %% [markdown]
-# If weights, gradients and a part of the optimizer fit on one device, the model is simply copied. The 70B model has to be cut, and takes a little of each. With 2,048 texts on 16,384 devices there is an eighth of a text for each device, so 405B has no good layout: a deep pipeline has too few micro-batches, and ZeRO 3 sends more than the backward pass hides.
+# If weights, gradients and a part of the optimizer fit on one device, the model is simply copied. The 70B model has to be cut, and gets a little of every cut. With 2,048 texts on 16,384 devices there is an eighth of a text for each device, so 405B has no good layout: a deep pipeline has too few micro-batches, and ZeRO 3 sends more than the backward pass hides.
 #
 # Llama 3 405B was trained with 128 copies × 8 × 16 on these 16,384 devices, and reached 400 TFLOP/s on each. What does the model say of that layout?
 
@@ -955,7 +1080,8 @@ print(f"measured: {step.flops / (400e12 * 16_384):.2f} s, MFU {400e12 / machines
 # %% [markdown]
 # With interleaving the published layout takes about as long as measured, and beats the best one that your search finds. Part of this agreement is luck: that matrix products reach 70% of the peak was our guess. And the layout does not fit into 80 GB. The Llama team freed tensors that backward does not need and tuned how many micro-batches are alive; our model knows no such tricks. It also leaves out latency, the scores of attention, embedding and head as layers, failures, and the slowest of 16,384 devices. Use it to rule layouts out, then measure the rest.
 #
-# Last, the real thing, with torch's own tools: the course's trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is sections 6 and 7 as a dictionary (`lmcourse/training/parallel/tensor_parallel.py`). Two processes, each with half of every matrix, against one:
+# Last, the real thing, with torch's own tools: the course's trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is the rule of section 5 as a dictionary (`lmcourse/training/parallel/tensor_parallel.py`). Two processes, each with half of every matrix, against one:
+
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 def first_losses(worker: CollectiveWorker, tokens: Tensor) -> list[float]:
@@ -981,10 +1107,9 @@ def first_losses(worker: CollectiveWorker, tokens: Tensor) -> list[float]:
     return losses
 
 
-tokens = torch.randint(256, (8, 33), generator=torch.Generator().manual_seed(0))
-(one,) = simulate(first_losses, [tokens], collectives=True).results
-print("starting two processes ...", flush=True)
-two, other = together(first_losses, [tokens] * 2).results
+some_tokens = torch.randint(256, (8, 33), generator=torch.Generator().manual_seed(0))
+(one,) = simulate(first_losses, [some_tokens], collectives=True).results
+two, other = together(first_losses, [some_tokens] * 2).results
 print(f"loss of one process {one[0]:.3f} → {one[-1]:.3f}; of two {two[0]:.3f} → {two[-1]:.3f}")
 gap = max(abs(a - b) for a, b in zip(one, two, strict=True))
 between = max(abs(a - b) for a, b in zip(two, other, strict=True))
@@ -994,9 +1119,13 @@ assert gap < 1e-4
 # %% [markdown]
 # `lmcourse train --tensor-parallel 2` under `torchrun` is the same with everything around it: data, checkpoints, the rest of the mesh.
 #
-# ## 12 · Cut one long text
+# > **Question.** A colleague spreads tensor parallelism of 16 over two machines "because it fits". What do you ask first?
+# > <details><summary>Answer</summary>How fast is the link between the machines? At $d = 16{,}384$ a network of 50 GB/s takes 2.8 times as long as the arithmetic, with $T = 8$ already. Try $T = 8$, and layers or copies across the machines.</details>
+
+# %% [markdown]
+# ### G · Cut one long text  (20 min)
 #
-# Sequence parallelism cuts tokens *between* the matrices; attention still saw them all. With a text of 131,072 tokens that no longer fits. **Context parallelism** leaves $s/N$ tokens of a text on each worker everywhere, also in attention: worker $r$ has tokens $r\,s/N$ to $(r+1)\,s/N - 1$. Each query then needs keys that other workers hold.
+# All cuts so far leave a whole text on a device. With 131,072 tokens that no longer fits. **Context parallelism** leaves $s/N$ tokens of a text on each worker everywhere, also in attention: worker $r$ has tokens $r\,s/N$ to $(r+1)\,s/N - 1$. Each query then needs keys that other workers hold.
 #
 # **Ring attention** (Liu et al., 2023) never gathers them. Keys and values go round the ring, and each worker digests the block that it holds while the next one arrives. Notebook 08 wrote the update that makes this possible: `block_update(top, total, numerator, scores, v)` adds a block of keys to a softmax, and needs only the largest score and two sums of what came before. The package's version is imported above.
 
@@ -1069,67 +1198,98 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024, section 3.2 |
 #
 # The first three keep the cut that sends most inside a machine. DeepSeek-V3 spreads its experts over eight machines; so it sends a token to at most four of them, and hides that behind arithmetic.
+
+# %% [markdown]
+# ### H · Experts on other devices  (18 min)
 #
-# ## What to keep
+# In a mixture of experts (notebook 11, exercise 12) a router sends each token to $k$ of $E$ small layers. The experts are most of the model, and a token needs few of them. So put $E/N$ experts on each worker, and let the *tokens* travel: **expert parallelism**. `worker.all_to_all(parts)` sends `parts[r]` to worker $r$, and returns what each worker has sent to this one, in the order of ranks. The parts may differ in length.
+
+
+# %%
+def swap(worker: CollectiveWorker, parts: list[Tensor]) -> list[list[float]]:
+    """What each worker has sent here."""
+    return [part.tolist() for part in worker.all_to_all(parts)]
+
+
+run = simulate(
+    swap, [[torch.arange(0.0, n) for n in (1, 2)], [torch.arange(7.0, 7 + n) for n in (3, 0)]], collectives=True
+)
+print(run.results, "bytes sent:", run.sent)
+
+# %% [markdown]
+# ### Exercise 12 · Experts on other devices  (3 points · 15 min · ●●●)
 #
-# | collective | each sends, of $M$ bytes | is |
-# | --- | --- | --- |
-# | reduce-scatter | $(N-1)/N \cdot M$ | the backward pass of all-gather |
-# | all-gather | $(N-1)/N \cdot M$ | the backward pass of reduce-scatter |
-# | all-reduce | $2(N-1)/N \cdot M$ | the two in a row |
-# | all-to-all | $(N-1)/N \cdot M$ | its own backward pass |
+# Each worker has $t$ tokens `x` of its own, and the whole router. Worker $r$ has the experts $r\,E/N$ to $(r+1)\,E/N - 1$: `w_gate[0]` is the first of its own. For each token $p = \text{softmax}(x\,W_r)$ over all $E$ experts; it goes to the $k$ experts with the largest $p$. Expert $e$ computes $(\text{SiLU}(x\,G_e) \cdot (x\,V_e))\,D_e$. The results are added with the weights $p$, for $k > 1$ divided by the sum of these $k$. Return the result of this worker's tokens. For each choice that lies on another worker, send one token there, one result back, and at most 16 bytes more. (With three all-to-alls it is short.)
+
+
+# %% exercise="experts"
+def experts(
+    worker: CollectiveWorker,
+    x: Float[Tensor, "t d"],
+    router: Float[Tensor, "d E"],
+    w_gate: Float[Tensor, "e d w"],
+    w_value: Float[Tensor, "e d w"],
+    w_down: Float[Tensor, "e w d"],
+    k: int,
+) -> Float[Tensor, "t d"]:
+    """This worker's tokens, each through its k experts."""
+    ### BEGIN SOLUTION
+    each = len(w_gate)
+    weights, chosen = (x @ router).softmax(1).topk(k)
+    if k > 1:
+        weights = weights / weights.sum(1, keepdim=True)
+    places = [(chosen // each == rank).nonzero(as_tuple=True) for rank in range(worker.size)]
+    arrived = worker.all_to_all([x[token] for token, _ in places])
+    numbers = worker.all_to_all([chosen[place] % each for place in places])
+    for rank in range(worker.size):
+        for e in range(each):
+            here = numbers[rank] == e
+            own = arrived[rank][here]
+            arrived[rank][here] = (F.silu(own @ w_gate[e]) * (own @ w_value[e])) @ w_down[e]
+    results, y = worker.all_to_all(arrived), torch.zeros_like(x)
+    for rank, place in enumerate(places):
+        y = y.index_add(0, place[0], weights[place][:, None] * results[rank])
+    return y
+    ### END SOLUTION
+
+
+# %% check="experts"
+check(experts)
+### BEGIN HIDDEN TESTS
+check(experts, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+torch.manual_seed(0)
+x, router, down = torch.randn(64, 16), torch.randn(16, 8), torch.randn(8, 24, 16) / 5
+gate, value = torch.randn(2, 8, 16, 24) / 4
+with your("experts"):
+    for k in (1, 2, 4):
+        weights = [list(w.chunk(4)) for w in (gate, value, down)]
+        run = simulate(experts, list(x.chunk(4)), [router] * 4, *weights, [k] * 4, collectives=True)
+        (alone,) = simulate(experts, [x], [router], [gate], [value], [down], [k], collectives=True).results
+        off = "no" if torch.allclose(torch.cat(run.results), alone, atol=1e-5) else "a"
+        print(f"top {k}: {off} difference from one worker; bytes sent by each of four: {run.sent}")
+
+# %% [markdown]
+# The bytes grow with $k$, not with $E$: with even routing a worker sends $\tfrac34 \cdot 16\,k$ of its choices away and as many results back, 1,536 bytes for $k = 1$ and 6,144 for $k = 4$, without the numbers of the experts. And they differ from worker to worker: all wait for the one whose experts are popular. DeepSeek-V3 spreads its experts over eight machines, and lets a token go to at most four of them, so that a token crosses the network at most four times, however many experts it has there.
 #
-# | cut | remember |
-# | --- | --- |
-# | any | all workers run the same program; deadlocks come from orders that look right line by line |
-# | texts | average over *targets*; DDP averages over workers |
-# | state | ZeRO 1 is free, because an all-reduce has a middle |
-# | matrices, heads | outputs first, then inputs: one all-reduce forward, one backward; parts are *added* |
-# | vocabulary | the maximum, Σ exp and one logit of each token |
-# | tokens between | no byte more forward, one all-gather more backward |
-# | layers | the bubble is $(p-1)/(m+p-1)$; 1F1B saves memory, not time |
-# | all of them | inside a machine what sends most; of the layouts that fit, the fastest |
-#
-# ## Check yourself
-#
-# 1. Eight workers hold 1 GB each. What does each send in an all-reduce, and in a broadcast by a tree? Who sends most?
-# 2. Why can ZeRO 1 save memory without sending a byte more, and ZeRO 3 not?
-# 3. A SwiGLU layer has a second matrix beside `up`. Which axis of it is cut, and how many all-reduces are there now?
-# 4. Which norm must be divided by heads, and not by tokens? (Think of QK-norm, notebook 16.)
-# 5. Your pipeline idles 20% of its time with 8 stages. How many micro-batches has it? And how many would make it 5%?
-# 6. A colleague spreads tensor parallelism of 16 over two machines "because it fits". What do you ask first?
-#
-# <details><summary>Answers</summary>
-#
-# 1. In the all-reduce each sends $2 \cdot \tfrac78 = 1.75$ GB. In the tree rank 0 sends in each of the three rounds, 3 GB; rank 1 sends 2, ranks 2 and 3 send 1, the others nothing.
-# 2. An all-reduce has a middle: after the reduce-scatter the step is taken on a part, and weights are gathered in the place of gradients. ZeRO 3 does not keep the weights, so it gathers them twice, forward and backward.
-# 3. `gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.
-# 4. QK-norm. It works inside the cut part: a worker has the queries and keys of its own heads only, but of all tokens.
-# 5. $7/(m + 7) = 0.2$ gives $m = 28$, and 5% takes 133.
-# 6. How fast is the link between the machines? At $d = 16{,}384$ a network of 50 GB/s takes 2.8 times as long as the arithmetic, with $T = 8$ already. Try $T = 8$, and layers or copies across the machines.
-#
-# </details>
-#
-# ## Further reading
+# ### Further reading
 #
 # - Patarasuk & Yuan, 2009, *Bandwidth optimal all-reduce algorithms*; Rajbhandari et al., 2020, *ZeRO*.
+# - Rabenseifner, 2004, *Optimization of collective reduction operations*; Thakur et al., 2005, *Optimization of collective communication operations in MPICH*; Chan et al., 2007, *Collective communication: theory, practice, and experience*.
 # - Shoeybi et al., 2019, *Megatron-LM*; Korthikanti et al., 2022, *Reducing activation recomputation in large transformer models*.
 # - Huang et al., 2019, *GPipe*; Narayanan et al., 2019, *PipeDream*; Narayanan et al., 2021, *Efficient large-scale language model training on GPU clusters*; Liu et al., 2023, *Ring attention*.
 # - Austin et al., 2025, *How to scale your model*, chapter 5. The trainer's code is in `lmcourse/training/parallel`.
 
 # %% [markdown]
-# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+# The numbers of these sections are checked here.
 
 # %% tags=["hide-input"]
-assert simulate(through_rank_0, [twelve] * 8).sent[0] == 672
-assert simulate(broadcast, [torch.ones(1)] + [None] * 63).rounds == 6
-assert [2 * (n - 1) / n * 96 for n in (2, 4, 8)] == [96, 144, 168]
-assert f"{all_reduce_bytes(1, 8):.2f} {all_reduce_bytes(1, 1000):.3f}" == "1.75 1.998"
 assert f"{pipeline_bubble_fraction(4, 4):.1%} {pipeline_bubble_fraction(4, 32):.1%}" == "42.9% 8.6%"
-assert (3 * 2 + 1 * 6) / 4 == 3
+assert (pipeline_bubble_fraction(8, 28), pipeline_bubble_fraction(8, 133)) == (0.2, 0.05)
 assert [round(PEAK / bandwidth) for bandwidth in (450e9, 50e9)] == [2199, 19_788]
-assert ddp == [[10.0, 10.0, 5.5, 3.25], [20.0, 10.0, 5.5, 3.25]]
-assert llama.vocab_size == 128_256
+assert llama.vocab_size == 128_256 and [3 / 4 * 16 * k * 2 * 16 * 4 for k in (1, 4)] == [1536, 6144]
 by_hand = run_pipeline(pipeline_orders(3, 2, "gpipe"), 1, 2)
 assert {(t.stage, t.name): t.start for t in by_hand if t.stage != 1} == {
     (0, "F0"): 0, (0, "F1"): 1, (0, "B0"): 8, (0, "B1"): 10, (2, "F0"): 2, (2, "F1"): 3, (2, "B0"): 4, (2, "B1"): 6,

@@ -14,14 +14,23 @@ from lmcourse.accounting import step_time as step_time_module
 from lmcourse.accounting.parallel import all_reduce_bytes, max_alive, pipeline_orders
 from lmcourse.accounting.step_time import candidates, step_time
 from lmcourse.chapters.parallelism import exercises, figures
+from lmcourse.chapters.parallelism.fastest import (
+    WORST,
+    inspect_all_reduce,
+    measure_all_reduce,
+    through_rank_0,
+    times_the_least,
+)
 from lmcourse.chapters.parallelism.figures.collectives import after
 from lmcourse.chapters.parallelism.figures.overlap import bucket_times
+from lmcourse.chapters.parallelism.figures.pipelines import pipeline_times
 from lmcourse.chapters.parallelism.simulated import Run, simulate
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import matches
+from lmcourse.exercises.open_task import Unfit
 from lmcourse.plots import alt_text
-from tests.plots.figures import check_figure, said
+from tests.plots.figures import check_figure
 
 
 def _run(exercise: Exercise, *columns: Any) -> Run:
@@ -57,20 +66,6 @@ def test_averaged_gradients_match_the_whole_batch() -> None:
         torch.testing.assert_close(result, gradients(slice(None)))
 
 
-def test_a_sharded_step_matches_torchs() -> None:
-    weights, gradients = _normal(6), [[_normal(6) for _ in range(3)] for _ in range(4)]
-    whole = weights.clone().requires_grad_()
-    optimizer = torch.optim.SGD([whole], lr=0.1, momentum=0.9, foreach=False)
-    copies, momenta = [weights] * 3, [torch.zeros(2).double()] * 3
-    for step in gradients:
-        run = _run(exercises.sharded_step, copies, step, momenta, [0.1] * 3, [0.9] * 3)
-        copies, momenta = [weights for weights, _ in run.results], [momentum for _, momentum in run.results]
-        whole.grad = torch.stack(step).sum(0)
-        optimizer.step()
-    torch.testing.assert_close(copies, [whole.detach()] * 3)
-    torch.testing.assert_close(torch.cat(momenta), optimizer.state[whole]["momentum_buffer"])
-
-
 def test_a_divided_layer_matches_the_whole_one_in_both_passes() -> None:
     workers = 4
     x, up, down, dy = _normal(3, 5).requires_grad_(), _normal(8, 5), _normal(5, 8), _normal(3, 5)
@@ -102,12 +97,59 @@ def test_a_loss_with_divided_vocabulary_matches_torchs() -> None:
     assert run.results == [pytest.approx(F.cross_entropy(logits, targets).item(), rel=1e-12)] * workers
 
 
-def test_sequence_parallelism_matches_the_layer_and_traffic() -> None:
-    x, up, down = _normal(6, 4), _normal(8, 4), _normal(4, 8)
-    whole = x + F.gelu(F.rms_norm(x, (4,), eps=1e-6) @ up.T) @ down.T
-    run = _run(exercises.sequence_parallel_ffn, list(x.chunk(2)), list(up.chunk(2)), list(down.chunk(2, 1)))
-    torch.testing.assert_close(torch.cat(run.results), whole)
-    assert run.sent == [all_reduce_bytes(x.numel() * 8, 2)] * 2
+def test_divided_experts_match_the_whole_mixture() -> None:
+    x, router = _normal(8, 4), _normal(4, 6)
+    gate, value, down = (_normal(6, 4, 4) for _ in range(3))
+    for k in (1, 2):
+        p, chosen = (x @ router).softmax(1).topk(k)
+        share = torch.zeros(8, 6).double().scatter(1, chosen, p / p.sum(1, keepdim=True) if k > 1 else p)
+        whole = sum(share[:, e, None] * ((F.silu(x @ gate[e]) * (x @ value[e])) @ down[e]) for e in range(6))
+        parts = [list(each.chunk(2)) for each in (x, gate, value, down)]
+        run = _run(exercises.experts, parts[0], [router] * 2, *parts[1:], [k] * 2)
+        torch.testing.assert_close(torch.cat(run.results), whole)
+
+
+def test_a_fit_finds_the_line_that_made_the_times() -> None:
+    sizes = [4, 1000, 80_000]
+    found = exercises.fit_wire.reference(sizes, [1e-3 + 2e-8 * size for size in sizes])
+    assert found == pytest.approx((1e-3, 2e-8))
+
+
+def test_the_best_all_reduces_stay_near_the_least_for_any_wire() -> None:
+    ideas = {idea.name: idea for idea in exercises.my_all_reduce.ideas}
+    halving = ideas["halving some steps"].written
+    for alpha, beta in ((1e-3, 1e-6), (3e-5, 1e-8)):
+        assert max(times_the_least(halving, alpha, beta).values()) == pytest.approx(1.26, abs=0.01)
+    assert measure_all_reduce(lambda worker, x, *_: through_rank_0(worker, x), 1e-3, 1e-6)[WORST] > 7
+
+
+shared: list[Tensor] = []
+
+
+def _by_a_shared_list(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
+    shared.append(x)
+    return torch.stack(shared).sum(0)
+
+
+def _without_a_clock(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
+    worker.now = worker.seconds = 0.0
+    result = through_rank_0(worker, x)
+    worker.now = worker.seconds = 0.0
+    return result
+
+
+def _in_half_precision(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
+    return through_rank_0(worker, x.half().float())
+
+
+@pytest.mark.parametrize("trick", [_by_a_shared_list, _in_half_precision])
+def test_an_all_reduce_by_other_means_is_unfit(trick: Any) -> None:
+    with pytest.raises(Unfit):
+        inspect_all_reduce(trick)
+
+
+def test_the_clock_is_not_the_workers_to_set() -> None:
+    assert measure_all_reduce(_without_a_clock, 2e-4, 1e-7)[WORST] > 7
 
 
 def test_ring_attention_matches_torchs_and_sends_keys_and_values() -> None:
@@ -157,15 +199,9 @@ def test_the_pictures_match_the_text() -> None:
     assert "MFU 41%" in alt_text(published)
     assert "does not fit" in alt_text(published)
     assert alt_text(figures.layout_explorer(tensor=8, pipeline=16)) == "llama-3-70b: needs 128 devices"
-    assert "g is an all-reduce, f is nothing" in alt_text(figures.tensor_parallel_block("forward"))
-    assert "f is an all-reduce, g is nothing" in alt_text(figures.tensor_parallel_block("backward"))
-    assert "8 devices 13.0 against 4.2" in said(figures.kept_per_device())
-    links = {"fast": 450e9, "slow": 50e9}
-    assert "fast: 0.31 at 8 devices; slow: 2.82" in said(figures.link_speeds(16384, 989.4e12, links))
-    drawn = alt_text(figures.pipeline_times([["F0", "B0"]], backward=1.0))
+    drawn = alt_text(pipeline_times([["F0", "B0"]], backward=1.0))
     assert drawn.startswith("2 units of time, stages wait 0.0%")
-    for figure in (figures.ring_bytes(), figures.bubble()):
-        check_figure(figure)
+    check_figure(figures.all_reduce_seconds([4, 4096], {"ring": [1e-3, 2e-3], "doubling": [1e-4, 3e-3]}, 1e-4, 1e-8))
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])

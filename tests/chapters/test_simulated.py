@@ -48,6 +48,18 @@ def test_a_round_is_one_sent_and_one_received_message() -> None:
     assert simulate(chief, X).rounds == 3
 
 
+def test_the_clock_adds_up_the_longest_chain() -> None:
+    assert simulate(_down_a_line, X, wire=(2.0, 0.5)).seconds == 3 * (2 + 0.5 * 32)
+    assert simulate(_to_the_right, X, wire=(2.0, 0.5)).seconds == 2 + 0.5 * 32
+
+
+def test_an_all_to_all_swaps_parts_of_any_length() -> None:
+    parts = [[torch.full((n,), 10.0 * rank) for n in (1, 2)] for rank in range(2)]
+    run = simulate(lambda worker, mine: worker.all_to_all(mine), parts, collectives=True)
+    assert [[part.tolist() for part in result] for result in run.results] == [[[0.0], [10.0]], [[0.0] * 2, [10.0] * 2]]
+    assert run.sent == [8, 4]
+
+
 def test_messages_between_two_keep_their_order() -> None:
     def program(worker: Any) -> list[float]:
         if worker.rank:

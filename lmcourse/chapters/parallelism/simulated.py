@@ -18,12 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.parallelism import worker as wire
+from lmcourse.chapters.parallelism import worker as interface
 from lmcourse.chapters.parallelism.worker import CollectiveWorker, Run
 
 __all__ = ["CommunicationError", "simulate"]
 
 Program = Callable[..., Any]
+Moment = tuple[int, float]
+"""A round, and a time in seconds."""
 
 
 class CommunicationError(RuntimeError):
@@ -40,8 +42,8 @@ class WorkerState:
         counted: the number of these calls that are counted in `sent_bytes`.
         waits_for: a description of what it waits for.
         ready: returns True if this has arrived.
-        last_sent, last_received: the rounds of its last sent and received message. It sends one message a round and
-            receives one, both at once if neither needs the other.
+        sent_at, received_at: the round and the second at which its last message was sent and received. It sends one
+            message at a time and receives one, both at once if neither needs the other.
     """
 
     received: list[Tensor] = field(default_factory=list)
@@ -49,8 +51,8 @@ class WorkerState:
     counted: int = 0
     sent_messages: int = 0
     sent_bytes: int = 0
-    last_sent: int = 0
-    last_received: int = 0
+    sent_at: Moment = (0, 0.0)
+    received_at: Moment = (0, 0.0)
     waits_for: str = ""
     ready: Callable[[], bool] = lambda: True
     ended: bool = False
@@ -61,15 +63,21 @@ class WorkerState:
 class SimulatedCluster:
     """The workers of one run, and the messages that are not yet received."""
 
-    def __init__(self, size: int, patient: bool) -> None:
+    def __init__(self, size: int, patient: bool, wire: tuple[float, float]) -> None:
         self.size = size
         self.patient = patient
+        self.wire = wire
         self.states = [WorkerState() for _ in range(size)]
-        self.queues: dict[tuple[int, int], deque[tuple[Tensor, int]]] = {}
+        self.queues: dict[tuple[int, int], deque[tuple[Tensor, Moment]]] = {}
 
-    def queue(self, sender: int, to: int) -> deque[tuple[Tensor, int]]:
-        """Return the unread messages from one worker to another, each with the round in which it arrives."""
+    def queue(self, sender: int, to: int) -> deque[tuple[Tensor, Moment]]:
+        """Return the unread messages from one worker to another, each with the moment at which it arrives."""
         return self.queues.setdefault((sender, to), deque())
+
+    def later(self, tensor: Tensor, *moments: Moment) -> Moment:
+        """Return the moment at which a message has passed the wire that begins to pass it at the last of some."""
+        (rounds, seconds), (alpha, beta) = map(max, zip(*moments, strict=True)), self.wire
+        return rounds + 1, seconds + alpha + beta * interface.byte_count(tensor)
 
     def deadlock(self) -> str:
         """Return a sentence that lists what each worker waits for."""
@@ -108,28 +116,29 @@ class SimulatedWorker:
 
     def send(self, to: int, tensor: Tensor) -> None:
         """Send a copy of a tensor to the worker of this rank."""
-        wire.check_message(self.rank, self.size, to, tensor)
+        interface.check_message(self.rank, self.size, to, tensor)
         self._sends += 1
         state, queue = self._state, self._cluster.queue(self.rank, to)
         if self._sends <= state.sent_messages:
             return  # this message was sent in an earlier attempt
         state.sent_messages += 1
-        state.sent_bytes += wire.byte_count(tensor)
-        state.last_sent = max(state.last_sent, state.last_received) + 1
-        queue.append((tensor.detach().clone(), state.last_sent))
+        state.sent_bytes += interface.byte_count(tensor)
+        state.sent_at = self._cluster.later(tensor, state.sent_at, state.received_at)
+        queue.append((tensor.detach().clone(), state.sent_at))
         if self._cluster.patient:
             self._wait(f"worker {to} to take its message", lambda: not queue)
 
     def receive(self, sender: int) -> Tensor:
         """Return the next tensor from the worker of this rank; waits until it is there."""
-        wire.check_other(self.rank, self.size, sender)
+        interface.check_other(self.rank, self.size, sender)
         queue = self._cluster.queue(sender, self.rank)
         if self._receives == len(self._state.received):
             if not queue:
                 self._wait(f"worker {sender}", lambda: bool(queue))
             tensor, arrived = queue.popleft()
             self._state.received.append(tensor)
-            self._state.last_received = max(self._state.last_received + 1, arrived)
+            next_one = self._cluster.later(tensor, self._state.received_at)
+            self._state.received_at = max(next_one[0], arrived[0]), max(next_one[1], arrived[1])
         self._receives += 1
         return self._state.received[self._receives - 1].clone()
 
@@ -166,7 +175,13 @@ class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
             self._state.sent_bytes += sent
 
 
-def simulate(program: Program, *columns: Sequence[Any], collectives: bool = False, patient: bool = False) -> Run:
+def simulate(
+    program: Program,
+    *columns: Sequence[Any],
+    collectives: bool = False,
+    patient: bool = False,
+    wire: tuple[float, float] = (0.0, 0.0),
+) -> Run:
     """Run a program on several workers, and count what they send.
 
     Args:
@@ -174,6 +189,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
         columns: its inputs: for each argument a list with an entry per worker.
         collectives: whether a worker has all_reduce, all_gather and reduce_scatter.
         patient: whether a send waits until the other worker has taken the message, as some networks do.
+        wire: the seconds that a message takes, and those of each of its bytes.
 
     Raises:
         ValueError: the columns differ in length, or a message goes to a rank that does not exist.
@@ -184,7 +200,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
         raise ValueError(
             "pass each input as a list with one entry per worker: all lists must have the same length, at least 1"
         )
-    cluster = SimulatedCluster(sizes.pop(), patient)
+    cluster = SimulatedCluster(sizes.pop(), patient, wire)
     kind = SimulatedCollectiveWorker if collectives else SimulatedWorker
     inputs: list[tuple[Any, ...]] = [()] * cluster.size
     while waiting := [rank for rank, state in enumerate(cluster.states) if not state.ended]:
@@ -202,7 +218,8 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
     return Run(
         results=[state.result for state in cluster.states],
         sent=[state.sent_bytes for state in cluster.states],
-        rounds=max(max(state.last_sent, state.last_received) for state in cluster.states),
+        rounds=max(max(state.sent_at, state.received_at)[0] for state in cluster.states),
+        seconds=max(max(state.sent_at[1], state.received_at[1]) for state in cluster.states),
         links=tuple(sorted(cluster.queues)),
         collectives=max(len(state.posted) for state in cluster.states),
         changed=tuple(rank for rank, old in enumerate(originals) if not _same(old, inputs[rank])),

@@ -56,6 +56,7 @@ def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: floa
         CourseError: a process failed (the message has its rank and error), or time was up.
     """
     size = len(columns[0])
+    print(f"starting {size} processes ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="lmcourse-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         for rank in range(size):
@@ -162,12 +163,13 @@ class ProcessWorker(CollectiveWorker):
             dist.recv(message, sender)
         return message
 
-    def finish(self) -> None:
-        """Wait until all messages have been received."""
+    def settle(self) -> None:
+        """Wait until all messages and all workers have arrived."""
         for header, _, message, _ in self._under_way:
             for work in (header, message):
                 if work is not None:
                     work.wait()
+        self._under_way.clear()
         dist.barrier()
 
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
@@ -209,7 +211,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=TIMEOUT)
     worker = ProcessWorker(rank, size)
     result = program(worker, *inputs)
-    worker.finish()
+    worker.settle()
     dist.destroy_process_group()
     unfinished = folder / f"unfinished-{rank}"
     unfinished.write_bytes(cloudpickle.dumps((result, worker.sent)))

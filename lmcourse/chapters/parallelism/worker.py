@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -59,6 +60,14 @@ class CollectiveWorker(Worker):
         self.count(_reduce_scatter_sent(whole, self.rank, self.size))
         return whole.chunk(self.size, dim)[self.rank].clone()
 
+    def all_to_all(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """Send parts[r] to worker r; return what each worker has sent to this one, in the order of ranks."""
+        others = [(self.rank + step) % self.size for step in range(1, self.size)]
+        for to in others:
+            self.send(to, parts[to])
+        got = {self.rank: parts[self.rank].clone()} | {sender: self.receive(sender) for sender in reversed(others)}
+        return [got[rank] for rank in range(self.size)]
+
     @abstractmethod
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
         """Return the tensors that the workers pass to a collective, by rank; wait until all have called it."""
@@ -76,6 +85,7 @@ class Run:
         results: the result of the program on each worker, by rank.
         sent: bytes that each worker sent, by rank; a collective counts as a ring would send.
         rounds: the longest chain of messages, if a worker sends one message at a time. Collectives are not included.
+        seconds: how long that chain takes in a simulation, if a message takes the seconds of its `wire`.
         links: sorted pairs of sender and receiver; collectives are not included.
         collectives: how many collectives each worker called.
         changed: the workers whose inputs the program changed in place.
@@ -84,6 +94,7 @@ class Run:
     results: list[Any]
     sent: list[int]
     rounds: int = 0
+    seconds: float = 0.0
     links: tuple[tuple[int, int], ...] = ()
     collectives: int = 0
     changed: tuple[int, ...] = ()

@@ -13,18 +13,16 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _direct(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    """Let each worker send directly to every other worker, without a ring."""
+def to_all_others(worker: Worker, x: Tensor, kind: str) -> Tensor:
     if kind not in ("all-gather", "reduce-scatter"):
         raise ValueError(kind)
-    gathers = kind == "all-gather"
-    shares = [x] * worker.size if gathers else list(x.chunk(worker.size))
+    shares = list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size
     others = [rank for rank in range(worker.size) if rank != worker.rank]
     for rank in others:
         worker.send(rank, shares[rank])
     parts = {worker.rank: shares[worker.rank]} | {rank: worker.receive(rank) for rank in others}
-    ordered = [parts[rank] for rank in range(worker.size)]
-    return torch.cat(ordered) if gathers else torch.stack(ordered).sum(0, dtype=x.dtype)
+    rows = [parts[rank] for rank in range(worker.size)]
+    return torch.cat(rows) if kind == "all-gather" else torch.stack(rows).sum(0, dtype=x.dtype)
 
 
 def _ask(name: str, kind: str, xs: list[Tensor], *, sent: bool = True) -> Case:
@@ -71,9 +69,9 @@ def _rows(workers: int, rows: int) -> list[Tensor]:
 gather_and_scatter = Exercise(
     "gather_and_scatter",
     points=3,
-    minutes=9,
+    minutes=7,
     difficulty=2,
-    reference=_direct,
+    reference=to_all_others,
     cases=[
         _ask("all-gather, two workers", "all-gather", _rows(2, 1), sent=False),
         _ask("all-gather, three workers", "all-gather", _rows(3, 2)),
@@ -96,6 +94,7 @@ gather_and_scatter = Exercise(
     ],
     may_use_package=True,
 )
+gather_and_scatter.variant(to_all_others)
 
 
 @gather_and_scatter.variant
@@ -115,19 +114,6 @@ def two_rings(worker: Worker, x: Tensor, kind: str) -> Tensor:
         place = (r - s - 2) % n
         chunks[place] = chunks[place] + worker.receive((r - 1) % n)
     return chunks[r]
-
-
-@gather_and_scatter.variant
-def to_all_others(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    if kind not in ("all-gather", "reduce-scatter"):
-        raise ValueError(kind)
-    shares = list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size
-    others = [rank for rank in range(worker.size) if rank != worker.rank]
-    for rank in others:
-        worker.send(rank, shares[rank])
-    parts = {worker.rank: shares[worker.rank]} | {rank: worker.receive(rank) for rank in others}
-    rows = [parts[rank] for rank in range(worker.size)]
-    return torch.cat(rows) if kind == "all-gather" else torch.stack(rows).sum(0, dtype=x.dtype)
 
 
 gather_and_scatter.slips(

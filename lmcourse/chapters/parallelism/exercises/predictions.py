@@ -1,6 +1,6 @@
 """The predictions of notebook 18."""
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -10,13 +10,35 @@ PREDICTIONS = (
         answer="nothing, for ever",
         because="Each line alone looks right. But all three wait for a message, and none gets as far as sending one.",
     ),
-    Prediction(
+    NumberPrediction(
         "ring_of_a_thousand",
-        "A ring adds up gradients of 1 GB. With 8 workers, each sends 1.75 GB. With 1,000?",
-        options=("about 2 GB", "about 20 GB", "about 220 GB"),
-        answer="about 2 GB",
+        "A ring adds up gradients of 1 GB. With 8 workers, each sends 1.75 GB. How much does each send with 1,000?",
+        answer=1.998,
+        low=0.1,
+        high=1000,
+        unit="GB",
+        log=True,
         because="2(N − 1)/N · M: 1.75 M for 8 workers, 1.998 M for a thousand. Each of them sends smaller chunks more "
         "often. What grows is the number of rounds.",
+    ),
+    Prediction(
+        "rounds_of_eight",
+        "Eight workers add up a single number. Which way takes the fewest rounds?",
+        options=("through rank 0", "the ring", "doubling", "all three take as many"),
+        answer="doubling",
+        because="Rank 0 receives seven messages and sends seven, and the ring has two times seven rounds: 14 each. "
+        "Doubling has three.",
+    ),
+    NumberPrediction(
+        "ring_from_here",
+        "On a wire a message of M bytes takes 2 ms + M · 4 ns. Four workers add up, in a ring or by doubling. From how "
+        "many bytes on is the ring faster?",
+        answer=4_000_000,
+        low=4_000,
+        high=400_000_000,
+        unit="bytes",
+        log=True,
+        because="The ring takes 6α + 1.5 βM, doubling 2α + 2 βM. They are equal if 4α = 0.5 βM, so at M = 8α/β: 4 MB.",
     ),
     Prediction(
         "bigger_model_slower_sync",

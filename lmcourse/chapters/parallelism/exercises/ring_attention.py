@@ -16,17 +16,18 @@ from lmcourse.exercises.inputs import normal64
 from lmcourse.nn.attend import block_update
 
 
-def _softmax_of_all(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Collect all blocks, then compute one softmax over all scores."""
-    n, rank, t = worker.size, worker.rank, len(q)
-    blocks = [torch.stack([k, v])]
-    for _ in range(n - 1):
-        worker.send((rank + 1) % n, blocks[-1])
-        blocks.append(worker.receive((rank - 1) % n))
-    keys, values = torch.cat(blocks, dim=1)
-    places = torch.cat([torch.arange(t) + (rank - step) % n * t for step in range(n)])
-    later = places > places[:t, None]
-    return (q @ keys.T * q.shape[1] ** -0.5).masked_fill(later, -torch.inf).softmax(1) @ values
+def with_the_fused_kernel(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    keys, values = {worker.rank: k}, {worker.rank: v}
+    for turn in range(worker.size - 1):
+        at = (worker.rank - turn) % worker.size
+        worker.send((worker.rank + 1) % worker.size, torch.cat([keys[at], values[at]], 1))
+        arrived = worker.receive((worker.rank - 1) % worker.size)
+        before = (at - 1) % worker.size
+        keys[before], values[before] = arrived.chunk(2, 1)
+    seen = range(worker.rank + 1)
+    k, v = torch.cat([keys[rank] for rank in seen]), torch.cat([values[rank] for rank in seen])
+    mask = torch.ones(len(q), len(k), dtype=torch.bool).tril(len(k) - len(q))
+    return F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None], attn_mask=mask)[0, 0]
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, *also: str, scale: float = 1.0) -> Case:
@@ -55,7 +56,7 @@ ring_attention = Exercise(
     points=3,
     minutes=15,
     difficulty=3,
-    reference=_softmax_of_all,
+    reference=with_the_fused_kernel,
     cases=[
         _ask("one worker", Random(1), 1, 2, 2),
         _ask("two workers, two tokens each", Random(2), 2, 2, 3, "run.changed"),
@@ -74,6 +75,7 @@ ring_attention = Exercise(
     ],
     may_use_package=True,
 )
+ring_attention.variant(with_the_fused_kernel)
 
 
 for _start in ("torch.ones_like(q)", "q"):
@@ -82,39 +84,6 @@ for _start in ("torch.ones_like(q)", "q"):
         f"state = (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), {_start})",
         "The first block multiplies the old sum by exp(-inf), which is 0.",
     )
-
-
-@ring_attention.variant
-def with_logarithms(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    left, right = (worker.rank - 1) % worker.size, (worker.rank + 1) % worker.size
-    mine = torch.arange(len(q)) + worker.rank * len(q)
-    owner, both, parts, norms = worker.rank, torch.stack([k, v]), [], []
-    while True:
-        theirs = torch.arange(len(q)) + owner * len(q)
-        scores = (q @ both[0].T / q.shape[1] ** 0.5).masked_fill(theirs[None] > mine[:, None], -1e300)
-        norms.append(scores.logsumexp(1))
-        parts.append(scores.softmax(1) @ both[1])
-        if owner == right % worker.size:
-            break
-        worker.send(right, both)
-        both, owner = worker.receive(left), (owner - 1) % worker.size
-    weights = torch.stack(norms).softmax(0)
-    return torch.stack([weight[:, None] * part for weight, part in zip(weights, parts, strict=True)]).sum(0)
-
-
-@ring_attention.variant
-def with_the_fused_kernel(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    keys, values = {worker.rank: k}, {worker.rank: v}
-    for turn in range(worker.size - 1):
-        at = (worker.rank - turn) % worker.size
-        worker.send((worker.rank + 1) % worker.size, torch.cat([keys[at], values[at]], 1))
-        arrived = worker.receive((worker.rank - 1) % worker.size)
-        before = (at - 1) % worker.size
-        keys[before], values[before] = arrived.chunk(2, 1)
-    seen = range(worker.rank + 1)
-    k, v = torch.cat([keys[rank] for rank in seen]), torch.cat([values[rank] for rank in seen])
-    mask = torch.ones(len(q), len(k), dtype=torch.bool).tril(len(k) - len(q))
-    return F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None], attn_mask=mask)[0, 0]
 
 
 @ring_attention.variant

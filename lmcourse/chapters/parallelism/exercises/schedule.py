@@ -8,21 +8,14 @@ from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
-def _by_counting(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
-    """Run a forward pass if one is left and fewer micro-batches are alive than allowed; else run a backward pass."""
+def one_forward_one_backward(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     if schedule not in ("gpipe", "1f1b") or not 0 <= rank < stages or micro < 1:
         raise ValueError((rank, stages, micro, schedule))
-    allowed = micro if schedule == "gpipe" else stages - rank
-    order: list[str] = []
-    forward = backward = 0
-    while backward < micro:
-        if forward < micro and forward - backward < allowed:
-            order.append(f"F{forward}")
-            forward += 1
-        else:
-            order.append(f"B{backward}")
-            backward += 1
-    return order
+    warm = micro if schedule == "gpipe" else min(micro, stages - rank - 1)
+    order = [f"F{i}" for i in range(warm)]
+    for i in range(micro - warm):
+        order += [f"F{warm + i}", f"B{i}"]
+    return order + [f"B{i}" for i in range(micro - warm, micro)]
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -46,7 +39,7 @@ stage_order = Exercise(
     points=3,
     minutes=12,
     difficulty=3,
-    reference=_by_counting,
+    reference=one_forward_one_backward,
     cases=[
         case("GPipe", 0, 3, 4, "gpipe"),
         edge(case("GPipe, one micro-batch", 1, 3, 1, "gpipe")),
@@ -70,6 +63,7 @@ stage_order = Exercise(
         "remaining backward passes.",
     ],
 )
+stage_order.variant(one_forward_one_backward)
 
 
 stage_order.equivalent_mutant(
@@ -89,17 +83,6 @@ def in_three_parts(rank: int, stages: int, micro: int, schedule: str) -> list[st
         order += [f"B{i - started}", f"F{i}"]
     order += [f"B{i}" for i in range(micro - started, micro)]
     return order
-
-
-@stage_order.variant
-def one_forward_one_backward(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
-    if schedule not in ("gpipe", "1f1b") or not 0 <= rank < stages or micro < 1:
-        raise ValueError((rank, stages, micro, schedule))
-    warm = micro if schedule == "gpipe" else min(micro, stages - rank - 1)
-    order = [f"F{i}" for i in range(warm)]
-    for i in range(micro - warm):
-        order += [f"F{warm + i}", f"B{i}"]
-    return order + [f"B{i}" for i in range(micro - warm, micro)]
 
 
 stage_order.slips(

@@ -1,14 +1,14 @@
-"""Figures of collectives: the chunks of each worker after each round, and the bytes of the busiest worker."""
+"""Figures of collectives: the chunks of each worker after each round, and their seconds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lmcourse.accounting.parallel import all_reduce_bytes, naive_all_reduce_bytes
 from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 
 COLLECTIVES = ("broadcast", "all-gather", "reduce-scatter", "ring all-reduce", "through rank 0")
@@ -108,19 +108,18 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
     return describe(figure, caption=caption, alt=f"{kind}, {workers} workers, after round {shown} of {last}: {told}")
 
 
-def ring_bytes(workers: int = 64) -> Figure:
-    """Bytes that the busiest worker sends in an all-reduce by number of workers, through rank 0 and in a ring."""
+def all_reduce_seconds(
+    sizes: Sequence[int], measured: Mapping[str, Sequence[float]], alpha: float, beta: float
+) -> Figure:
+    """Measured seconds of a ring and of doubling on four workers, against the size; and those by the fit, dashed."""
     figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, "An all-reduce of M bytes", "workers", "bytes sent by the busiest worker (M)")
-    counts = list(range(2, workers + 1))
-    chief = [naive_all_reduce_bytes(1, n) / 2 for n in counts]
-    ring = [all_reduce_bytes(1, n) for n in counts]
-    axes.semilogy(counts, chief, color=PALETTE["vermilion"], linewidth=2, label="through rank 0")
-    axes.semilogy(counts, ring, color=PALETTE["blue"], linewidth=2, label="in a ring")
+    axes = new_axes(figure, "An all-reduce on four processes", "bytes", "ms")
+    by_fit = {"ring": (6, 1.5), "doubling": (2, 2.0)}
+    for (name, (rounds, part)), colour in zip(by_fit.items(), ("blue", "vermilion"), strict=True):
+        axes.loglog(sizes, [1e3 * s for s in measured[name]], "o", color=PALETTE[colour], label=f"{name}, measured")
+        fitted = [1e3 * (rounds * alpha + part * beta * size) for size in sizes]
+        axes.loglog(sizes, fitted, "--", color=PALETTE[colour], linewidth=1.8, label=f"{name}, by the fit")
     axes.legend(frameon=False, fontsize=10)
-    caption = "Through rank 0: N − 1 whole tensors, sent by rank 0 alone. In the ring each worker sends less than two."
-    alt = (
-        f"Two curves up to {workers} workers. Through rank 0 the busiest worker sends {chief[-1]:.0f} M in the end, in "
-        f"the ring {ring[-1]:.2f} M"
-    )
+    caption = "Doubling has few rounds and sends whole tensors; the ring has more rounds and sends chunks."
+    alt = f"Ring and doubling for {len(sizes)} sizes from {sizes[0]:,} to {sizes[-1]:,} bytes, measured and by the fit"
     return describe(figure, caption=caption, alt=alt)

@@ -1,14 +1,11 @@
-"""Figures of divided tensors: the axis of each matrix, the gain of sequence parallelism, and links against
-arithmetic."""
+"""Figures of divided tensors: the axis of each matrix."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
 
 SHARDS = {
     "q, k, v": ("heads·d_head", "d", "rows"),
@@ -49,61 +46,3 @@ def shard_map(devices: int = 2) -> Figure:
         "and down by columns; embedding and head are cut along the vocabulary."
     )
     return describe(figure, caption=caption, alt=f"Cuts on {devices} devices: {'; '.join(told)}")
-
-
-REPLICATED, DIVIDED = 10, 24
-"""The 34 bytes that a block keeps per token and feature, without attention scores, in two parts: norms, their inputs
-and dropout, which every device keeps whole, and the divided rest (Korthikanti et al., 2022)."""
-
-
-def kept_per_device(most: int = 16) -> Figure:
-    """Bytes that a block keeps per token and feature against the number of devices, without and with sequence
-    parallelism."""
-    figure = new_figure(8.0, 3.2)
-    axes = new_axes(figure, "Activations that a device keeps", "devices of tensor parallelism", "bytes / (token · d)")
-    counts = [1 << power for power in range(most.bit_length()) if 1 << power <= most]
-    places = range(len(counts))
-    divided = [DIVIDED / n for n in counts]
-    width = 0.36
-    left = [place - width / 2 for place in places]
-    right = [place + width / 2 for place in places]
-    axes.bar(left, divided, width, color=PALETTE["blue"], label="heads and features: divided")
-    whole = "norms and dropout: whole on every device"
-    axes.bar(left, [REPLICATED] * len(counts), width, bottom=divided, color=PALETTE["vermilion"], label=whole)
-    both = [(REPLICATED + DIVIDED) / n for n in counts]
-    axes.bar(right, both, width, color=PALETTE["sky"], label="with sequence parallelism: everything divided")
-    axes.set_xticks(list(places), [str(n) for n in counts])
-    axes.legend(frameon=False, fontsize=9)
-    told = "; ".join(
-        f"{n} devices {REPLICATED + d:.1f} against {b:.1f}" for n, d, b in zip(counts, divided, both, strict=True)
-    )
-    caption = "34 bytes without the scores of attention: 10 of them tensor parallelism leaves whole, on every device."
-    return describe(
-        figure, caption=caption, alt=f"Bytes per token and feature, without and with sequence parallelism: {told}"
-    )
-
-
-def link_speeds(d_model: int, peak: float, links: Mapping[str, float], most: int = 64) -> Figure:
-    """Communication time over arithmetic time in a block's forward pass against T, for several links.
-
-    Args:
-        d_model: width of the model.
-        peak: FLOP/s of a device.
-        links: for each name the bytes per second that a device sends.
-        most: the largest number of devices.
-    """
-    figure = new_figure(8.0, 3.4)
-    title = f"Tensor parallelism at d = {d_model:,}"
-    axes = new_axes(figure, title, "devices T", "time on the wire / time of arithmetic")
-    counts = list(range(2, most + 1))
-    told = []
-    for (name, bandwidth), colour in zip(links.items(), ("blue", "green", "vermilion"), strict=False):
-        shares = [(n - 1) * peak / (3 * d_model * bandwidth) for n in counts]
-        axes.loglog(counts, shares, color=PALETTE[colour], linewidth=1.8, label=name)
-        told.append(f"{name}: {shares[6]:.2f} at 8 devices")
-    axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
-    axes.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
-    axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=10)
-    caption = "Dashed: as long on the wire as at work. Over a slow link that is passed with a handful of devices."
-    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(told)}")

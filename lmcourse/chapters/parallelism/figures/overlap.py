@@ -59,7 +59,7 @@ def bucket_timeline(tokens: float = 8192.0, bucket: str = "25 MB") -> Figure:
     end = max(backward, spans[-1][1])
     waits = end - backward
     figure = new_figure(8.0, 2.5)
-    title = f"{tokens:,.0f} tokens a device, buckets of {bucket}: {waits:.2f} s stick out"
+    title = f"{tokens:,.0f} tokens a device, buckets of {bucket}: {waits:.2f} s are not hidden"
     axes = new_axes(figure, title, "seconds since the backward pass began")
     layer = backward / LAYERS
     axes.broken_barh(
@@ -69,14 +69,10 @@ def bucket_timeline(tokens: float = 8192.0, bucket: str = "25 MB") -> Figure:
         edgecolors="white",
         linewidth=0.4,
     )
-    drawn = spans if len(spans) <= 700 else _joined(spans)
-    axes.broken_barh(
-        [(start, stop - start) for start, stop in drawn],
-        (0.6, 0.8),
-        facecolors=PALETTE["blue"],
-        edgecolors="white",
-        linewidth=0.2,
-    )
+    drawn = spans if len(spans) <= 100 else _joined(spans)
+    edge = {"edgecolors": "white", "linewidth": 0.2} if len(drawn) <= 700 else {}
+    boxes = [(start, stop - start) for start, stop in drawn]
+    axes.broken_barh(boxes, (0.6, 0.8), facecolors=PALETTE["blue"], **edge)
     axes.axvspan(backward, end, color=PALETTE["vermilion"], alpha=0.18, linewidth=0, zorder=0)
     axes.set_yticks([0, 1], ["computing", "wire"])
     axes.set_ylim(1.7, -0.7)

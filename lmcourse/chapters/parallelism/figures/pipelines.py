@@ -12,7 +12,6 @@ from lmcourse.accounting.parallel import (
     PipelineTask,
     idle_share,
     max_alive,
-    pipeline_bubble_fraction,
     pipeline_orders,
     run_pipeline,
 )
@@ -83,19 +82,3 @@ def _alive(tasks: Sequence[PipelineTask], stage: int) -> tuple[list[float], list
         times.append(time)
         counts.append(counts[-1] + change)
     return times, counts
-
-
-def bubble(stages: Sequence[int] = (2, 4, 8, 16), most: int = 64) -> Figure:
-    """The fraction of idle time against the number of micro-batches, a curve for each number of stages."""
-    figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, "The bubble of GPipe and of 1F1B", "micro-batches in a step", "fraction of waiting")
-    counts = list(range(1, most + 1))
-    told = []
-    for p, colour in zip(stages, ("sky", "blue", "green", "vermilion"), strict=False):
-        shares = [pipeline_bubble_fraction(p, m) for m in counts]
-        axes.plot(counts, shares, color=PALETTE[colour], linewidth=1.8, label=f"{p} stages")
-        told.append(f"{p} stages {shares[0]:.0%} to {shares[-1]:.0%}")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.legend(frameon=False, fontsize=10)
-    caption = "(p − 1)/(m + p − 1): with four times as many micro-batches as stages it is below a fifth."
-    return describe(figure, caption=caption, alt=f"Share of waiting for 1 to {most} micro-batches: {'; '.join(told)}")
