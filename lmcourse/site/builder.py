@@ -241,20 +241,28 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
 
 
 def keep_punctuation(app: Sphinx, tree: document) -> None:
-    """Move a comma or full stop after a formula into the formula, so that no line begins with it."""
+    """Move the marks and brackets beside a formula into the formula, so that no line begins or ends with one."""
     from docutils import nodes
 
     for formula in list(tree.findall(nodes.math)):
-        after = formula.next_node(descend=False, siblings=True)
         if isinstance(formula.parent, nodes.title):
             continue  # Sphinx has copied it already
-        if isinstance(after, nodes.Text) and (mark := re.match("[.,;:?!]", after)):
-            formula.replace_self(nodes.math("", rf"{formula.astext()}\text{{{mark[0]}}}"))
-            after.parent.replace(after, nodes.Text(after[1:]))
+        before, after = formula.previous_sibling(), formula.next_node(descend=False, siblings=True)
+        latex = formula.astext()
+        if isinstance(before, nodes.Text) and (mark := OPENING.search(before)):
+            latex = rf"\mathopen{{\text{{{mark[0]}}}}}{latex}"
+            before.parent.replace(before, nodes.Text(before[: mark.start()]))
+        if isinstance(after, nodes.Text) and (mark := CLOSING.match(after)):
+            latex = rf"{latex}\text{{{mark[0]}}}"
+            after.parent.replace(after, nodes.Text(after[mark.end() :]))
+        if latex != formula.astext():
+            formula.replace_self(nodes.math("", latex))
 
 
 WORDS = re.compile(r"(?:<[^>]*>|[^\s<])+")
 BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span class="n|[a-zA-Z_]))')
+OPENING, CLOSING = re.compile(r"[(\[“]+$"), re.compile(r"[.,;:?!)\]”]+")
+
 """Where words that are longer than a line on a phone may break: not in names, but after a bracket and before a dot."""
 
 

@@ -568,4 +568,4 @@ def test_a_wide_screen_shows_large_figures_and_short_lines(site: Path, page: Pag
 def test_a_formula_keeps_its_comma(pages: dict[str, BeautifulSoup]) -> None:
     formulas = [formula for page in pages.values() for formula in page.select("p span.math")]
     assert len(formulas) > 100
-    assert [str(f) for f in formulas if re.match("[.,;:?!]", str(f.next_sibling or ""))] == []
+    assert [str(f) for f in formulas if re.match("[.,;:?!)”]", str(f.next_sibling or ""))] == []
