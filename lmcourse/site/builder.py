@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.site.blocks import CARD_MARK, FRAMES
+from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 
 if TYPE_CHECKING:  # Sphinx is an optional package
@@ -219,6 +220,7 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
     app.connect("doctree-read", keep_punctuation)
+    app.connect("doctree-read", find_formulas)
     if NODE:
         connect(app)
     app.connect("doctree-read", wrap_exercises)
@@ -259,10 +261,30 @@ def keep_punctuation(app: Sphinx, tree: document) -> None:
             formula.replace_self(nodes.math("", latex))
 
 
-WORDS = re.compile(r"(?:<[^>]*>|[^\s<])+")
-BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span class="n|[a-zA-Z_]))')
 OPENING, CLOSING = re.compile(r"[(\[“]+$"), re.compile(r"[.,;:?!)\]”]+")
 
+DOLLARS = re.compile(r"\$(\S(?:[^$<>\n]*\S)?)\$(?!\d|[^<]*>)")
+"""A formula in HTML, but not in a tag's attribute."""
+
+
+def find_formulas(app: Sphinx, tree: document) -> None:
+    """Make formulas of the dollars in HTML that Markdown does not read: folded blocks, and captions of pictures."""
+    from docutils import nodes
+
+    for raw in list(tree.findall(nodes.raw)):
+        parts = DOLLARS.split(raw.astext()) if raw.astext().startswith(("<details>", STILL_MARK)) else []
+        new: list[nodes.Node] = [nodes.raw("", part, format="html") for part in parts]
+        new[1::2] = [nodes.math("", unescape(latex)) for latex in parts[1::2]]
+        if len(parts) > 1:
+            raw.parent.replace(raw, new)
+
+
+PHONE, ROOM = 35, 19
+"""The letters of a line that a phone shows, and those beside its indentation that it has at least: a phone scrolls
+lines that are nested deeply."""
+
+WORDS = re.compile(r"(?:<[^>]*>|[^\s<])+")
+BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span class="n|[a-zA-Z_]))')
 """Where words that are longer than a line on a phone may break: not in names, but after a bracket and before a dot."""
 
 

@@ -162,6 +162,13 @@ def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]
         assert "not set" not in page.get_text()
 
 
+def test_captions_and_summaries_show_no_markup(site: Path) -> None:
+    for path in site.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        lines = [line for _, line in re.findall(r"<(figcaption|summary)\b[^>]*>(.*?)</\1>", text, re.DOTALL)]
+        assert [line for line in lines if re.search("[$`]", line)] == [], path.name
+
+
 def test_reading_lists_link_to_papers_and_checks_are_left_out(pages: dict[str, BeautifulSoup]) -> None:
     page = pages[READ[1]]
     links = {
