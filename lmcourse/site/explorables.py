@@ -199,9 +199,10 @@ def _input(control: Stops, place: int, name: str) -> str:
     if isinstance(control.widget, _SLIDERS):
         values = escape(json.dumps([label(value) for value in control.values]), quote=True)
         return (
-            f'<div class="control"><label for="{name}">{words}</label><input type="range" id="{name}" min="0" '
-            f'max="{len(texts) - 1}" value="{control.start}" aria-valuetext="{texts[control.start]}" '
-            f'data-values="{values}" {common}><output for="{name}">{texts[control.start]}</output></div>'
+            f'<div class="control"><label for="{name}">{words}</label><span class="slider">'
+            f'<input type="range" id="{name}" min="0" max="{len(texts) - 1}" value="{control.start}" '
+            f'aria-valuetext="{texts[control.start]}" data-values="{values}" {common}>'
+            f'<output for="{name}">{texts[control.start]}</output></span></div>'
         )
     if isinstance(control.widget, ipywidgets.Checkbox):
         checked = " checked" if control.start else ""

@@ -469,8 +469,8 @@ def test_without_scripts_formulas_and_code_are_shown(site: Path, browser: Browse
     page.close()
 
 
-CUT = """[...document.querySelectorAll('.bd-article pre')]
-    .filter(block => block.scrollWidth > block.clientWidth + 1).map(block => block.textContent)"""
+CUT = """[...document.querySelectorAll('.bd-article pre .line:not(.printed, [style*=least])')]
+    .filter(line => line.scrollWidth > line.closest('pre').clientWidth).map(line => line.textContent)"""
 
 
 @pytest.mark.parametrize("name", READ)
@@ -480,6 +480,20 @@ def test_no_line_of_code_or_output_is_cut(site: Path, page: Page, name: str, wid
     page.goto((site / name).as_uri())
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert page.evaluate(CUT) == []
+
+
+def test_what_is_wider_than_a_phone_scrolls_under_a_shadow(site: Path, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto((site / READ[1]).as_uri())
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    found = page.locator(".bd-article :is(div.math, table, pre)").evaluate_all(WIDE)
+    assert {tag for tag, _ in found} == {"DIV", "TABLE", "PRE"}
+    assert {attached for _, attached in found} == {"local, scroll, scroll"}
+    assert len(set(page.locator(".printed").evaluate_all("all => all.map(one => one.clientHeight)"))) == 1
+
+
+WIDE = """all => all.filter(box => box.scrollWidth > box.clientWidth)
+    .map(box => [box.tagName, getComputedStyle(box).backgroundAttachment])"""
 
 
 def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
