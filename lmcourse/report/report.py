@@ -37,8 +37,8 @@ def html(report: ReportData) -> str:
         *(_row(HINT, "→", with_marks(sentence)) for sentence in report.sentences),
         _table_html(report.table),
         *_failing_html(failing),
-        *([_row(BAD, "✗", escape(more), "failed")] if more else []),
-        *([_row(GOOD, "✓", escape(report.passing()), "passed")] if report.passing() else []),
+        *([_row(BAD, "✗", code_html(more, CODE), "failed")] if more else []),
+        *([_row(GOOD, "✓", code_html(report.passing(), CODE), "passed")] if report.passing() else []),
         hints_html(report.hints),
         *(f'<div style="{SMALL}">{with_marks(line)}</div>' for line in report.remarks),
     ]
@@ -84,7 +84,7 @@ def _failing_html(failing: Sequence[tuple[str, Sequence[CaseResult]]]) -> Iterat
     codes = code_shown([result for _, results in failing for result in results])
     for name, results in failing:
         details = "".join(_detail(result, *next(codes)) for result in results)
-        yield _row(BAD, "✗", escape(name) + details, "failed")
+        yield _row(BAD, "✗", code_html(name, CODE) + details, "failed")
 
 
 def _detail(result: CaseResult, remark: str, code: str) -> str:

@@ -16,7 +16,7 @@ from lmcourse.exercises.prediction import NumberPrediction, Prediction
 from lmcourse.report.data import ReportData
 from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
-from lmcourse.text import question_html
+from lmcourse.text import code_html, question_html
 from lmcourse.widgets.number_scale import CLOSE, NumberScale
 
 FRAMES = "_frames"
@@ -24,6 +24,9 @@ FRAMES = "_frames"
 
 CARD_MARK = '<div class="exercise-tools">'
 """The beginning of a card's HTML, which is used to find cards in a page's tree."""
+
+STILL_MARK = '<figure class="still">'
+"""The beginning of a static picture's HTML."""
 
 
 def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
@@ -125,5 +128,5 @@ def image(picture: Picture) -> str:
 
 def still(picture: Picture, note: str = "") -> str:
     """Return a static picture with its caption and a note below it."""
-    words = " ".join(filter(None, (escape(picture.caption), note and f"<i>{escape(note)}</i>")))
-    return f'<figure class="still">{image(picture)}{words and f"<figcaption>{words}</figcaption>"}</figure>'
+    words = " ".join(filter(None, (code_html(picture.caption), note and f"<i>{escape(note)}</i>")))
+    return f"{STILL_MARK}{image(picture)}{words and f'<figcaption>{words}</figcaption>'}</figure>"

@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.site.blocks import CARD_MARK, FRAMES
+from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 
 if TYPE_CHECKING:  # Sphinx is an optional package
@@ -219,6 +220,7 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
     app.connect("doctree-read", keep_punctuation)
+    app.connect("doctree-read", find_formulas)
     if NODE:
         connect(app)
     app.connect("doctree-read", wrap_exercises)
@@ -241,17 +243,45 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
 
 
 def keep_punctuation(app: Sphinx, tree: document) -> None:
-    """Move a comma or full stop after a formula into the formula, so that no line begins with it."""
+    """Move the marks and brackets beside a formula into the formula, so that no line begins or ends with one."""
     from docutils import nodes
 
     for formula in list(tree.findall(nodes.math)):
-        after = formula.next_node(descend=False, siblings=True)
         if isinstance(formula.parent, nodes.title):
             continue  # Sphinx has copied it already
-        if isinstance(after, nodes.Text) and (mark := re.match("[.,;:?!]", after)):
-            formula.replace_self(nodes.math("", rf"{formula.astext()}\text{{{mark[0]}}}"))
-            after.parent.replace(after, nodes.Text(after[1:]))
+        before, after = formula.previous_sibling(), formula.next_node(descend=False, siblings=True)
+        latex = formula.astext()
+        if isinstance(before, nodes.Text) and (mark := OPENING.search(before)):
+            latex = rf"\mathopen{{\text{{{mark[0]}}}}}{latex}"
+            before.parent.replace(before, nodes.Text(before[: mark.start()]))
+        if isinstance(after, nodes.Text) and (mark := CLOSING.match(after)):
+            latex = rf"{latex}\text{{{mark[0]}}}"
+            after.parent.replace(after, nodes.Text(after[mark.end() :]))
+        if latex != formula.astext():
+            formula.replace_self(nodes.math("", latex))
 
+
+OPENING, CLOSING = re.compile(r"[(\[“]+$"), re.compile(r"[.,;:?!)\]”]+")
+
+DOLLARS = re.compile(r"\$(\S(?:[^$<>\n]*\S)?)\$(?!\d|[^<]*>)")
+"""A formula in HTML, but not in a tag's attribute."""
+
+
+def find_formulas(app: Sphinx, tree: document) -> None:
+    """Make formulas of the dollars in HTML that Markdown does not read: folded blocks, and captions of pictures."""
+    from docutils import nodes
+
+    for raw in list(tree.findall(nodes.raw)):
+        parts = DOLLARS.split(raw.astext()) if raw.astext().startswith(("<details>", STILL_MARK)) else []
+        new: list[nodes.Node] = [nodes.raw("", part, format="html") for part in parts]
+        new[1::2] = [nodes.math("", unescape(latex)) for latex in parts[1::2]]
+        if len(parts) > 1:
+            raw.parent.replace(raw, new)
+
+
+PHONE, ROOM = 35, 19
+"""The letters of a line that a phone shows, and those beside its indentation that it has at least: a phone scrolls
+lines that are nested deeply."""
 
 WORDS = re.compile(r"(?:<[^>]*>|[^\s<])+")
 BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span class="n|[a-zA-Z_]))')
@@ -259,24 +289,52 @@ BREAKS = re.compile(r'(?<=[(\[])(?![)\]])|(?<=[a-zA-Z_)\]>])(?=\.(?:</span><span
 
 
 def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:
-    """Wrap lines of code or output that are too wide, and indent their continuations."""
+    """Wrap lines of code or output that are too wide, and indent their continuations; mark rows of printed tables."""
 
     def hung(block: re.Match[str]) -> str:
         start, text, end = block.groups()
-        return start + "".join(map(_hung, text.splitlines(keepends=True))) + end
+        lines = text.splitlines(keepends=True)
+        rows = table_rows([_bare(line) for line in lines]) if start.startswith("output") else set()
+        return start + "".join(_hung(line, row=place in rows) for place, line in enumerate(lines)) + end
 
     if "body" in context:
-        context["body"] = re.sub(r"(<pre>(?:<span></span>)?)(.*?)(</pre>)", hung, context["body"], flags=re.DOTALL)
+        block = r"((?:output [^>]*><div[^>]*>)?<pre>(?:<span></span>)?)(.*?)(</pre>)"
+        context["body"] = re.sub(block, hung, context["body"], flags=re.DOTALL)
 
 
-def _hung(line: str) -> str:
-    indent = len(_bare(line)) - len(_bare(line).lstrip(" "))
+GAP = re.compile(r"(\S+) {2,}(?=(\S+))")
+
+
+def table_rows(lines: Sequence[str]) -> set[int]:
+    """Return which lines of an output are rows of a table: at least two with gaps between columns, and those whose
+    column is too full for a gap, but has a word where it is in the row before or after."""
+
+    def beside_gaps(line: str) -> set[tuple[int, str]]:
+        found = {(gap.start(side), gap[side]) for gap in GAP.finditer(line) for side in (1, 2)}
+        return {(place, word) for place, word in found if place}
+
+    rows = {place for place, line in enumerate(lines) if GAP.search(line)}
+    for order in (range(1, len(lines)), range(len(lines) - 2, -1, -1)):
+        for place in order:
+            words = beside_gaps(lines[place - order.step]) if place - order.step in rows else set()
+            if any(lines[place][at:].split(" ", 1)[0] == word and lines[place][at - 1] == " " for at, word in words):
+                rows.add(place)
+    return rows if len(rows) > 1 else set()
+
+
+def _hung(line: str, *, row: bool = False) -> str:
+    bare = _bare(line).rstrip()
+    indent = len(bare) - len(bare.lstrip(" "))
+    if row:
+        return f'<span class="line printed" style="--indent:{indent}">{line}</span>'
     line = WORDS.sub(lambda word: BREAKS.sub("<wbr>", word[0]) if len(_bare(word[0])) > 22 else word[0], line)
-    return f'<span class="line" style="--indent:{indent}">{line}</span>'
+    least = min(indent + 4 + ROOM, len(bare) + 1)
+    deep = f";--least:{least}" if least > PHONE else ""
+    return f'<span class="line" style="--indent:{indent}{deep}">{line}</span>'
 
 
 def _bare(line: str) -> str:
-    return re.sub("<[^>]*>", "", line)
+    return unescape(re.sub("<[^>]*>", "", line))
 
 
 def write_sections(app: Sphinx, failed: Exception | None) -> None:

@@ -18,6 +18,7 @@ from lmcourse.plots.settings import STOPS, TOGETHER
 from lmcourse.site.blocks import image
 from lmcourse.site.figure_calls import FigureCall
 from lmcourse.site.frames import Frame, Picture
+from lmcourse.text import code_html
 from lmcourse.widgets.controls import read
 
 MAX_FREE = dict.fromkeys(range(11, 4, -1), 25) | {4: 36, 3: 81}
@@ -173,14 +174,14 @@ class Explorable:
         movable = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
         inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in movable)
         shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
-        frames = {key: [picture.file, picture.alt, picture.caption] for key, picture in shown.items()}
+        frames = {key: [picture.file, picture.alt, code_html(picture.caption)] for key, picture in shown.items()}
         data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         start, frame = next(iter(self.frames.items()))
         return (
             f'<figure class="explorable" data-start="{_key(start)}"><script type="application/json">{data}</script>'
             f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
             f'{image(pictures[frame])}<div class="spoken" role="status"></div><figcaption><span class="caption">'
-            f"{escape(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
+            f"{code_html(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
         )
 
     def _note(self) -> str:
@@ -198,9 +199,10 @@ def _input(control: Stops, place: int, name: str) -> str:
     if isinstance(control.widget, _SLIDERS):
         values = escape(json.dumps([label(value) for value in control.values]), quote=True)
         return (
-            f'<div class="control"><label for="{name}">{words}</label><input type="range" id="{name}" min="0" '
-            f'max="{len(texts) - 1}" value="{control.start}" aria-valuetext="{texts[control.start]}" '
-            f'data-values="{values}" {common}><output for="{name}">{texts[control.start]}</output></div>'
+            f'<div class="control"><label for="{name}">{words}</label><span class="slider">'
+            f'<input type="range" id="{name}" min="0" max="{len(texts) - 1}" value="{control.start}" '
+            f'aria-valuetext="{texts[control.start]}" data-values="{values}" {common}>'
+            f'<output for="{name}">{texts[control.start]}</output></span></div>'
         )
     if isinstance(control.widget, ipywidgets.Checkbox):
         checked = " checked" if control.start else ""

@@ -162,6 +162,13 @@ def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]
         assert "not set" not in page.get_text()
 
 
+def test_captions_and_summaries_show_no_markup(site: Path) -> None:
+    for path in site.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        lines = [line for _, line in re.findall(r"<(figcaption|summary)\b[^>]*>(.*?)</\1>", text, re.DOTALL)]
+        assert [line for line in lines if re.search("[$`]", line)] == [], path.name
+
+
 def test_reading_lists_link_to_papers_and_checks_are_left_out(pages: dict[str, BeautifulSoup]) -> None:
     page = pages[READ[1]]
     links = {
@@ -462,8 +469,8 @@ def test_without_scripts_formulas_and_code_are_shown(site: Path, browser: Browse
     page.close()
 
 
-CUT = """[...document.querySelectorAll('.bd-article pre')]
-    .filter(block => block.scrollWidth > block.clientWidth + 1).map(block => block.textContent)"""
+CUT = """[...document.querySelectorAll('.bd-article pre .line:not(.printed, [style*=least])')]
+    .filter(line => line.scrollWidth > line.closest('pre').clientWidth).map(line => line.textContent)"""
 
 
 @pytest.mark.parametrize("name", READ)
@@ -473,6 +480,20 @@ def test_no_line_of_code_or_output_is_cut(site: Path, page: Page, name: str, wid
     page.goto((site / name).as_uri())
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert page.evaluate(CUT) == []
+
+
+def test_what_is_wider_than_a_phone_scrolls_under_a_shadow(site: Path, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto((site / READ[1]).as_uri())
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    found = page.locator(".bd-article :is(div.math, table, pre)").evaluate_all(WIDE)
+    assert {tag for tag, _ in found} == {"DIV", "TABLE", "PRE"}
+    assert {attached for _, attached in found} == {"local, scroll, scroll"}
+    assert len(set(page.locator(".printed").evaluate_all("all => all.map(one => one.clientHeight)"))) == 1
+
+
+WIDE = """all => all.filter(box => box.scrollWidth > box.clientWidth)
+    .map(box => [box.tagName, getComputedStyle(box).backgroundAttachment])"""
 
 
 def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
@@ -568,4 +589,4 @@ def test_a_wide_screen_shows_large_figures_and_short_lines(site: Path, page: Pag
 def test_a_formula_keeps_its_comma(pages: dict[str, BeautifulSoup]) -> None:
     formulas = [formula for page in pages.values() for formula in page.select("p span.math")]
     assert len(formulas) > 100
-    assert [str(f) for f in formulas if re.match("[.,;:?!]", str(f.next_sibling or ""))] == []
+    assert [str(f) for f in formulas if re.match("[.,;:?!)”]", str(f.next_sibling or ""))] == []

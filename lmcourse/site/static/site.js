@@ -26,7 +26,7 @@ function place(inputs, index) {
 
 /** Connect the controls of a figure with its frames. */
 function explorable(figure) {
-  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file, its alt text and its caption
+  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file, its alt text and its caption's HTML
   const image = figure.querySelector("img");
   const spoken = figure.querySelector(".spoken");
   const caption = figure.querySelector(".caption");
@@ -73,7 +73,7 @@ function explorable(figure) {
     const [file, alt, text] = frames[setting.join()];
     image.src = FRAMES + file;
     image.alt = alt;
-    caption.textContent = text;
+    caption.innerHTML = text;
     spoken.textContent = alt;
     preloadNeighbours();
   }

@@ -29,7 +29,7 @@ def race(runs: Mapping[str, Sequence[Run]], window: int = 25) -> Figure:
         style = "-" if place < len(_MORE_COLOURS) else "--"
         axes.plot(curve, color=colour, linestyle=style, linewidth=1.4, label=label)
     axes.set_ylim(0.4, 2.05)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, title="held out, mean of the seeds")
+    axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=9)
     told = ", ".join(f"{name} {mean:.2f}" for name, mean in results.items())
     caption = f"Seed 0, mean of {window} steps around each. Numbers: held-out loss, mean of the seeds."
     return describe(figure, caption=caption, alt=f"Training losses of {len(results)} entries. On held-out text: {told}")
