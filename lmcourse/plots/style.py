@@ -28,7 +28,8 @@ from matplotlib.ticker import LogFormatterMathtext, LogFormatterSciNotation
 from lmcourse.plots.kept_ticks import kept_ticks
 from lmcourse.plots.line_names import name_lines
 
-# Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
+# Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness. Only their
+# yellow (#F0E442) is darker here, because inverted, on a dark page, it would be nearly black.
 PALETTE: dict[str, str] = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -36,7 +37,7 @@ PALETTE: dict[str, str] = {
     "vermilion": "#D55E00",
     "purple": "#CC79A7",
     "sky": "#56B4E9",
-    "yellow": "#F0E442",
+    "yellow": "#C4B600",
     "black": "#000000",
 }
 DARK_TEXT: dict[str, str] = {
@@ -168,11 +169,14 @@ def with_powers(text: str) -> str:
 
 def _artists(figure: Figure) -> Iterator[Artist]:
     """Yield all elements of the axes and their legends, except tick labels, whose text a formatter makes."""
-    yield from (*figure.texts, *figure.legends)
+    yield from figure.texts
+    legends = [*figure.legends]
     for axes in figure.axes:
         yield from (*axes.get_children(), axes.xaxis.label, axes.yaxis.label)
         if legend := axes.get_legend():
-            yield from (*legend.get_texts(), *legend.get_lines())
+            legends.append(legend)
+    for legend in legends:
+        yield from (*legend.get_texts(), *legend.get_lines())
 
 
 def _hexadecimal(artist: Text | Line2D) -> str:
