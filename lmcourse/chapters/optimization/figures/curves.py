@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.chapters.optimization.race import Run
+from lmcourse.plots.line_names import MAX_BY_COLOUR
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import running_mean
 
@@ -29,7 +30,9 @@ def race(runs: Mapping[str, Sequence[Run]], window: int = 25) -> Figure:
         style = "-" if place < len(_MORE_COLOURS) else "--"
         axes.plot(curve, color=colour, linestyle=style, linewidth=1.4, label=label)
     axes.set_ylim(0.4, 2.05)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, title="held out, mean of the seeds")
+    solid, dashed = (axes.get_lines()[part] for part in (slice(len(_MORE_COLOURS)), slice(len(_MORE_COLOURS), None)))
+    if few := [line for lines in (solid, dashed) if len(lines) <= MAX_BY_COLOUR for line in lines]:
+        axes.legend(handles=few, loc="upper right", frameon=False, fontsize=9)  # the others are named at their ends
     told = ", ".join(f"{name} {mean:.2f}" for name, mean in results.items())
     caption = f"Seed 0, mean of {window} steps around each. Numbers: held-out loss, mean of the seeds."
     return describe(figure, caption=caption, alt=f"Training losses of {len(results)} entries. On held-out text: {told}")
@@ -49,7 +52,7 @@ def sharpness(curves: Mapping[float, Tensor]) -> Figure:
         axes.plot([], [], color=colour, linewidth=2, label=f"γ = {rate:g}, 2/γ = {2 / rate:.3g}")
         edge = 2 / rate
         if edge < 1.5 * values.max():
-            axes.axhline(edge, color=colour, linestyle="--", linewidth=1.2)
+            axes.plot([0, 1], [edge, edge], color=colour, linestyle="--", linewidth=1.2)
         at_edge = bool(((values[-5:].mean(dim=0) / edge - 1).abs() < 0.1).all())
         told.append(f"rate {rate:g}: {'ends at 2/γ' if at_edge else 'ends away from 2/γ'} = {edge:.3g}")
     axes.set_ylim(bottom=0)
