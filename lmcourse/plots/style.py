@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatterMathtext, LogFormatterSciNotation
+from matplotlib.ticker import FixedLocator, LogFormatterMathtext, LogFormatterSciNotation
 
 from lmcourse.plots.kept_ticks import kept_ticks
 from lmcourse.plots.line_names import name_lines
@@ -95,21 +95,22 @@ def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     """Draw the caption below the axes, store the alt text, make text and lines readable, and return the figure.
 
     If a legend would distinguish more than three lines by colour alone, their names are written beside the lines. The
-    caption says what to look for. The alt text describes the figure. A text terminal shows it instead, so it must be
-    the same in every run.
+    caption says what to look for. Code in backticks (`x`) is drawn in quotes in the caption (“x”), elsewhere without.
+    The alt text describes the figure. A text terminal shows it instead, so it must be the same in every run.
     """
     for axes in figure.axes:
         name_lines(axes)
         for axis in (axes.xaxis, axes.yaxis):
             _print_short_log_axis_plainly(axis)
+            _remove_backticks(axis)
     for artist in _artists(figure):
         if isinstance(artist, Text):
-            artist.set_text(with_powers(artist.get_text()))
+            artist.set_text(with_powers(_CODE.sub(r"\1", artist.get_text())))
             artist.set_color(DARK_TEXT.get(_hexadecimal(artist), artist.get_color()))
         elif isinstance(artist, Line2D):
             artist.set_color(DARK_LINES.get(_hexadecimal(artist), artist.get_color()))
     columns = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
-    wrapped = textwrap.fill(with_powers(caption), columns)
+    wrapped = textwrap.fill(with_powers(_CODE.sub("“\\1”", caption)), columns)
     figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=_CAPTION_SIZE, color=GREY)
     figure.set_label(alt)
     return figure
@@ -132,6 +133,17 @@ def _print_short_log_axis_plainly(axis: Axis) -> None:
     if default and 1e-3 <= low < high <= min(1e5, 10 * low):
         axis.set_major_formatter(_PlainLogFormatter())
         axis.set_minor_formatter(_PlainLogFormatter())
+
+
+_CODE = re.compile("`([^`]+)`")
+
+
+def _remove_backticks(axis: Axis) -> None:
+    """Remove the backticks of code from tick labels that do not depend on the view."""
+    if isinstance(axis.get_major_locator(), FixedLocator):
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        if any("`" in label for label in labels):
+            axis.set_ticks(axis.get_ticklocs(), [_CODE.sub(r"\1", label) for label in labels])
 
 
 def take_caption(figure: Figure) -> str:
