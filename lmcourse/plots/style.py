@@ -57,6 +57,7 @@ DARK_LINES: dict[str, str] = {
 }
 """The colours for lines, with a contrast of 3 to 1 against both backgrounds, as WCAG 2.2 requires for graphics
 (criterion 1.4.11)."""
+_WHITE_ON = {PALETTE[name] for name in ("blue", "green", "vermilion", "purple", "black")}
 GREY = "#5F6368"
 GRID = "#E3E3E3"
 
@@ -89,6 +90,11 @@ def new_drawing_axes(figure: Figure, title: str) -> Axes:
     axes = new_axes(figure, title)
     axes.set_axis_off()
     return axes
+
+
+def ink_on(colour: str) -> str:
+    """Return the colour, black or white, of text on an area of a colour of the palette: readable inverted, too."""
+    return "white" if colour in _WHITE_ON else "black"
 
 
 def describe(figure: Figure, *, caption: str, alt: str) -> Figure:

@@ -908,11 +908,12 @@ for name, parts in moved.items():
 figures.sweep(scaled=True)
 
 # %%
+print("nats a byte that are lost by using the best rate of width 32:")
 for name, stored in (("one rate", STANDARD), ("rates by width", SCALED)):
     rows = {width: [fmean(losses) for losses in sweep] for width, sweep in stored.items()}
     best = {width: RATES[row.index(min(row))] for width, row in rows.items()}
     found = [f"d = {width}: {row[RATES.index(best[32])] - min(row):.2f}" for width, row in rows.items()]
-    print(f"{name:15} loss by using the best rate of width 32, nats a byte: {'  '.join(found)}")
+    print(f"{name:15} {'   '.join(found)}")
 
 # %% [markdown]
 # The best rate no longer moves, and what is found at 32 holds at 128. Try one run yourself, with your factors:
