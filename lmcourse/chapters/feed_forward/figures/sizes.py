@@ -48,8 +48,10 @@ def width_ratios() -> Figure:
         ratio = layer.width / decoder.d_model
         colour, marker = (PALETTE["blue"], "o") if layer.gated else (PALETTE["vermilion"], "s")
         axes.plot([ratio], [row], marker, color=colour, markersize=9)
-        label = axes.annotate(f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9)
-        label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+        number = axes.annotate(
+            f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9
+        )
+        number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
         alt_parts.append(f"{name} {ratio:.3g}{'' if layer.gated else ' (plain)'}")
     for ratio, label in ((8 / 3, "8/3"), (4.0, "4")):
         axes.axvline(ratio, color=GREY, linewidth=1.2, linestyle="--", zorder=0)
