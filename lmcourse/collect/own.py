@@ -51,7 +51,7 @@ def verdict(found: Sequence[str] | None, whole: Mapping[str, Callable[..., Any]]
     own = [name for name in whole if name not in lent]
     whose = f"Yours in it: {', '.join(own) or 'nothing yet'}. The course's: {', '.join(lent)}."
     return (
-        f"Every result and every gradient is the course's model's. "
+        "Every result and every gradient is the course's model's.\n"
         f"{whose if lent else 'It is a transformer, and it is yours.'}"
     )
 

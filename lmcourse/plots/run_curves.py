@@ -23,7 +23,14 @@ _MAX_MARKED_STEPS = 40
 """Up to this number of steps, each step gets a point, because a line cannot show a single step."""
 
 
-def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
+def training_curves(
+    records: Sequence[Record],
+    *,
+    entropy: float | None = None,
+    smoothing: int | None = None,
+    unit: str = "token",
+    clipped: bool = False,
+) -> Figure:
     """Draw the curves of a run from its metrics.
 
     Raises ValueError if there are no steps, or `smoothing` is below 1.
@@ -33,20 +40,24 @@ def training_curves(records: Sequence[Record], *, entropy: float | None = None, 
         entropy: the entropy of the text in nats per token, if it is known: the lower limit of the loss on new text.
         smoothing: number of steps over which `running_mean` averages the training loss; by default a tenth of all
             steps, at most 50.
+        unit: what a token is, for example "byte".
+        clipped: whether the norms of the gradients are those after clipping, not before.
     """
     if not records:
         raise ValueError("there are no steps to draw: train for at least one step")
     steps = max(1, min(SMOOTHING_STEPS, len(records) // 10)) if smoothing is None else smoothing
     smooth = running_mean([record["loss"] for record in records], steps).tolist()
-    result = _result(records, smooth[-1], entropy)
+    result = _result(records, smooth[-1], entropy, unit)
     figure = new_figure(8.0, 6.8)
-    loss, rate, norm = _panels(figure, result)
+    loss, rate, norm = _panels(figure, result, unit)
     _draw_loss(loss, records, smooth, f"mean of {steps} steps around it", entropy)
     rates = [record["learning_rate"] for record in records]
     rate.plot(_tokens(records), rates, _style(records), color=PALETTE["green"])
     rate.set_ylim(bottom=0)
     _draw_norm(norm, records)
-    return describe(figure, caption=_caption(entropy), alt=f"Curves of a training run. {result}.{_anomalies(records)}")
+    return describe(
+        figure, caption=_caption(entropy, clipped), alt=f"Curves of a training run. {result}.{_anomalies(records)}"
+    )
 
 
 def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
@@ -54,10 +65,10 @@ def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | N
     return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy, smoothing=smoothing)
 
 
-def _panels(figure: Figure, title: str) -> list[Axes]:
+def _panels(figure: Figure, title: str, unit: str) -> list[Axes]:
     """Return axes one below the other, with a shared horizontal axis for tokens."""
     grid = figure.add_gridspec(len(_PANEL_HEIGHTS), 1, height_ratios=_PANEL_HEIGHTS)
-    labels = ("loss (nats/token)", "learning rate", "gradient norm")
+    labels = (f"loss (nats/{unit})", "learning rate", "gradient norm")
     panels = [new_axes(figure, "", ylabel=label) for label in labels]
     for row, panel in enumerate(panels):
         panel.set_subplotspec(grid[row])
@@ -65,7 +76,7 @@ def _panels(figure: Figure, title: str) -> list[Axes]:
         panel.tick_params(labelbottom=panel is panels[-1])
     panels[0].set_title(title, loc="left", fontsize=11, fontweight="bold", pad=26)
     panels[0].xaxis.set_major_formatter(EngFormatter())
-    panels[-1].set_xlabel("tokens seen", fontsize=10)
+    panels[-1].set_xlabel(f"{unit}s seen", fontsize=10)
     figure.align_ylabels(panels)
     return panels
 
@@ -103,24 +114,25 @@ def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
         axes.legend(fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0, ncols=2, frameon=False)
 
 
-def _result(records: Sequence[Record], smooth: float, entropy: float | None) -> str:
+def _result(records: Sequence[Record], smooth: float, entropy: float | None, unit: str) -> str:
     """Return the result of the run, in a sentence without its full stop."""
     measured = _evaluated(records)
     value, name = (measured[-1]["validation_loss"], "Validation") if measured else (smooth, "Mean training")
     steps = (measured or records)[-1]["step"]
-    text = f"{name} loss {value:.3f} nats/token after {steps:,} step{'s' * (steps > 1)}"
+    text = f"{name} loss {value:.3f} nats/{unit} after {steps:,} step{'s' * (steps > 1)}"
     if entropy is None:
         return text
     return f"{text}, {abs(value - entropy):.3f} {'above' if value >= entropy else 'below'} the entropy"
 
 
-def _caption(entropy: float | None) -> str:
+def _caption(entropy: float | None, clipped: bool) -> str:
     line = (
         "" if entropy is None else " No model stays below the dotted line on new text: what is above it can be learned."
     )
+    when = "after" if clipped else "before"
     return (
         f"The loss of a single step depends on its batch; the mean shows the way.{line} "
-        "The gradient norm is that of all gradients together, before clipping, on a log scale."
+        f"The gradient norm is that of all gradients together, {when} clipping, on a log scale."
     )
 
 

@@ -23,12 +23,13 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatterMathtext, LogFormatterSciNotation
+from matplotlib.ticker import FixedLocator, LogFormatterMathtext, LogFormatterSciNotation
 
 from lmcourse.plots.kept_ticks import kept_ticks
 from lmcourse.plots.line_names import name_lines
 
-# Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
+# Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness. Only their
+# yellow (#F0E442) is darker here, because inverted, on a dark page, it would be nearly black.
 PALETTE: dict[str, str] = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -36,7 +37,7 @@ PALETTE: dict[str, str] = {
     "vermilion": "#D55E00",
     "purple": "#CC79A7",
     "sky": "#56B4E9",
-    "yellow": "#F0E442",
+    "yellow": "#C4B600",
     "black": "#000000",
 }
 DARK_TEXT: dict[str, str] = {
@@ -56,6 +57,7 @@ DARK_LINES: dict[str, str] = {
 }
 """The colours for lines, with a contrast of 3 to 1 against both backgrounds, as WCAG 2.2 requires for graphics
 (criterion 1.4.11)."""
+_WHITE_ON = {PALETTE[name] for name in ("blue", "green", "vermilion", "purple", "black")}
 GREY = "#5F6368"
 GRID = "#E3E3E3"
 
@@ -90,25 +92,31 @@ def new_drawing_axes(figure: Figure, title: str) -> Axes:
     return axes
 
 
+def ink_on(colour: str) -> str:
+    """Return the colour, black or white, of text on an area of a colour of the palette: readable inverted, too."""
+    return "white" if colour in _WHITE_ON else "black"
+
+
 def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     """Draw the caption below the axes, store the alt text, make text and lines readable, and return the figure.
 
     If a legend would distinguish more than three lines by colour alone, their names are written beside the lines. The
-    caption says what to look for. The alt text describes the figure. A text terminal shows it instead, so it must be
-    the same in every run.
+    caption says what to look for. Code in backticks (`x`) is drawn in quotes in the caption (“x”), elsewhere without.
+    The alt text describes the figure. A text terminal shows it instead, so it must be the same in every run.
     """
     for axes in figure.axes:
         name_lines(axes)
         for axis in (axes.xaxis, axes.yaxis):
             _print_short_log_axis_plainly(axis)
+            _remove_backticks(axis)
     for artist in _artists(figure):
         if isinstance(artist, Text):
-            artist.set_text(with_powers(artist.get_text()))
+            artist.set_text(with_powers(_CODE.sub(r"\1", artist.get_text())))
             artist.set_color(DARK_TEXT.get(_hexadecimal(artist), artist.get_color()))
         elif isinstance(artist, Line2D):
             artist.set_color(DARK_LINES.get(_hexadecimal(artist), artist.get_color()))
     columns = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
-    wrapped = textwrap.fill(with_powers(caption), columns)
+    wrapped = textwrap.fill(with_powers(_CODE.sub("“\\1”", caption)), columns)
     figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=_CAPTION_SIZE, color=GREY)
     figure.set_label(alt)
     return figure
@@ -131,6 +139,17 @@ def _print_short_log_axis_plainly(axis: Axis) -> None:
     if default and 1e-3 <= low < high <= min(1e5, 10 * low):
         axis.set_major_formatter(_PlainLogFormatter())
         axis.set_minor_formatter(_PlainLogFormatter())
+
+
+_CODE = re.compile("`([^`]+)`")
+
+
+def _remove_backticks(axis: Axis) -> None:
+    """Remove the backticks of code from tick labels that do not depend on the view."""
+    if isinstance(axis.get_major_locator(), FixedLocator):
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        if any("`" in label for label in labels):
+            axis.set_ticks(axis.get_ticklocs(), [_CODE.sub(r"\1", label) for label in labels])
 
 
 def take_caption(figure: Figure) -> str:
@@ -168,11 +187,14 @@ def with_powers(text: str) -> str:
 
 def _artists(figure: Figure) -> Iterator[Artist]:
     """Yield all elements of the axes and their legends, except tick labels, whose text a formatter makes."""
-    yield from (*figure.texts, *figure.legends)
+    yield from figure.texts
+    legends = [*figure.legends]
     for axes in figure.axes:
         yield from (*axes.get_children(), axes.xaxis.label, axes.yaxis.label)
         if legend := axes.get_legend():
-            yield from (*legend.get_texts(), *legend.get_lines())
+            legends.append(legend)
+    for legend in legends:
+        yield from (*legend.get_texts(), *legend.get_lines())
 
 
 def _hexadecimal(artist: Text | Line2D) -> str:

@@ -44,16 +44,24 @@ class LivePlot:
         entropy: the entropy of the text in nats per token, if it is known.
         seconds: least time between two sketches.
         clock: returns the time in seconds.
+        unit, clipped: what a token is, and whether the norms are those after clipping (see `training_curves`).
 
     Attributes:
         view: the widget of the plot.
     """
 
     def __init__(
-        self, *, entropy: float | None = None, seconds: float = 1.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        entropy: float | None = None,
+        seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        unit: str = "token",
+        clipped: bool = False,
     ) -> None:
         self.view = ipywidgets.HTML("Waiting for the first step …")
         self._entropy, self._seconds, self._clock = entropy, seconds, clock
+        self._unit, self._clipped = unit, clipped
         self._records: list[Record] = []
         self._progress_line = ProgressLine()
         self._drawn: float | None = None
@@ -63,7 +71,7 @@ class LivePlot:
     @property
     def figure(self) -> Figure:
         """Return the curves so far; raise ValueError before the first step."""
-        return training_curves(self._records, entropy=self._entropy)
+        return training_curves(self._records, entropy=self._entropy, unit=self._unit, clipped=self._clipped)
 
     def __call__(self, record: Record) -> None:
         """Record a step, and redraw if enough time has passed."""

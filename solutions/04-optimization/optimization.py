@@ -369,7 +369,7 @@ with your("AdamW"):
     for name, beside in (("in the gradient", False), ("beside it", True)):
         small, large = zip(*(who_decays(AdamW, seed, beside) for seed in range(3)), strict=True)
         small, large = (", ".join(f"{each:.2f}" for each in ends) for ends in (small, large))
-        print(f"{name:16} small gradients: the weight ends at {small}; large gradients: {large} (three seeds)")
+        print(f"{name:15} small gradients: the weight ends at {small}; large: {large}")
 
 # %% [markdown]
 # In the gradient, decay takes the first weight nearly to 0 and leaves the second alone. Beside it, both shrink by the same factor.
@@ -751,7 +751,7 @@ for rate, values in (curvatures | slow).items():
 for name, heights in (("0.4", edge_losses[:, 3:6]), ("0.1", slow_losses)):
     rises = (heights[1:] > heights[:-1]).sum(dim=0).tolist()
     falls = ", ".join(f"{first:.2f} → {last:.4f}" for first, last in heights[[0, -1]].T.tolist())
-    print(f"rate {name}: the loss rose in {rises} of {len(heights) - 1:,} steps, and fell all the same: {falls}")
+    print(f"rate {name}: the loss rose in {rises} of {len(heights) - 1:,} steps and fell all the same:\n  {falls}")
 
 # %%
 figures.sharpness(curvatures | slow)
@@ -1149,12 +1149,12 @@ explore(
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 with your("Descent", "Momentum", "AdaGrad", "AdamW"):
     Race().enter("AdaGrad, 0.1", lambda model: AdaGrad(model.parameters(), 0.1))
-    for kind in (Descent, Momentum, AdaGrad, AdamW):
+    for name, kind in (("Descent", Descent), ("Momentum", Momentum), ("AdaGrad", AdaGrad), ("AdamW", AdamW)):
         w = torch.zeros(1000, requires_grad=True)
         w.grad, optimizer = torch.ones(1000), kind([w], lr=0.1)
         optimizer.step()
         kept = [each for each in optimizer.state[w].values() if isinstance(each, Tensor) and each.numel() == 1000]
-        print(f"{kind.__name__:9} keeps {4 * len(kept)} bytes for each weight, beside 4 of the weight and 4 of its gradient")
+        print(f"{name:9} keeps {4 * len(kept)} bytes for each weight, beside 4 of the weight and 4 of its gradient")
 
 # %% [markdown]
 # **Muon** (Jordan et al., 2024) treats a matrix as a whole: it keeps momentum only and makes the matrix of each step nearly orthogonal, so that all directions in which it acts get steps of about the same length. `torch.optim.Muon` is this rule.
@@ -1256,7 +1256,7 @@ figures.crossing_losses({name: run.losses for name, run in decayed[0].items()})
 # %% [markdown]
 # With each seed, the cosine run with decay is behind half-way and ahead in the end, in training and on held-out text. (The picture shows seed 0.) In all six cosine runs the held-out loss is the lower one, so there was no overfitting to prevent. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step at rate $\gamma$ turns a matrix of norm $\lVert W\rVert$ by an angle in proportion to $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so each step turns it further, as a higher rate would. The loss is noisier in the middle of the run, and lower once the cosine has taken the rate to 0.
 #
-# As long as its rate is high, the constant run without decay is behind the cosine. With each seed, the drop takes it below the cosine, whose average rate is only 56 % of the drop's. With decay, the constant run is far behind before the drop, falls much further in it, and is still behind at the end: decay raises the true rate here, and a constant schedule leaves only the drop to bring it down. (This is one rate and one size of decay. Under the cosine, the same decay helped.) How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
+# Half-way and before the drop, the constant run without decay is behind the cosine. (Early on it is a little ahead, in the picture by 0.01.) With each seed, the drop takes it below the cosine, whose average rate is only 56 % of the drop's. With decay, the constant run is far behind before the drop, falls much further in it, and is still behind at the end: decay raises the true rate here, and a constant schedule leaves only the drop to bring it down. (This is one rate and one size of decay. Under the cosine, the same decay helped.) How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
 #
 # **In real models.** Cosine to a tenth of the peak and decay 0.1 is the recipe of GPT-3 and Llama; D'Angelo, Andriushchenko et al. (2023) show on such models what you have just seen, and that decay is "never useful as an explicit regularizer" there. Constant rates with a final drop are described by Hu et al. (2024) and Hägele et al. (2024). Notebook 13 trains a real model with all of this.
 

@@ -424,7 +424,7 @@ with your("self_attention", "decoder", "pair_neighbours", "decipher"):
         stranger = Stranger(number, lambda tokens, weights, sizes, _: own_logits(tokens, weights, sizes))
         weights = decipher(stranger.file, stranger.sizes, stranger.loss)
         calls, loss = stranger.calls, stranger.loss(weights)
-        print(f"file {number:2}: {calls:2} calls, loss {loss:.2f}, {stranger.told(weights)}")
+        print(f"file {number:2}: {calls:2} calls, loss {loss:.2f}", stranger.told(weights), sep="\n  ")
 
 # %% check="decipher"
 

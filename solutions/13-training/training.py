@@ -223,14 +223,14 @@ predict("sixty_updates")
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 long_run, writer = Settings(300, rate=0.02, warmup=15, decay=150), story_model()
-with your("fit"), LivePlot(entropy=0.222) as plot:
+with your("fit"), LivePlot(entropy=0.222, unit="byte", clipped=True) as plot:
     written, report = watched(plot, writer, long_run, tokens=16 * 64)
     curve = fit(writer, Loader(tokens, 16, 64, seed=0, prefetch=0), replace(long_run, report=report))
 for step, line in written.items():
     print(f"step {step:3}, {fmean(curve[step - 10 : step]):.2f} nats a byte: {line}")
 
 # %% [markdown]
-# That is your trainer, and a model that writes. (The norm is drawn after clipping.)
+# That is your trainer, and a model that writes.
 #
 # ## 4 · Trainers of strangers
 #
@@ -908,11 +908,12 @@ for name, parts in moved.items():
 figures.sweep(scaled=True)
 
 # %%
+print("nats a byte that are lost by using the best rate of width 32:")
 for name, stored in (("one rate", STANDARD), ("rates by width", SCALED)):
     rows = {width: [fmean(losses) for losses in sweep] for width, sweep in stored.items()}
     best = {width: RATES[row.index(min(row))] for width, row in rows.items()}
     found = [f"d = {width}: {row[RATES.index(best[32])] - min(row):.2f}" for width, row in rows.items()]
-    print(f"{name:15} loss by using the best rate of width 32, nats a byte: {'  '.join(found)}")
+    print(f"{name:15} {'   '.join(found)}")
 
 # %% [markdown]
 # The best rate no longer moves, and what is found at 32 holds at 128. Try one run yourself, with your factors:

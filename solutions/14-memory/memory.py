@@ -349,16 +349,16 @@ with your("peak_and_moment"):
     for keep in (False, True):
         forward, loss, backward = measured_step(blocks, head, x, y, keep_logits=keep)
         peak, moment = peak_and_moment([*forward, *loss, *backward])
-        print(f"logits in a variable: {keep!s:<5}  {(peak - sum(forward)) / (4 * S * V):.2f} copies more than the blocks keep,", end=" ")
-        print(f"at event {moment}; the backward pass begins at event {len(forward) + len(loss)}")
+        print(f"logits in a variable: {keep!s:<5}  {(peak - sum(forward)) / (4 * S * V):.2f} copies more than the blocks keep,")
+        print(f"  at event {moment}; the backward pass begins at event {len(forward) + len(loss)}")
 
 # %% [markdown]
 # The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? **Recomputation** (Chen et al., 2016) keeps the input of each block only, and runs a block again when the backward pass arrives there: `checkpoint(block, h, use_reentrant=False)` in place of `block(h)`. In the table, `activations` is what the blocks keep until the backward pass, and `block` the most that one block uses alone, forward and backward. Which rule is behind the last column?
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 x, rows = torch.randn(1, 256, D), []
-print("in MiB    V  recompute  variable  activations  block  one copy of the logits   peak")
 with your("peak_and_moment"):
+    print("in MiB    V  recompute  variable  activations  block  one copy of the logits   peak")
     for V, recompute in ((4096, False), (4096, True), (128, True)):
         head, y = nn.Linear(D, V, bias=False), torch.randint(V, (256,))
         for keep in (False, True):
@@ -431,7 +431,7 @@ with your("state_bytes", "measured_activations", "step_peak"):
     kept = sum(measured_activations(model, torch.zeros(4, 128, dtype=torch.long)).values())
     should = states["optimizer"] + step_peak(kept, 4, 128, 4096, block=0)
 print(f"weights {states['weights'] / 2**20:.2f} MiB; moments {states['optimizer'] / 2**20:.2f}, activations {kept / 2**20:.2f}")
-print(f"moments and the peak of a step: {should / 2**20:.1f} MiB.   The script:", given := record(leaky_training))
+print(f"moments and the peak of a step: {should / 2**20:.1f} MiB. The script:", given := record(leaky_training), sep="\n")
 
 # %% [markdown]
 # (The weights were there before the record began, and gradients come while activations go.) The script takes three times what it should. One of its lists looks worse than it is:
@@ -539,7 +539,7 @@ with your("mended_training", "peak_and_moment"):
     mine = record(mended_training)
     peak, moment = peak_and_moment(mine.events)
     larger = peak_and_moment(record(mended_training, texts=8).events)[0]
-print(f"`mended_training`: {peak / 2**20:.1f} MiB at event {moment:,} of {len(mine.events):,}; {mine}")
+print(f"`mended_training`: {peak / 2**20:.1f} MiB at event {moment:,} of {len(mine.events):,};", mine, sep="\n")
 figures.memory_runs({"the given script": given.events, "`mended_training`": mine.events})
 
 # %% check="mended_training"

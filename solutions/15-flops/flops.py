@@ -362,8 +362,8 @@ check(four_shares, hidden=True)
 # Now real runs: PaLM (Chowdhery et al., 2022, table 3), LLaMA 65B (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 (Patterson et al., 2021) and OPT-175B (closing note of its team, 2022). GPT-3 and OPT publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the last column has the share that this amounts to. (`recompute` is "nothing" unless the source says what was computed again, so some hardware shares are too small: PaLM's paper gives 57.8 %.)
 
 # %%
-print(f"{'':20}      6N  all pairs  causal  hardware   published")
 with your("four_shares"):
+    print(f"{'':20}      6N  all pairs  causal  hardware   published")
     shares_of = {name: four_shares(**run) for name, run in RUNS.items()}
 for name, shares in shares_of.items():
     row = "  ".join(f"{100 * share:7.1f}" for share in shares.values())
@@ -512,7 +512,8 @@ with your("my_settings", "my_mfu", "four_shares", "training_days"):
     changed = my_settings()
     own = train(changed, seconds=run.seconds)
     tries[str([*changed.values()])] = mfu, _ = (my_mfu(changed, own.steps, own.seconds, own.rate), own.loss)
-    print(own, *(f"{name} {share:.1%}" for name, share in four_shares(**own.published).items()), sep="; ")
+    print(own)
+    print("shares:", *(f"{name} {share:.1%}" for name, share in four_shares(**own.published).items()), sep="  ")
     print(f"GPT-2 on 10 billion tokens: {training_days(124e6, 10e9, 1, own.rate, mfu):,.0f} days like this")
 figures.tries(tries)
 

@@ -68,9 +68,10 @@ for name in "AB":
 predict("one_token_takes_it")
 
 # %% tags=["nbval-ignore-output", "because losses of these runs differ between processors"]
+print("rows with a weight above 0.99, and the mean entropy of a row:")
 for name, run in (("A", a), ("A at a tenth of the rate", train(0, **treat("A", "rate ÷ 10")))):
     shown = "; ".join(f"layer {layer}: {share:.0%}, {nats:.2f} nats" for layer, (share, nats) in enumerate(peaks(run.model)))
-    print(f"{name}: rows with a weight above 0.99, and the mean entropy of a row: {shown}")
+    print(f"{name}: {shown}")
 
 # %% [markdown]
 # Each row of A's attention looks at one token, and no gradient can tell it to look elsewhere: where a softmax is flat, all slopes are 0. Zhai et al. (2023) call this *entropy collapse*. It is the more dangerous of the two deaths, because no alarm goes off.
@@ -126,7 +127,7 @@ with your("spike_detector"):
         signs = shown_signs()[name]
         rings = spike_detector(signs["norm"], factor=3.0, window=20, fewest=5)
         told = ", ".join(f"{step} (loss {signs['loss'][step]:.1f})" for step in rings)
-        print(f"{name:9} the alarm rings at steps {told}; the last loss is {signs['loss'][-1]:.1f}")
+        print(f"{name:9} alarms at {told}; last loss {signs['loss'][-1]:.1f}")
 
 # %% [markdown]
 # It says *when*, not *what*: it rings at 17 for nothing, at 40 for a bad batch from which the run recovers by itself, and for an explosion when the loss is far above guessing.
@@ -257,7 +258,7 @@ for treatments in ((), ("QK-norm",)):
 #
 # ## 6 · Side by side
 #
-# A and B with every treatment, three seeds each. A star marks a loss below the table of byte pairs (1.91): that run has learned something that needs attention. A dagger marks an explosion and the number of steps until then. Which rows contradict what you expected?
+# A and B with every treatment, three seeds each. A star marks a loss below the table of byte pairs (1.91): that run has learned something that needs attention. A dagger marks an explosion and the number of steps until then; M is a million. (Seed 0 is a stored run of another machine here, so its digits differ from those above.) Which rows contradict what you expected?
 
 # %%
 for patient in "AB":
@@ -289,7 +290,9 @@ with your("clip_by_global_norm"):
     faster = train(0, **{**treat("B", "clipping"), "rate": 1.0}, clip_with=clip_by_global_norm)
 print(f"B clipped, at 1.0, seed 0: {faster.end:.2f}")
 for name, rates in stored()["rates"]["SGD"].items():
-    print(f"{name:9}", *(f"{rate}: {' '.join(f'{loss:.2f}' for loss in ends)}" for rate, ends in rates.items()), sep="   ")
+    print(f"{name}:")
+    for rate, ends in rates.items():
+        print(f"  {rate:4} {' '.join(f'{loss:.2f}' for loss in ends)}")
 
 # %%
 figures.loss_against_rate()
@@ -498,7 +501,7 @@ shifted = (row - row.max()).exp()
 print("naive:", naive.tolist(), "  Z after the subtraction:", round(shifted.sum().item(), 4))
 
 # %% [markdown]
-# Let the logits grow, and watch the orange bars. They show how strongly a weight still responds to its logit: $p\,(1-p)$, times the slope of the cap if there is one ($c\tanh(z/c)$, which keeps logits within $\pm c$). At which scale are they gone, and does more precision bring them back? A cap?
+# Let the logits grow, and watch the second bar of each pair. These bars show how strongly a weight still responds to its logit: $p\,(1-p)$, times the slope of the cap if there is one ($c\tanh(z/c)$, which keeps logits within $\pm c$). At which scale are they gone, and does more precision bring them back? A cap?
 
 # %%
 explore(

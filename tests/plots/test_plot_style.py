@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from lmcourse import plots
 from lmcourse.plots import display, style
-from tests.plots.figures import check_figure
+from tests.plots.figures import check_figure, contrast
 
 
 def labelled_figure() -> Figure:
@@ -105,6 +106,45 @@ def test_a_name_of_the_legend_alone_is_written_beside_its_colour() -> None:
     plots.describe(figure, caption="Four runs, from one start to four different ends.", alt="four rising lines")
     assert [(name.get_text(), *name.xy) for name in axes.texts] == [(f"run {end}", 1, end) for end in range(4)]
     assert axes.get_legend() is None
+
+
+def test_code_is_drawn_without_backticks() -> None:
+    figure = plots.new_figure(6.0, 3.0)
+    axes = plots.new_axes(figure, "`fit`", "step", "loss")
+    axes.plot([0, 1], [0, 1], label="`recipe`")
+    axes.set_yticks([0, 1], ["given", "`recipe`"])
+    axes.legend()
+    plots.describe(figure, caption="The line of `recipe` rises from the given one.", alt="`recipe` rises")
+    names = [
+        axes.get_title(loc="left"),
+        axes.get_legend().get_texts()[0].get_text(),
+        axes.get_yticklabels()[1].get_text(),
+    ]
+    assert names == ["fit", "recipe", "recipe"]
+    assert figure._supxlabel.get_text() == "The line of “recipe” rises from the given one."
+
+
+@pytest.mark.parametrize("name", plots.PALETTE)
+def test_text_on_a_colour_is_readable_in_both_themes(name: str) -> None:
+    def between(*colours: str, inverted: bool) -> float:
+        shown = [inverse(to_rgb(colour)) if inverted else to_rgb(colour) for colour in colours]
+        bright, dark = sorted((1.05 / contrast(colour) for colour in shown), reverse=True)
+        return bright / dark
+
+    colour = plots.PALETTE[name]
+    assert all(between(colour, style.ink_on(colour), inverted=inverted) > 3 for inverted in (False, True))
+
+
+def test_no_colour_of_the_palette_vanishes_on_a_dark_page() -> None:
+    page = contrast(inverse((1, 1, 1)))
+    assert all(page / contrast(inverse(to_rgb(colour))) > 3 for colour in plots.PALETTE.values())
+
+
+def inverse(colour: tuple[float, float, float]) -> tuple[float, ...]:
+    """Return a colour as `invert(0.93) hue-rotate(180deg)` shows it, the filter of figures on dark pages."""
+    red, green, blue = (0.93 - 0.86 * part for part in colour)
+    grey = 0.213 * red + 0.715 * green + 0.072 * blue
+    return tuple(min(1.0, max(0.0, 2 * grey - part)) for part in (red, green, blue))
 
 
 def test_a_shell_without_display_is_rejected() -> None:

@@ -100,6 +100,14 @@ def test_curves_have_units_and_share_the_token_axis() -> None:
     assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1
 
 
+def test_the_run_of_a_byte_model_says_so_and_when_the_norm_is_taken() -> None:
+    figure = plots.training_curves(run(), unit="byte", clipped=True)
+    assert "nats/byte after" in plots.alt_text(figure)
+    assert (figure.axes[0].get_ylabel(), figure.axes[2].get_xlabel()) == ("loss (nats/byte)", "bytes seen")
+    assert "after clipping" in " ".join(figure._supxlabel.get_text().split())
+    assert "before clipping" in " ".join(plots.training_curves(run())._supxlabel.get_text().split())
+
+
 def test_legends_do_not_cover_data() -> None:
     figure = plots.training_curves(run(), entropy=ENTROPY)
     figure.draw_without_rendering()

@@ -18,6 +18,7 @@ from lmcourse.accounting.formats import BYTES_PER_NUMBER
 from lmcourse.accounting.latency import compute_bound_tokens, matmul_intensity
 from lmcourse.chapters.gpu_timing.events import GROUPS, PRODUCTS
 from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
+from lmcourse.plots.style import ink_on
 
 TRUE_MS, FIRST_RUN_MS, WARM_UP_RUNS = 10.0, 60.0, 3
 """Simulated runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
@@ -97,7 +98,9 @@ def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figu
         ):
             axes.add_patch(Rectangle((left, place - 0.3), right - left, 0.6, facecolor=colour, edgecolor="white"))
             if right - left > end / 30:
-                axes.text((left + right) / 2, place, str(number), ha="center", va="center", fontsize=9)
+                axes.text(
+                    (left + right) / 2, place, str(number), ha="center", va="center", fontsize=9, color=ink_on(colour)
+                )
     axes.set_yticks([1, 2], ["GPU works", "CPU launches"])
     axes.set_ylim(0.5, 2.5)
     axes.set_xlim(0, 1.02 * end)

@@ -128,7 +128,7 @@ class Recording:
 
     def __str__(self) -> str:
         peaks = f"{self.peak(validation=False):.1f} MiB in training, {self.peak(validation=True):.1f} in the validation"
-        return f"peak {peaks}; in use when step 2 begins {self.begins(2):.1f}, step {STEPS} {self.begins(STEPS):.1f}"
+        return f"peak {peaks};\nin use when step 2 begins {self.begins(2):.1f}, step {STEPS} {self.begins(STEPS):.1f}"
 
 
 @one_thread()

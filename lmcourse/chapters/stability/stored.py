@@ -54,13 +54,14 @@ def measured(patient: str, treatments: str) -> dict[str, list[Any]]:
 def table_lines(patient: str) -> Iterator[str]:
     """Yield the lines of a table of the treatments of A, "A, other models" or B, with three seeds.
 
-    `*` marks a loss below the loss of a table of byte pairs; `†19` an explosion after 19 steps.
+    `*` marks a loss below the loss of a table of byte pairs; `†19` an explosion after 19 steps; `8.9M` is 8.9 million.
     """
-    yield f"{patient:<22}{'loss at the end':>24}{'largest score':>28}{'log Z at the end':>26}"
+    yield f"{patient:<20}{'loss at the end':>24}{'largest score':>24}{'log Z at the end':>24}"
     for name, row in stored()["table"][patient].items():
         cells = [
             f"{'†' + str(steps) + ' ':>8}" if loss is None else f"{loss:>7.2f}" + ("*" if loss < PAIRS else " ")
             for loss, steps in zip(row["loss"], row["steps"], strict=True)
         ]
-        cells += ["  ", *(f"{score:>9,.0f}" for score in row["score"]), *(f"{log_z:>9,.1f}" for log_z in row["log_z"])]
-        yield f"{name:<22}{''.join(cells)}"
+        scores = (f"{score:,.0f}" if score < 1e6 else f"{score / 1e6:,.1f}M" for score in row["score"])
+        cells += [*(f"{score:>8}" for score in scores), *(f"{log_z:>8,.1f}" for log_z in row["log_z"])]
+        yield f"{name:<20}{''.join(cells)}"

@@ -35,7 +35,7 @@ OPTIMIZERS: dict[str, tuple[Any, float, dict[str, float]]] = {
 SHOWN = {
     "mean of means": (1, "it averages the means of its micro-batches"),
     "optimizer": (2, "its snapshots forget the moments"),
-    "clipped apart": (1, "it clips the gradient after every micro-batch, and not only the sum"),
+    "clipped apart": (1, "it clips the gradient of every micro-batch, not only the sum"),
     "norms decay": (3, "everything decays, the scales of norms too"),
     "update lost": (5, "the rate of its first update is 0"),
 }

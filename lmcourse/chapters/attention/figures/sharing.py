@@ -16,7 +16,7 @@ from lmcourse.models.matrices import attention_matrices
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_drawing_axes, new_figure
 from lmcourse.units import GIB
 
 MODEL = "llama-3-8b"
@@ -99,7 +99,8 @@ def _draw_weights(axes: Axes, config: TransformerConfig) -> int:
         width = matrix.weights / 1e6
         axes.barh(["this"], [width], left=left / 1e6, color=colour, height=0.5, edgecolor="white")
         if width > 3:
-            axes.text(left / 1e6 + width / 2, 0, matrix.part.split()[-1].upper(), ha="center", va="center", fontsize=9)
+            name, middle = matrix.part.split()[-1].upper(), left / 1e6 + width / 2
+            axes.text(middle, 0, name, ha="center", va="center", fontsize=9, color=ink_on(colour))
         left += matrix.weights
     axes.text(left / 1e6 + 1, 0, f"{left / 1e6:.1f}", va="center", fontsize=9)
     axes.set_xlim(0, 78)

@@ -48,7 +48,10 @@ def width_ratios() -> Figure:
         ratio = layer.width / decoder.d_model
         colour, marker = (PALETTE["blue"], "o") if layer.gated else (PALETTE["vermilion"], "s")
         axes.plot([ratio], [row], marker, color=colour, markersize=9)
-        axes.annotate(f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9)
+        number = axes.annotate(
+            f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9
+        )
+        number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
         alt_parts.append(f"{name} {ratio:.3g}{'' if layer.gated else ' (plain)'}")
     for ratio, label in ((8 / 3, "8/3"), (4.0, "4")):
         axes.axvline(ratio, color=GREY, linewidth=1.2, linestyle="--", zorder=0)
@@ -112,7 +115,8 @@ def model_shapes(choice: str = "all heads") -> Figure:
         axes.plot([size], [value], marker, color=colour, markersize=6, alpha=0.75)
         if entry.name in _NAMED[choice]:
             left = size > 8e10
-            offset, side = ((-7, 6), "right") if left else ((7, 6), "left")
+            below = value < low and choice == "all heads"  # where the marks are closest together
+            offset, side = (-7 if left else 7, -12 if below else 6), "right" if left else "left"
             axes.annotate(entry.name, (size, value), offset, textcoords="offset points", fontsize=9, ha=side)
     axes.set_xscale("log")
     axes.set_yscale("log", base=2)

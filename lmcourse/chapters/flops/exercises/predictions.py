@@ -13,8 +13,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "twice_as_wide",
-        "You double d_model and d_ff of a model and keep its layers and its short text. How many more FLOPs does a "
-        "token take?",
+        "You double both widths of a model, of its features and inside its feed-forward layers, and keep the number of "
+        "its layers and its short text. How many more FLOPs does a token take?",
         options=("the same", "about twice as many", "about four times as many", "about eight times as many"),
         answer="about four times as many",
         because="A weight matrix has both an input and an output width, so it has four times as many weights; and "

@@ -56,15 +56,15 @@ def products_on_the_roof(accelerator: str = "h100-sxm", faster: float = 1.0) -> 
             rate = min(peak, intensity * bandwidth)
             bound = "arithmetic" if rate == peak else "memory"
             label = f"{work}, {product}: {rate / 1e12:,.3g}"
-            axes.plot(
-                [intensity], [rate / 1e12], marker, color=COLOURS[product], markersize=9, linestyle="", label=label
-            )
+            large = product == "matrices" or work == "training"  # open, so that the marks inside can be seen
+            drawn = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 2} if large else {"markersize": 5}
+            axes.plot([intensity], [rate / 1e12], marker, color=COLOURS[product], linestyle="", label=label, **drawn)
             alt_parts.append(f"{work} {product} {intensity:.3g} FLOPs per byte, {bound}")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(0.3, 6000)
     axes.set_ylim(0.25, 8000)
-    axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+    axes.legend(frameon=False, fontsize=8.5, loc="upper left", labelspacing=0.8)
     caption = (
         f"Width {WIDTH:,}, {HEADS} heads, bf16, scores written to memory. Training: 2 texts of {WORK['training'][1]:,} "
         f"tokens. Prefill: {WORK['prefill'][0]:,} tokens. Decoding: one new token after {WORK['decoding'][1]:,}. Under "

@@ -29,11 +29,11 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
         colors=[PALETTE["sky"], PALETTE["orange"]],
         labels=["matrices: 24·d²", "scores and values: 4·t·d"],
     )
-    one.axvline(6 * d_model, color=GREY, linestyle=":", linewidth=1.3)
+    one.plot([6 * d_model] * 2, [0, 2], color=GREY, linestyle=":", linewidth=1.3)
     one.text(6 * d_model * 1.02, 0.12, f" t = 6d = {6 * d_model:,}", fontsize=9)
-    one.axvline(tokens, color=PALETTE["vermilion"], linewidth=1.6)
+    one.plot([tokens] * 2, [0, 1 + tokens / (6 * d_model)], color=PALETTE["vermilion"], linewidth=2)
     one.set_xlim(0, end)
-    one.set_ylim(0, 1.1 * (1 + end / (6 * d_model)))
+    one.set_ylim(0, 1.3 * (1 + end / (6 * d_model)))
     one.xaxis.set_major_formatter("{x:,.0f}")
     one.legend(frameon=False, fontsize=9, loc="upper left")
     total = new_axes(figure, f"All {tokens:,} tokens", "", "FLOPs per layer")
@@ -47,8 +47,8 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
     total.grid(visible=False, axis="x")
     share, again = sums[1] / (sums[0] + sums[1]), sums[2] / (sums[0] + sums[1])
     caption = (
-        f"With a cache attention is {share:.1%} of the layers' work for {tokens:,} tokens (red line): quadratic, but "
-        f"with a small factor. Without a cache every step reads all again, {again:,.0f} times the work."
+        f"With a cache attention is {share:.1%} of the layers' work for {tokens:,} tokens (vertical line): quadratic, "
+        f"but with a small factor. Without a cache every step reads all again, {again:,.0f} times the work."
     )
     alt = (
         f"Generating {tokens} tokens at width {d_model}, FLOPs per layer: matrices {sums[0]:.4g}, "

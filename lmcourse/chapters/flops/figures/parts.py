@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.flops import Pairs, forward_flops
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.checks import check_choice
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
+from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_figure, three_digits
 
 MODELS = ("gpt-2", "gpt-2-xl", "llama-3-8b", "gpt-3", "llama-3.1-405b")
 PARTS = {
@@ -39,7 +39,8 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
             label = part if place == 0 else None
             axes.barh(place, 100 * share, left=left, color=colour, edgecolor="white", height=0.68, label=label)
             if share >= _MIN_LABELLED_SHARE:
-                axes.text(left + 50 * share, place, f"{100 * share:.0f}", ha="center", va="center", fontsize=9)
+                middle, ink = left + 50 * share, ink_on(colour)
+                axes.text(middle, place, f"{100 * share:.0f}", ha="center", va="center", fontsize=9, color=ink)
             left += 100 * share
         attention = (count["attention scores"] + count["attention values"]) / count.total
         axes.text(

@@ -50,8 +50,8 @@ def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
     axes.set_ylim(-m - 1.0, _DEPTH[1] * k + 1.0)
     axes.set_aspect("equal")
     caption = (
-        f"A cube is one multiplication and one addition. The {k} marked in red make one number of the result, from a "
-        "row of the first and a column of the second matrix."
+        f"A cube is one multiplication and one addition. The {k} in dark orange make one number of the result, from "
+        "a row of the first and a column of the second matrix."
     )
     alt = f"Block of {m} by {k} by {n} cubes: {m * k * n} multiplications with an addition each, {flops} FLOPs"
     return describe(figure, caption=caption, alt=alt)
@@ -94,6 +94,7 @@ def elementwise_share(operations: int = 20) -> Figure:
     axes.set_yscale("log")
     axes.set_xticks([64, 256, 768, 4096, 12_288], ["64", "256", "768", "4096", "12288"])
     axes.set_xlim(58, 22_000)
+    axes.set_ylim(top=2 * axes.get_ylim()[1])
     axes.legend(frameon=False, fontsize=9, title="operations per number", title_fontsize=9, loc="upper right")
     caption = (
         f"An activation works on 4·d numbers, the products around it take 16·d² FLOPs. {operations} operations per "

@@ -24,9 +24,9 @@ COUNTS: dict[str, Callable[[TransformerConfig], int]] = {
 LABELLED_MODELS = {
     "gpt-2": (-6, -10),
     "gpt-3": (-4, -14),
-    "llama-3-8b": (-8, 10),
+    "llama-3-8b": (14, 26),
     "llama-3.1-405b": (6, 5),
-    "gemma-2b": (-6, -12),
+    "gemma-2b": (-4, 38),
     "pythia-160m": (-6, 6),
     "qwen3-0.6b": (6, -10),
     "micro": (6, 5),
@@ -51,7 +51,10 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
         size, gap = gaps[name]
         axes.plot([size], [gap], "o", color=PALETTE["vermilion"], markersize=6)
         side = "left" if place[0] > 0 else "right"
-        axes.annotate(name, (size, gap), place, textcoords="offset points", fontsize=8.5, ha=side)
+        leader = (
+            {"arrowstyle": "-", "color": GREY, "linewidth": 0.8, "shrinkB": 3} if max(map(abs, place)) > 15 else None
+        )
+        axes.annotate(name, (size, gap), place, textcoords="offset points", fontsize=8.5, ha=side, arrowprops=leader)
     axes.set_xscale("log")
     axes.set_xlim(4e5, 4e12)
     within = sum(abs(gap) <= 10 for _, gap in gaps.values())

@@ -15,7 +15,7 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.plots import drawn_together, stops
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
+from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_figure, three_digits
 
 REQUESTS = (9, 3, 5, 2, 12, 4, 2, 6, 3, 8, 2, 4)
 """Lengths of answers, in the order of the requests."""
@@ -173,7 +173,16 @@ def batch_timeline(continuous: bool = False, slots: int = 4) -> Figure:
         axes.add_patch(
             Rectangle((step, slot - 0.4), length, 0.8, facecolor=colours[number % 6], edgecolor="white", zorder=2)
         )
-        axes.text(step + length / 2, slot, str(number + 1), ha="center", va="center", fontsize=9, zorder=3)
+        axes.text(
+            step + length / 2,
+            slot,
+            str(number + 1),
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=3,
+            color=ink_on(colours[number % 6]),
+        )
     axes.set_xlim(0, max(steps, sum(REQUESTS) / slots) * 1.02)
     axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     axes.set_ylim(slots - 0.4, -0.6)

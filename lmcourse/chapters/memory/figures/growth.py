@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
@@ -50,7 +52,7 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
     one, per_pair = _lines_and_squares(config, 1, p)
     crossing = one / per_pair
     figure = new_figure(8.0, 4.2)
-    title = f"{model}, {number}: scores take more than all the rest from {crossing:,.0f} tokens on"
+    title = f"{model}, {number}: scores take more than all the rest from {math.ceil(crossing):,} tokens on"
     axes = new_axes(figure, title, "tokens of the text", "activations (GiB)")
     curves = (
         ("tensors of S · D: grow with S", [line for line, _ in parts], PALETTE["blue"], "--"),

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.memory import largest_parameters
 from lmcourse.accounting.recipes import RECIPES
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
+from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 STATE_COLOURS = {
@@ -40,7 +40,13 @@ def memory_states() -> Figure:
     for part, colour in STATE_COLOURS.items():
         sizes = [_sizes(name)[part] for name in RECIPE_TITLES]
         bars = axes.barh(rows, sizes, left=left, color=colour, edgecolor="white", height=0.65, label=part)
-        axes.bar_label(bars, [f"{size:.0f}" if size >= 1 else "" for size in sizes], label_type="center", fontsize=9)
+        axes.bar_label(
+            bars,
+            [f"{size:.0f}" if size >= 1 else "" for size in sizes],
+            label_type="center",
+            fontsize=9,
+            color=ink_on(colour),
+        )
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     for row, total in enumerate(left):
         axes.text(total + 0.2, row, f"{total:.3g}", va="center", fontsize=10, fontweight="bold", color=GREY)
@@ -49,7 +55,7 @@ def memory_states() -> Figure:
     axes.grid(visible=False, axis="y")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
-        "Training with AdamW takes eight times as much as inference in fp32, nine times in mixed precision. Mixed "
+        "Training with AdamW in fp32 takes eight times as much as inference in bf16, mixed precision nine times. Mixed "
         "precision takes more per parameter than fp32, not less: it keeps two copies of the weights."
     )
     summary = ", ".join(f"{row} {total:.3g}" for row, total in zip(rows, left, strict=True))

@@ -49,7 +49,7 @@ def sharpness(curves: Mapping[float, Tensor]) -> Figure:
         axes.plot([], [], color=colour, linewidth=2, label=f"γ = {rate:g}, 2/γ = {2 / rate:.3g}")
         edge = 2 / rate
         if edge < 1.5 * values.max():
-            axes.axhline(edge, color=colour, linestyle="--", linewidth=1.2)
+            axes.plot([0, 1], [edge, edge], color=colour, linestyle="--", linewidth=1.2)
         at_edge = bool(((values[-5:].mean(dim=0) / edge - 1).abs() < 0.1).all())
         told.append(f"rate {rate:g}: {'ends at 2/γ' if at_edge else 'ends away from 2/γ'} = {edge:.3g}")
     axes.set_ylim(bottom=0)

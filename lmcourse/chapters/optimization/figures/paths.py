@@ -116,7 +116,7 @@ def zig_zag(rate: float = 0.012, momentum: float = 0.8, kappa: float = 100.0) ->
         end = "explodes" if lost else f"at x₁ = {along:.2f} after {STEPS} steps"
         axes = new_axes(figure, f"{method[0].upper()}{method[1:]}: {end}", "x₁" if row == 2 else "", "x₂")
         axes.set_subplotspec(grid[row])
-        _draw_map(axes, kappa, 0.0, 1.2, 7)
+        _draw_map(axes, kappa, 0.0, 1.4, 7)
         _draw_path(axes, points, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"])[row])
         told.append(f"{method}: {end}")
     caption = (

@@ -112,12 +112,12 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
         colour = _HEAD_COLOURS[head % len(_HEAD_COLOURS)]
         line = _HEAD_LINES[head % len(_HEAD_LINES)]
         axes.plot(distance + 1, weight, color=colour, linestyle=line, linewidth=1.8, label=label)
-        axes.text(1.06, weight[0] * 1.05, f"{head}", color=colour, fontsize=9, ha="left", va="bottom")
+        axes.text(0.96, weight[0], f"{head}", color=colour, fontsize=9, ha="right", va="center")
         alt_parts.append(label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(1e-5, 1.3)
-    axes.set_xlim(1, context)
+    axes.set_xlim(0.84, context)  # the numbers of the heads are to the left of 1
     axes.set_xlabel("distance + 1 (tokens)", fontsize=10)
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     caption = (

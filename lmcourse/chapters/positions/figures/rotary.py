@@ -152,7 +152,7 @@ def rope_scaling(kind: str = "none", factor: int = 4, base: float = 500_000.0, t
     axes.plot(before.numpy(), color=PALETTE["blue"], linewidth=2, label="in training")
     axes.plot(after.numpy(), color=PALETTE["vermilion"], linewidth=2, linestyle="--", label=f"longer, speeds: {kind}")
     axes.axhline(1, color=GREY, linestyle=":", linewidth=1.5)
-    axes.fill_between(range(64), before.numpy(), after.numpy(), where=new.numpy(), color=PALETTE["yellow"], alpha=0.6)
+    axes.fill_between(range(64), before.numpy(), after.numpy(), where=new.numpy(), color=PALETTE["yellow"])
     axes.set_yscale("log")
     axes.legend(frameon=False, fontsize=10, loc="upper right")
     step = math.degrees(slowed[0].item())

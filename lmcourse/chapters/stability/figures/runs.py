@@ -114,6 +114,6 @@ def round_of(visits: Sequence[Visit]) -> Figure:
         said.append(title)
     return describe(
         figure,
-        caption="Grey: the same run untreated. Red: the step after which it was changed. Losses above 8 are cut off.",
+        caption="Grey: the same run untreated. Orange: where it was changed. Losses above 8 are cut off.",
         alt="; ".join(said),
     )

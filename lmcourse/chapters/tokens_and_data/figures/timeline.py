@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from lmcourse.chapters.tokens_and_data.exercises.prefetching import with_an_iterator, with_i_plus_2
 from lmcourse.plots import PALETTE, describe, drawn_together, new_axes, new_figure
+from lmcourse.plots.style import ink_on
 
 LANES = ("program waits", "to pinned memory", "to the device", "train")
 _BATCHES = 6
@@ -122,7 +123,8 @@ def prefetch_timeline(
         for work in lane:
             axes.barh(row, work.end - work.start, left=work.start, height=0.7, color=colour, edgecolor="white")
             if work.end - work.start > _THIN * end:
-                axes.text((work.start + work.end) / 2, row, str(work.batch), ha="center", va="center", fontsize=10)
+                middle, ink = (work.start + work.end) / 2, ink_on(colour)
+                axes.text(middle, row, str(work.batch), ha="center", va="center", fontsize=10, color=ink)
     axes.set_ylim(3.45, -0.65)
     axes.set_yticks(range(len(clocks.lanes)), list(clocks.lanes))
     trained = " ".join(str(work.batch) for work in clocks.lanes["train"])
