@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from lmcourse.grading.notebooks import (
     HANDED_IN,
+    SEALED,
     add_notes,
     new_code_cell,
     new_markdown_cell,
@@ -101,8 +102,9 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
     add_notes(notebook, problem=problem, put_back=missing, edited=edited)
-    if files := [cell.metadata[HANDED_IN] for cell in submitted.cells if HANDED_IN in cell.metadata]:
-        add_notes(notebook, **{HANDED_IN: files[-1]})
+    for key in (HANDED_IN, SEALED):
+        if found := [cell.metadata[key] for cell in submitted.cells if key in cell.metadata]:
+            add_notes(notebook, **{key: found[-1]})
     return notebook
 
 

@@ -52,7 +52,7 @@ def _hidden(random: Random) -> list[Case]:
 skill = Exercise(
     "skill",
     points=2,
-    minutes=8,
+    minutes=6,
     difficulty=1,
     reference=_skill,
     cases=[
