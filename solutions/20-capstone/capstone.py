@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 20 · Capstone
 #
-# **Core · 90 min · 6 exercises · 24 points** · **Further · 60 min · 3 exercises · 9 points**
+# **Core · 93 min · 6 exercises · 24 points** · **Further · 49 min · 3 exercises · 9 points**
 #
 # *What will you get for this budget, and how far off may you be?*
 #
-# You count what can be counted and fit a law for the one thing that cannot. Small runs of your own correct it. Then you *seal* your forecast, train, and defend the result, with numbers from functions that you wrote. (A person reads the defence, for 6 more points.) Until you have sealed, no cell shows a loss of the order's size.
+# You count what can be counted, fit a law for what cannot, and correct it by small runs of your own. Then you *seal* your forecast, train, and defend the result, with numbers from your own functions. (A person reads the defence, for 6 more points.) Until then no cell shows a loss of the order's size.
 #
 # **You will be able to** forecast a training run with an honest error bar, judge a law by what it adds, and explain a miss by a cause that a measurement could refute.
 #
@@ -36,13 +36,13 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # %% [markdown]
 # ## 1 · The order
 #
-# The architecture is what most published models agree on (notebook 12, section 9): RMSNorm, RoPE, SwiGLU, no biases, a separate output head. What no survey answers is open: *how large, how long, and how trained?*
+# The architecture is what most published models agree on (notebook 12): RMSNorm, RoPE, SwiGLU, no biases, a separate output head. Open is *how large, how long, and how trained?*
 #
 # > **The order.** A byte-level model of our stories, with at most **100,000 parameters**, **12 MiB of training memory** and **2·10¹¹ training FLOPs**. Use at least 90 % of the FLOPs.
 # >
 # > *Free:* `layers` of 1, 2 or 4; `d_model` of 24, 32, 48, 64 or 96; the number of `steps`; the `batch`, 4 to 32 texts; the `optimizer`, `"adamw"` or `"muon"`; its peak `rate`, as a multiple of the given one, 0.1 to 10; the steps of `warm_up`, at most half of all.
 # >
-# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps. The rest is in `lmcourse/chapters/capstone/recipe.py`.
+# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps.
 #
 # *The given recipe* is AdamW with batches of 16, a rate of 1 ($0.064/\sqrt{d}$; with Muon 0.02 for the matrices of the blocks) and 30 steps of warm-up. The language comes from a grammar (notebook 05). So we know its entropy, below which no model's loss can be.
 
@@ -62,14 +62,14 @@ predict("which_is_exact")
 # %% [markdown]
 # By hand, the smallest case: $d = 2$, one block, one head, $d_\text{ff} = 3$, 5 kinds of tokens. The table has 10 numbers, the head 10, attention $4 \cdot 2 \cdot 2$, the feed-forward layer $3 \cdot 2 \cdot 3$, three norms 2 each: 60.
 #
-# FLOPs of a step, on one text of 2 tokens: Only matrices that are multiplied count: $16 + 18 + 10$ numbers, each costing 2 FLOPs per token. That is 176 forward. For each of the $2 \cdot 2$ pairs of positions, attention takes two products of 2 numbers: 8 FLOPs a pair, 32. Backward costs twice as much: $3 \cdot 208 = 624$.
+# FLOPs of a step, on one text of 2 tokens. Only matrices that are multiplied count: $16 + 18 + 10$ numbers, each costing 2 FLOPs per token, 176 forward. For each of the $2 \cdot 2$ pairs of positions attention takes two products of 2 numbers: 8 FLOPs, 32. Backward costs twice as much: $3 \cdot 208 = 624$.
 #
-# ### Exercise 1 · The account  (4 points · 15 min · ●●●)
+# ### Exercise 1 · The account  (4 points · 12 min · ●●●)
 #
 # For a decoder like that, of any size, return a dict of whole numbers:
 #
 # - `"parameters"`;
-# - `"flops"` of a training step on `batch` texts of `length` tokens: matrix products only, all pairs of positions (the hidden ones too, as everywhere in this course), backward twice the forward;
+# - `"flops"` of a training step on `batch` texts of `length` tokens: matrix products only, all pairs of positions, the hidden ones too;
 # - `"states"`: bytes of weights, gradients and Adam's two moments, all fp32;
 # - `"cache"`: bytes of keys and values that one token leaves in an fp32 cache.
 #
@@ -133,15 +133,15 @@ print(table())
 #
 # $$L(N, D) = E + \frac{A}{N^a} + \frac{B}{D^b}$$
 #
-# $E$ is what no model can learn, $A/N^a$ the price of too few parameters, $B/D^b$ the price of too little text. By hand: with $E = 0.2$, $a = b = 0.5$, $N = 10^4$, $D = 10^6$, $A = 10$ and $B = 100$: $0.2 + 0.1 + 0.1 = 0.4$. Four times the parameters: 0.35. Four times the text as well: 0.3.
+# $N$ are parameters, $D$ bytes read, and $E$ is what no model can learn. By hand: with $E = 0.2$, $a = b = 0.5$, $N = 10^4$, $D = 10^6$, $A = 10$ and $B = 100$: $0.2 + 0.1 + 0.1 = 0.4$. Four times the parameters: 0.35. Four times the text as well: 0.3.
 #
-# ### Exercise 2 · Fit the law
+# ### Exercise 2 · Fit the law  (4 points · 13 min · ●●●)
 #
 # `runs` are triples (N, D, loss), `floor` is $E$, `exponents` a list. For every pair of exponents $a, b$ from the list find the $A, B \ge 0$ with the smallest sum of squared *relative* errors,
 #
 # $$\sum \left(\frac{E + A/N^a + B/D^b}{L} - 1\right)^2,$$
 #
-# and return the best of all as `{"A": …, "B": …, "a": …, "b": …}`, right to four digits. If the best $A$ or $B$ would be negative, the best law that is allowed has it at 0. Compute in fp64. torch and NumPy are welcome; fitting libraries (`scipy`, `sklearn`) are not.
+# and return the best of all as `{"A": …, "B": …, "a": …, "b": …}`, right to four digits. Where $A$ or $B$ would be negative, the best law that is allowed has it at 0. Compute in fp64, without fitting libraries (`scipy`, `sklearn`).
 
 # %% exercise="fit_law"
 def fit_law(runs: list[tuple[float, float, float]], floor: float, exponents: list[float]) -> dict[str, float]:
@@ -199,7 +199,7 @@ for layers, width in ((1, 32), (1, 64), (2, 24), (2, 32), (2, 48), (4, 24)):
     print(f"{layers} × {width}: {nearest_times_trend(layers, Design(layers, width).parameters, ORDER['flops']):.3f}")
 
 # %% [markdown]
-# ### Exercise 3 · Skill
+# ### Exercise 3 · Skill  (2 points · 6 min · ●)
 #
 # Three dicts from names to losses: a `forecast`, what was `measured`, and the forecast of a `baseline`. Return the skill: how much smaller the mean absolute error of the forecast is than that of the baseline, as a share of the baseline's: 1 is perfect, 0 as good as the baseline, and less than 0 is worse. If the names differ or there are none, or if the baseline is perfect: `ValueError`.
 
@@ -258,17 +258,17 @@ for optimizer in ("adamw", "muon"):
 print("pairs that agree:", ", ".join(f"{pairs}: p = {by_chance([0.01] * pairs):.3f}" for pairs in (1, 3, 6, 8)))
 
 # %% [markdown]
-# Now `purse`, yours: $4\cdot10^{11}$ FLOPs, half a minute of training. It is twice the order: finding out costs more than the run. Few long runs or many short ones? Spend it in cells of your own.
+# Now `purse`, yours: $4\cdot10^{11}$ FLOPs, half a minute of training. Twice the order: finding out costs more than the run. Few long runs or many short ones? Spend it in cells of your own.
 #
-# ### Exercise 4 · Forecast what you have not seen
+# ### Exercise 4 · Forecast what you have not seen  (4 points · 14 min · ●●●)
 #
 # A single number cannot say how sure it is. Return for each design of `asked`, (blocks, $N$, $D$, batch, steps), an interval `(low, high)` that holds its loss *in four cases of five*. `runs` are tuples (blocks, $N$, $D$, batch, steps, loss). You may call `fit_law` and use `EXPONENTS`. The **interval score** is the mean of width + 10 · (distance to the interval, if the loss lies outside): small is good.
 #
 # | judged | points |
 # | --- | --- |
-# | here, twice: small runs are left out and asked for. At most 0.085 | 1 |
-# | in the grade, with all sixteen runs and four of $6\cdot10^{10}$ FLOPs with the given recipe: **14 designs with that recipe that you never see**, with the order's FLOPs or half. At most 0.10; 0.065 | 1 + 1 |
-# | at most 0.057, and the intervals depend on the losses of those four, or on batch and steps | 1 |
+# | here small runs are left out and asked for, twice: at most 0.085 | 1 |
+# | in the grade: **14 designs with the given recipe that you never see**, with all or half of the order's FLOPs. `runs` are the sixteen, and four with that recipe. At most 0.10; 0.065 | 1 + 1 |
+# | at most 0.057, by intervals that depend on those four, or on batch and steps | 1 |
 
 # %% exercise="forecasts"
 def forecasts(
@@ -316,11 +316,11 @@ with your("fit_law"):
         print(f"seed {seed}: a = {fitted['a']:.2f}, b = {fitted['b']:.2f}; 2 × 32 with the whole order: {loss:.3f}")
 
 # %% [markdown]
-# > **Spot the slip.** "Two independent fits agree, so the forecast is right to within their difference." The two share the formula, the recipe and the designs. If one of these is wrong, both fits are wrong in the same way, and their agreement does not show it.
+# > **Spot the slip.** "Two independent fits agree, so the forecast is right to within their difference." They share the formula, the recipe and the designs. If one of these is wrong, both fits are wrong in the same way, and their agreement does not show it.
 #
 # ## 5 · Commit, and seal
 #
-# ### Exercise 5 · Design and forecast
+# ### Exercise 5 · Design and forecast  (4 points · 12 min · ●●●)
 #
 # Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte). Call what you wrote above.
 #
@@ -329,7 +329,7 @@ with your("fit_law"):
 # | the order is kept, and at least 90 % of its FLOPs are used. If not, nothing below counts | 1 |
 # | `parameters`, `flops`, `states` are exact | 1 + 1 + 1 |
 #
-# The loss is judged in Exercise 6. Here it only has to be possible: at least the entropy, at most $\ln 128$.
+# The loss is judged in Exercise 6. Here it only has to be possible.
 
 # %% exercise="commitment"
 def commitment() -> dict[str, float | str]:
@@ -361,7 +361,7 @@ check(commitment, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# `seal` prints the first digits of a SHA-256 of choice, forecast and seed, and writes them into `sealed.json`. From here on the sealed numbers count. You may seal another plan or seed; how often is counted and handed in. A seal shows a change. It cannot keep you from starting all over: that is a matter of honour.
+# `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; how often is counted and handed in. A seal shows a change, and cannot keep you from starting all over: that is a matter of honour.
 
 # %% tags=["nbval-ignore-output", "because it counts what was sealed in this folder"]
 with your("account_of"):
@@ -385,7 +385,7 @@ if sealed:
     hand_over(sealed, model, loss)
 
 # %% [markdown]
-# ### Exercise 6 · What you trained
+# ### Exercise 6 · What you trained  (6 points · 2 min · ●)
 #
 # Return what `trained.safetensors` holds, a dict from names to tensors, with `load_file`. The points are for the model. The grade measures it on 262,144 bytes of other stories:
 #
@@ -397,7 +397,7 @@ if sealed:
 # | that loss is at most 0.005 above the best of the given recipe, measured on the same stories | 1 |
 # | it is at least 0.004 below that best; at least 0.010 below it | 1 + 1 |
 #
-# "The best of the given recipe" is the best of the eight designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.008, so near a limit luck decides. The check judges by the notebook's own fresh text.
+# "The best of the given recipe" is the best of the eight designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.008. The check judges by the notebook's own fresh text.
 
 # %% exercise="trained"
 def trained() -> dict[str, torch.Tensor]:
@@ -438,7 +438,7 @@ if sealed:
 figures.law_check(given, law, bars) if sealed else None
 
 # %% [markdown]
-# For two and four blocks the law is within 0.016, and it is closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035, most for the widest: it does not know what one block cannot do. And it is too low nearly everywhere, as the first bought run said: the order makes a fourth of the steps. That correction fades with the length.
+# For two and four blocks the law is within 0.016, closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035: it does not know what one block cannot do. And it is too low nearly everywhere, as the first bought run said: the order makes a fourth of the steps. That correction fades with the length.
 #
 # An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25, depending on how it was fitted. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
 #
@@ -454,7 +454,7 @@ if sealed:
         print(f"{name}: {', '.join(f'{each:+.3f}' for each in found)}; p = {by_chance(found):.3f}")
 
 # %% [markdown]
-# Muon is better in all eight designs, by 0.010 to 0.031; two seeds differ by less than 0.005. Each Muon run has one seed only. That all eight agree convinces: of 256 patterns of signs only two are so extreme. The purse's first pair said the opposite. A run of 88 steps with 30 of warm-up is no small picture of a run of 441, so a few longer runs beat many short ones.
+# Muon is better in all eight designs, by 0.010 to 0.031; two seeds differ by less than 0.005. That all eight agree convinces, though each has one seed: of 256 patterns of signs only two are so extreme. The purse's first pair said the opposite. A run of 88 steps with 30 of warm-up is no small picture of a run of 441, so a few longer runs beat many short ones.
 #
 # ### Your defence
 #
@@ -483,11 +483,11 @@ if sealed:
 # %% [markdown]
 # <details><summary>How others defended theirs (open this when yours is written)</summary>
 #
-# *The law's favourite had one block.* "I forecast 1 × 48 by a law fitted to all runs. The small runs with one block lie above the law of two and four; I saw that in the figure and did not use it. I would train 1 × 32 and 2 × 24, with nearly equal N and FLOPs and three seeds."
+# *The law's favourite had one block.* "I forecast 1 × 48. The small runs with one block lie above the law of two and four; I saw that in the figure and did not use it. I would train 1 × 32 and 2 × 24, with nearly equal N and FLOPs and three seeds."
 #
-# *Muon, on one seed.* "In my purse Muon was 0.02 better, in one pair. Seeds of such runs differ by as much: I was lucky. Six pairs would have fitted into the purse."
+# *Muon, on one seed.* "In my purse Muon was 0.02 better, in one pair. Seeds of such runs differ by as much: I was lucky. Six pairs would have fitted."
 #
-# *6ND.* "I broke the order without noticing: the rule leaves out the scores and counts a table that only looks up. Counted, it is 441 steps, not 479."
+# *6ND.* "I broke the order: the rule leaves out the scores and counts a table that only looks up. Counted, it is 441 steps, not 479."
 #
 # </details>
 #
@@ -503,18 +503,16 @@ if sealed:
 # ## Check yourself
 #
 # 1. Why does 6ND put you over the budget here, and hardly at all in GPT-3?
-# 2. Which limit binds 4 × 32? What would you change in the recipe to make it fit?
-# 3. An interval holds all 14 losses. Is that good?
-# 4. Your run beat the given recipe by 0.006. Two seeds of one run differ by 0.004. What do you need before you say "better"?
-# 5. A forecast was within 0.01 of the measurement, and so was the mean of all designs. What is its skill?
+# 2. An interval holds all 14 losses. Is that good?
+# 3. Your run beat the given recipe by 0.006. Two seeds differ by 0.004. What do you need before you say "better"?
+# 4. A forecast was within 0.01, and so was the mean of all designs. What is its skill?
 #
 # <details><summary>Answers</summary>
 #
 # 1. It leaves out the scores, $2\,n\,d$ beside the $12\,d^2$ of a layer's matrices. Texts of 64 bytes are longer than 48 features; the 2048 tokens of GPT-3 are a sixth of its width.
-# 2. The memory. Smaller batches.
-# 3. Not if it should hold four of five: it is too wide, and the width costs.
-# 4. More seeds of both, in pairs. Three pairs never give a p-value below 0.25, six can give 0.03.
-# 5. Compare the two *errors*. If the mean was as near, the skill is 0.
+# 2. Not if it should hold four of five: it is too wide, and the width costs.
+# 3. More seeds of both, in pairs. Three pairs never give a p-value below 0.25, six can give 0.03.
+# 4. Compare the two *errors*. If the mean was as near, the skill is 0.
 #
 # </details>
 
@@ -534,7 +532,7 @@ check_text()
 #
 # Each block needs the core and nothing of the other blocks.
 #
-# ### A · Seconds
+# ### A · Seconds  (11 min)
 #
 # The FLOPs belong to the model, the seconds to the machine. The usual way is to divide by a rate. Which rate?
 
@@ -557,7 +555,7 @@ figures.rate_by_width(rates)
 # %% [markdown]
 # So probe the model that you are going to train. Its first steps also pay for memory and caches.
 #
-# ### Exercise 7 · Predicted seconds
+# ### Exercise 7 · Predicted seconds  (2 points · 6 min · ●)
 #
 # `probe` has the seconds of the first steps. Drop the first `warm` of them, and predict the seconds of a run of `steps` steps by the median of the others: one that another program disturbed does not move it. If no step is left: `ValueError`.
 
@@ -581,11 +579,11 @@ with your("predicted_seconds"):
 print(f"2 × 48 with the whole order: about {expected:.0f} s by these ten steps")
 
 # %% [markdown]
-# ### B · Larger or longer?
+# ### B · Larger or longer?  (15 min)
 #
 # Given the law and a budget $C = 6ND$: which $N$? Every budget is a valley. On its left the model is too small, on its right it has read too little. At the bottom, one percent more of either helps equally.
 #
-# ### Exercise 8 · The best split
+# ### Exercise 8 · The best split  (3 points · 9 min · ●●)
 #
 # Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats, right to six digits (no search on a grid is that fine). All arguments are positive.
 
@@ -642,7 +640,7 @@ with your("fit_law"):
 # %% [markdown]
 # Both fit the small runs. One of them promises losses below the entropy, which no model can have.
 #
-# ### C · Which batch?
+# ### C · Which batch?  (2 min)
 #
 # Two runs that read the same texts cost the same FLOPs, whatever their batches are. Larger batches make fewer steps. Do they learn as much?
 
@@ -664,7 +662,7 @@ print(f"the line: {least_texts:,.0f} texts + {least_steps:.0f} steps · batch, s
 #
 # A laboratory with many GPUs pays for seconds too, and goes near $b_c$. Your order counts FLOPs, and so texts, and it allows no batch above 32: all are below $b_c$. (The line is for one loss and one model. McCandlish et al. find that $b_c$ grows as the loss falls.)
 #
-# ### D · Hand over
+# ### D · Hand over  (4 min)
 #
 # What does the customer get? A model that writes, with a card that says what it is. Put a beginning of your own in place of ours; it should be of the stories' words, for it has read nothing else. Beside yours writes the best model of the given recipe.
 
@@ -708,7 +706,7 @@ with suppress(ImportError):  # there is none until `lmcourse collect` has made i
 # %% [markdown]
 # `lmcourse train --help` trains larger ones, and `lmcourse generate` lets them write.
 #
-# ### E · The hunt
+# ### E · The hunt  (16 min)
 #
 # You are the examiner. A colleague's notes make five claims. **Two of them are right.** A reader who doubts everything learns as little as one who believes everything.
 
@@ -720,7 +718,7 @@ from lmcourse.chapters.capstone.claims import show_claims
 Markdown(show_claims())
 
 # %% [markdown]
-# ### Exercise 9 · The hunt
+# ### Exercise 9 · The hunt  (4 points · 15 min · ●●)
 #
 # Return a list of five verdicts. A verdict is the word `"right"`, or the right number in place of the wrong one: a whole number exactly, any other to 1 %.
 
