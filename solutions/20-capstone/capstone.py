@@ -1,19 +1,18 @@
 # %% [markdown]
 # # 20 · Capstone
 #
-# **Core · 93 min · 6 exercises · 24 points** · **Further · 49 min · 3 exercises · 9 points**
+# **Core · 92 min · 6 exercises · 24 points** · **Further · 49 min · 3 exercises · 9 points**
 #
 # *What will you get for this budget, and how far off may you be?*
 #
-# You count what can be counted, fit a law for what cannot, and correct it by small runs of your own. Then you *seal* your forecast, train, and defend the result, with numbers from your own functions. (A person reads the defence, for 6 more points.) Until then no cell shows a loss of the order's size.
+# You count what can be counted, fit a law for the loss, and correct it by small runs of your own. Then you *seal* your forecast, train, and defend the result with numbers from your own functions. (A person reads the defence, for 6 more points.) Until you seal, no cell shows a loss of the order's size.
 #
-# **You will be able to** forecast a training run with an honest error bar, judge a law by what it adds, and explain a miss by a cause that a measurement could refute.
+# **You will be able to** forecast a run with an honest error bar, judge a law by what it adds, and explain a miss by a testable cause.
 #
 # **You need** notebooks 13 to 15. No GPU. Stuck? `hint("name_of_the_exercise")`.
 
 # %%
 import random
-import textwrap
 from functools import partial
 
 import torch
@@ -36,20 +35,19 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # %% [markdown]
 # ## 1 · The order
 #
-# The architecture is what most published models agree on (notebook 12): RMSNorm, RoPE, SwiGLU, no biases, a separate output head. Open is *how large, how long, and how trained?*
+# The architecture is what most published models agree on (notebook 12): RMSNorm, RoPE, SwiGLU, no biases, a separate output head. But *how large, how long, how trained?*
 #
 # > **The order.** A byte-level model of our stories, with at most **100,000 parameters**, **12 MiB of training memory** and **2·10¹¹ training FLOPs**. Use at least 90 % of the FLOPs.
 # >
 # > *Free:* `layers` of 1, 2 or 4; `d_model` of 24, 32, 48, 64 or 96; the number of `steps`; the `batch`, 4 to 32 texts; the `optimizer`, `"adamw"` or `"muon"`; its peak `rate`, as a multiple of the given one, 0.1 to 10; the steps of `warm_up`, at most half of all.
 # >
-# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps.
+# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, `d_ff` 8/3 of the width rounded up to a multiple of 8, heads of 16 features (rounded up), fp32, decay over the last 30 % of the steps.
 #
-# *The given recipe* is AdamW with batches of 16, a rate of 1 ($0.064/\sqrt{d}$; with Muon 0.02 for the matrices of the blocks) and 30 steps of warm-up. The language comes from a grammar (notebook 05). So we know its entropy, below which no model's loss can be.
+# *The given recipe* is AdamW with batches of 16, a rate of 1 ($0.064/\sqrt{d}$; with Muon 0.02 for the matrices of the blocks) and 30 steps of warm-up. The language comes from a grammar (notebook 05), so we know its entropy: no loss can be below it.
 
 # %%
 print(f"{story_grammar().entropy_per_byte:.4f} nats a byte; {len(texts()[0]):,} bytes to read, for example:")
-for line in story_grammar().generate(random.Random(3)).splitlines()[:3]:
-    print(textwrap.fill(line, 88))
+print(story_grammar().generate(random.Random(3))[:480], "…")
 
 # %% [markdown]
 # ## 2 · What can be counted
@@ -70,7 +68,7 @@ predict("which_is_exact")
 #
 # - `"parameters"`;
 # - `"flops"` of a training step on `batch` texts of `length` tokens: matrix products only, all pairs of positions, the hidden ones too;
-# - `"states"`: bytes of weights, gradients and Adam's two moments, all fp32;
+# - `"states"`: bytes of weights, gradients and Adam's two moments, fp32;
 # - `"cache"`: bytes of keys and values that one token leaves in an fp32 cache.
 #
 # Do without the course's package, which counts all four.
@@ -122,7 +120,7 @@ explore(card, d_model=[*WIDTHS], layers=[1, 2, 4], batch=[*BATCHES])
 #
 # ## 3 · A law from small runs
 #
-# The loss cannot be counted. You have small runs, with a tenth and three tenths of the order's FLOPs, in eight designs of at most half of its parameters. They read batches of 4 texts instead of 16, at half the rate: four times as many steps for the same FLOPs. Each loss is the mean of up to three seeds; the last column says how far apart the seeds are.
+# The loss cannot be counted. You have small runs, with a tenth and three tenths of the order's FLOPs. They read batches of 4 texts, not 16, at half the rate: four times as many steps for the same FLOPs. Each loss is the mean of up to three seeds; the last column says how far apart the seeds are.
 
 # %%
 runs = small_runs()
@@ -133,11 +131,11 @@ print(table())
 #
 # $$L(N, D) = E + \frac{A}{N^a} + \frac{B}{D^b}$$
 #
-# $N$ are parameters, $D$ bytes read, and $E$ is what no model can learn. By hand: with $E = 0.2$, $a = b = 0.5$, $N = 10^4$, $D = 10^6$, $A = 10$ and $B = 100$: $0.2 + 0.1 + 0.1 = 0.4$. Four times the parameters: 0.35. Four times the text as well: 0.3.
+# $N$ are parameters, $D$ bytes read; $E$ is what no model can learn. By hand: $E = 0.2$, $a = b = 0.5$, $N = 10^4$, $D = 10^6$, $A = 10$, $B = 100$ give $0.2 + 0.1 + 0.1 = 0.4$. Four times the parameters: 0.35. Four times the text as well: 0.3.
 #
 # ### Exercise 2 · Fit the law  (4 points · 13 min · ●●●)
 #
-# `runs` are triples (N, D, loss), `floor` is $E$, `exponents` a list. For every pair of exponents $a, b$ from the list find the $A, B \ge 0$ with the smallest sum of squared *relative* errors,
+# `runs` are triples (N, D, loss), `floor` is $E$, `exponents` a list. For every pair $a, b$ from the list find the $A, B \ge 0$ with the smallest sum of squared *relative* errors,
 #
 # $$\sum \left(\frac{E + A/N^a + B/D^b}{L} - 1\right)^2,$$
 #
@@ -188,7 +186,7 @@ explore(partial(figures.iso_flop, law), depth=[1, 2, 4])
 # %% [markdown]
 # ## 4 · Is the law worth anything?
 #
-# A law that fits the runs it was fitted to proves nothing. It must forecast others, and better than two honest forecasts without a law:
+# A law that fits the runs it was fitted to proves nothing. It must forecast others, better than two honest forecasts without a law:
 #
 # - **the trend**: continue the best losses of the two budgets as a power law of the excess $L - E$. One number for all designs;
 # - **nearest × trend**: take the small run that is most like the design, and shrink its excess by the same power law.
@@ -201,7 +199,7 @@ for layers, width in ((1, 32), (1, 64), (2, 24), (2, 32), (2, 48), (4, 24)):
 # %% [markdown]
 # ### Exercise 3 · Skill  (2 points · 6 min · ●)
 #
-# Three dicts from names to losses: a `forecast`, what was `measured`, and the forecast of a `baseline`. Return the skill: how much smaller the mean absolute error of the forecast is than that of the baseline, as a share of the baseline's: 1 is perfect, 0 as good as the baseline, and less than 0 is worse. If the names differ or there are none, or if the baseline is perfect: `ValueError`.
+# `forecast`, `measured` and `baseline` are dicts from names to losses. Return by which share the mean absolute error of the forecast is smaller than the baseline's: 1 is perfect, 0 as good as the baseline, less than 0 worse. If the names differ or there are none, or if the baseline is perfect: `ValueError`.
 
 # %% exercise="skill"
 def skill(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
@@ -226,10 +224,10 @@ check(skill, hidden=True)
 # %% [markdown]
 # ### A test of your own
 #
-# Choose two of the sixteen runs before you run this cell. It fits the other fourteen, forecasts your two, and refuses a second choice, which would be made by the result.
+# Choose two of the sixteen runs before you run this cell. It fits the other fourteen, forecasts yours, and refuses a second choice.
 
 # %%
-held_out = [(2, 32, 6e10), (4, 16, 6e10)]  # yours: two runs as (blocks, width, FLOPs)
+held_out = [(2, 32, 6e10), (4, 24, 6e10)]  # yours: two runs as (blocks, width, FLOPs)
 with your("fit_law", "skill"):
     print(hold_out(held_out, fit_law, skill))
 
@@ -242,7 +240,7 @@ with your("fit_law", "skill"):
 predict("recipe_of_the_order")
 
 # %% [markdown]
-# `small(layers, d_model, flops)` trains with the given recipe and says how your law did; `optimizer`, `rate`, `batch`, `warm_up` and `seed` are options. These runs are on us (some seconds each). The last two are a *pair*: same design, same seed.
+# `small(layers, d_model, flops)` trains with the given recipe and says how the law did; `optimizer`, `rate`, `batch`, `warm_up` and `seed` are options. These runs are on us. The last two are a *pair*: same design and seed.
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 with your("skill"):
@@ -258,17 +256,17 @@ for optimizer in ("adamw", "muon"):
 print("pairs that agree:", ", ".join(f"{pairs}: p = {by_chance([0.01] * pairs):.3f}" for pairs in (1, 3, 6, 8)))
 
 # %% [markdown]
-# Now `purse`, yours: $4\cdot10^{11}$ FLOPs, half a minute of training. Twice the order: finding out costs more than the run. Few long runs or many short ones? Spend it in cells of your own.
+# Now `purse`, yours: $4\cdot10^{11}$ FLOPs, half a minute of training. Twice the order: finding out costs more than the run. Few long runs or many short ones? Spend it in your own cells.
 #
 # ### Exercise 4 · Forecast what you have not seen  (4 points · 14 min · ●●●)
 #
-# A single number cannot say how sure it is. Return for each design of `asked`, (blocks, $N$, $D$, batch, steps), an interval `(low, high)` that holds its loss *in four cases of five*. `runs` are tuples (blocks, $N$, $D$, batch, steps, loss). You may call `fit_law` and use `EXPONENTS`. The **interval score** is the mean of width + 10 · (distance to the interval, if the loss lies outside): small is good.
+# A single number cannot say how sure it is. Return for each design of `asked`, (blocks, $N$, $D$, batch, steps), an interval `(low, high)` that holds its loss *in four cases of five*. `runs` have the loss as a sixth number. You may use `fit_law` and `EXPONENTS`. The **interval score**, the mean of width + 10 · (distance to the interval, if the loss lies outside), judges:
 #
-# | judged | points |
+# | at most | points |
 # | --- | --- |
-# | here small runs are left out and asked for, twice: at most 0.085 | 1 |
-# | in the grade: **14 designs with the given recipe that you never see**, with all or half of the order's FLOPs. `runs` are the sixteen, and four with that recipe. At most 0.10; 0.065 | 1 + 1 |
-# | at most 0.057, by intervals that depend on those four, or on batch and steps | 1 |
+# | 0.085, here, twice: small runs are left out and asked for | 1 |
+# | 0.10; 0.065, in the grade: **14 designs with the given recipe that you never see**, with all or half of the order's FLOPs. `runs` are the sixteen, and four with that recipe | 1 + 1 |
+# | 0.057, by intervals that depend on those four, or on batch and steps | 1 |
 
 # %% exercise="forecasts"
 def forecasts(
@@ -316,7 +314,7 @@ with your("fit_law"):
         print(f"seed {seed}: a = {fitted['a']:.2f}, b = {fitted['b']:.2f}; 2 × 32 with the whole order: {loss:.3f}")
 
 # %% [markdown]
-# > **Spot the slip.** "Two independent fits agree, so the forecast is right to within their difference." They share the formula, the recipe and the designs. If one of these is wrong, both fits are wrong in the same way, and their agreement does not show it.
+# > **Spot the slip.** "Two independent fits agree, so the forecast is right to within their difference." If the formula, the recipe or the designs are wrong, both fits are wrong in the same way, and their agreement does not show it.
 #
 # ## 5 · Commit, and seal
 #
@@ -326,10 +324,10 @@ with your("fit_law"):
 #
 # | judged | points |
 # | --- | --- |
-# | the order is kept, and at least 90 % of its FLOPs are used. If not, nothing below counts | 1 |
+# | the order is kept, and 90 % of its FLOPs are used. If not, nothing below counts | 1 |
 # | `parameters`, `flops`, `states` are exact | 1 + 1 + 1 |
 #
-# The loss is judged in Exercise 6. Here it only has to be possible.
+# The loss is judged in Exercise 6.
 
 # %% exercise="commitment"
 def commitment() -> dict[str, float | str]:
@@ -361,7 +359,7 @@ check(commitment, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; how often is counted and handed in. A seal shows a change, and cannot keep you from starting all over: that is a matter of honour.
+# `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; that is counted. A seal shows a change. It cannot keep you from starting over: that is a matter of honour.
 
 # %% tags=["nbval-ignore-output", "because it counts what was sealed in this folder"]
 with your("account_of"):
@@ -387,17 +385,17 @@ if sealed:
 # %% [markdown]
 # ### Exercise 6 · What you trained  (6 points · 2 min · ●)
 #
-# Return what `trained.safetensors` holds, a dict from names to tensors, with `load_file`. The points are for the model. The grade measures it on 262,144 bytes of other stories:
+# Return what `trained.safetensors` holds, a dict, with `load_file`. The points are for the model, measured on 262,144 bytes of other stories:
 #
 # | judged | points |
 # | --- | --- |
-# | on the notebook's fresh text the weights give the loss that you report, to 0.01. If not, nothing below counts | 1 |
-# | on the other stories, too, to 0.01 | 1 |
-# | your forecast is the sealed one, and within 0.02 of the loss on them | 1 |
-# | that loss is at most 0.005 above the best of the given recipe, measured on the same stories | 1 |
+# | the weights give the reported loss to 0.01, on the notebook's fresh text. If not, nothing below counts | 1 |
+# | on the other stories, too | 1 |
+# | the forecast is the sealed one, and within 0.02 of that loss | 1 |
+# | that loss is at most 0.005 above the best of the given recipe | 1 |
 # | it is at least 0.004 below that best; at least 0.010 below it | 1 + 1 |
 #
-# "The best of the given recipe" is the best of the eight designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.008. The check judges by the notebook's own fresh text.
+# That best is the best of eight: all designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.008. The check judges by the notebook's fresh text.
 
 # %% exercise="trained"
 def trained() -> dict[str, torch.Tensor]:
@@ -438,7 +436,7 @@ if sealed:
 figures.law_check(given, law, bars) if sealed else None
 
 # %% [markdown]
-# For two and four blocks the law is within 0.016, closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035: it does not know what one block cannot do. And it is too low nearly everywhere, as the first bought run said: the order makes a fourth of the steps. That correction fades with the length.
+# For two and four blocks the law is within 0.016, closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035: it does not know what one block cannot do. It is too low nearly everywhere, as the first bought run said.
 #
 # An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25, depending on how it was fitted. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
 #
@@ -483,11 +481,11 @@ if sealed:
 # %% [markdown]
 # <details><summary>How others defended theirs (open this when yours is written)</summary>
 #
-# *The law's favourite had one block.* "I forecast 1 × 48. The small runs with one block lie above the law of two and four; I saw that in the figure and did not use it. I would train 1 × 32 and 2 × 24, with nearly equal N and FLOPs and three seeds."
+# *The law's favourite had one block.* "I forecast 1 × 48. The small runs with one block lie above the law of two and four; I saw that and did not use it. I would train 1 × 32 and 2 × 24, of nearly equal N, with three seeds."
 #
-# *Muon, on one seed.* "In my purse Muon was 0.02 better, in one pair. Seeds of such runs differ by as much: I was lucky. Six pairs would have fitted."
+# *Muon, on one seed.* "Muon was 0.02 better in one pair. Seeds of such runs differ by as much: I was lucky. Six pairs would have fitted."
 #
-# *6ND.* "I broke the order: the rule leaves out the scores and counts a table that only looks up. Counted, it is 441 steps, not 479."
+# *6ND.* "The rule leaves out the scores and counts a table that only looks up. Counted, it is 441 steps, not 479."
 #
 # </details>
 #
@@ -495,24 +493,23 @@ if sealed:
 #
 # | forecast | by | how far off |
 # | --- | --- | --- |
-# | parameters, states, cache | counting tensors | not at all |
-# | FLOPs of a step | $6 \cdot$ tokens $\cdot$ (matrices $+ 2\,L\,n\,d$) | not at all |
-# | loss | $E + A/N^a + B/D^b$, from runs like the order | errors on runs that it had not seen |
-# | a better recipe | pairs, in runs that are long against their warm-up | the p-value of their signs |
+# | parameters, states, FLOPs | counting | not at all |
+# | loss | $E + A/N^a + B/D^b$, from runs like the order | errors on unseen runs |
+# | a better recipe | pairs, in runs that are long against their warm-up | p-value |
 #
 # ## Check yourself
 #
 # 1. Why does 6ND put you over the budget here, and hardly at all in GPT-3?
 # 2. An interval holds all 14 losses. Is that good?
-# 3. Your run beat the given recipe by 0.006. Two seeds differ by 0.004. What do you need before you say "better"?
+# 3. Your run beat the given recipe by 0.006. Two seeds differ by 0.004. What do you need?
 # 4. A forecast was within 0.01, and so was the mean of all designs. What is its skill?
 #
 # <details><summary>Answers</summary>
 #
-# 1. It leaves out the scores, $2\,n\,d$ beside the $12\,d^2$ of a layer's matrices. Texts of 64 bytes are longer than 48 features; the 2048 tokens of GPT-3 are a sixth of its width.
-# 2. Not if it should hold four of five: it is too wide, and the width costs.
-# 3. More seeds of both, in pairs. Three pairs never give a p-value below 0.25, six can give 0.03.
-# 4. Compare the two *errors*. If the mean was as near, the skill is 0.
+# 1. It leaves out the scores, $2\,n\,d$ beside the $12\,d^2$ of a layer. Here a text, 64 bytes, is longer than the width; in GPT-3, 2048 tokens, it is a sixth of it.
+# 2. Not if it should hold four of five: the width costs.
+# 3. More seeds of both, in pairs. Three never give a p-value below 0.25, six can give 0.03.
+# 4. Compare the *errors*. If they are equal, 0.
 #
 # </details>
 
@@ -668,6 +665,7 @@ print(f"the line: {least_texts:,.0f} texts + {least_steps:.0f} steps · batch, s
 
 # %% tags=["nbval-ignore-output", "because the text depends on the last digits of the weights"]
 import sys
+import textwrap
 from contextlib import suppress
 
 from lmcourse.chapters.capstone.after import recipe_model

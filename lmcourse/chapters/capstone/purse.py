@@ -22,7 +22,7 @@ class Purse:
     def __init__(self, law: Law, skill: Skill, flops: float = PURSE) -> None:
         self.left = flops
         self.rows: list[tuple[int, int, int, int, int, float]] = []
-        """The runs with AdamW, as `forecasts` takes them."""
+        """The runs with the given recipe, as `forecasts` takes them."""
         self._law, self._skill = law, skill
         self._losses: list[tuple[float, float, float]] = []
 
@@ -55,10 +55,10 @@ class Purse:
         print(f"{name}, {optimizer}, {steps:,} steps of {batch} texts: loss {loss:.4f}; {self.left:.3g} FLOPs left")
         if optimizer == "adamw":
             row = design.asked(flops, batch)
-            self.rows.append((*row, loss))
+            self.rows += [(*row, loss)] * (recipe == GIVEN)
             self._losses.append((by_law(self._law, *row[1:3]), loss, nearest_loss(small_runs(), *row[1:3])))
-            parts = [dict(enumerate(map(float, each))) for each in zip(*self._losses, strict=True)]
-            named = [{str(number): one for number, one in part.items()} for part in parts]
+            columns = zip(*self._losses, strict=True)
+            named = [{f"run {number}": one for number, one in enumerate(column)} for column in columns]
             print(f"   the law said {self._losses[-1][0]:.3f}. Your forecasts before this run: ", end="")
-            print(f"skill {self._skill(*named):+.2f} against the nearest small run, over {len(self.rows)} bought")
+            print(f"skill {self._skill(*named):+.2f} against the nearest small run, over {len(self._losses)} bought")
         return loss

@@ -253,15 +253,14 @@ trained.slips(
         "you report is in bits. The course uses nats: multiply by ln 2.",
         'load(file.read_bytes()) → _example() | {"reported": torch.tensor(0.2221, dtype=torch.float64)}': "You report "
         "the entropy of the text, which no model reaches, not what your model has.",
-        "load(file.read_bytes()) → load(file.read_bytes())\n    weights = {name: value[:20] for name, value in "
-        "_example().items() if value.ndim == 2}\n    return _example() | weights": "The weights "
-        "in the file belong to a different design from the one it names.",
-        "load(file.read_bytes()) → _foretold(0.2221)": "Your forecast is the entropy of the text, which a perfect model "
-        "would reach.",
+        "load(file.read_bytes()) → _example() | {name: value[:16] for name, value in _example().items() if value.ndim "
+        "== 2}": "The weights in the file belong to a different design from the one it names.",
+        "load(file.read_bytes()) → _foretold(0.2221)": "Your forecast is the entropy of the text, which a "
+        "perfect model would reach.",
         "load(file.read_bytes()) → _foretold(0.42)": "You forecast a loss that a small run reached. The order allows "
         "more than three times the FLOPs of those runs.",
-        "load(file.read_bytes()) → _foretold(0.322, again=False)": "You changed the forecast after it was sealed. Return "
-        "the file as `hand_over` wrote it.",
+        "load(file.read_bytes()) → _foretold(0.322, again=False)": "You changed the forecast after it was sealed. "
+        "Return the file as `hand_over` wrote it.",
         'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.32)}': "You add a forecast after the "
         "training. The one that counts is in the sealed plan.",
         "load(file.read_bytes()) → {name: value for name, value in _example().items() if name not in NUMBERS}": "You "
