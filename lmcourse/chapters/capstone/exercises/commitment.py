@@ -145,11 +145,15 @@ RETURNED = (
 FREE = {
     "which batch is free, and all is counted for it": ("batch = 16", "16", ("15", "17")),
     "the cost of heads does not depend on how many divide the width": (COSTS, "24, 2", ("24, 1", "24, 3")),
-    "one FLOP is less than what is left after the last step": (STEPS, "000.0", ("001.0", "001.0".replace("1", "2"))),
-    "a whole number may be a float": (
+    "one FLOP is less than what is left after the last step": (
+        STEPS,
+        "200000000000.0",
+        ("200000000001.0", "199999999999.0"),
+    ),
+    "a whole number may be a float, and int() drops what // drops": (
         STEPS,
         "int(200000000000.0 // costs['flops'])",
-        ("200000000000.0 // costs['flops']",),
+        ("200000000000.0 // costs['flops']", "int(200000000000.0 / costs['flops'])"),
     ),
     "the rate is free": (RETURNED, "'rate': 1", ("'rate': 2",)),
     "the warm-up is free": (RETURNED, "'warm_up': 30", ("'warm_up': 29", "'warm_up': 31")),

@@ -69,7 +69,7 @@ PREDICTIONS = (
         high=1000,
         log=True,
         unit="bytes a parameter",
-        because="That this is near the famous 20 tokens is chance. The next cell shows how little these runs know of it.",
+        because="That this is near the famous 20 tokens is chance. The next cell shows how little these runs know.",
     ),
     Prediction(
         "small_batch_first",

@@ -90,9 +90,8 @@ def _shapes(design: Design) -> dict[str, tuple[int, ...]]:
 
 def _text(value: Plain) -> str:
     """Return a short ASCII text from its bytes in a tensor; empty for anything else."""
-    if isinstance(value, Tensor) and value.dtype == torch.uint8 and value.ndim == 1 and len(value) < 2000:
-        return bytes(value.tolist()).decode("ascii", "replace")
-    return ""
+    short = isinstance(value, Tensor) and not value.is_complex() and value.ndim == 1 and len(value) < 2000
+    return "".join(chr(int(byte)) for byte in value.tolist() if 0 <= byte < 128) if short else ""
 
 
 def _plan(value: dict[str, Plain]) -> Numbers | str:
