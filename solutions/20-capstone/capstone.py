@@ -60,7 +60,7 @@ predict("which_is_exact")
 # %% [markdown]
 # By hand, the smallest case: $d = 2$, one block, one head, $d_\text{ff} = 3$, 5 kinds of tokens. The table has 10 numbers, the head 10, attention $4 \cdot 2 \cdot 2$, the feed-forward layer $3 \cdot 2 \cdot 3$, three norms 2 each: 60.
 #
-# FLOPs of a step, on one text of 2 tokens. Only matrices that are multiplied count: $16 + 18 + 10$ numbers, each costing 2 FLOPs per token, 176 forward. For each of the $2 \cdot 2$ pairs of positions attention takes two products of 2 numbers: 8 FLOPs, 32. Backward costs twice as much: $3 \cdot 208 = 624$.
+# FLOPs of a step on one text of 2 tokens: only matrices that are multiplied count: $16 + 18 + 10$ numbers, each costing 2 FLOPs per token, 176 forward. For each of the $2 \cdot 2$ pairs of positions attention takes two products of 2 numbers: 8 FLOPs, 32. Backward costs twice as much: $3 \cdot 208 = 624$.
 #
 # ### Exercise 1 · The account  (4 points · 12 min · ●●●)
 #
@@ -99,7 +99,7 @@ check(account_of, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Compare it with a real model and torch's own counter:
+# Beside a real model and torch's counter:
 
 # %%
 with your("account_of"):
@@ -110,7 +110,7 @@ print(f"FLOPs of a step {account['flops']:,}, counted by torch {counted:,}. 6ND:
 print(f"Per token it lacks {24 * 64 * 48:,} FLOPs of scores, and counts {6 * 133 * 48:,} for the table and norms, which multiply no matrix.")
 
 # %% [markdown]
-# The largest part of memory is the activations (notebook 14). They are counted for you.
+# Most of the memory is activations (notebook 14), counted for you.
 
 # %%
 explore(card, d_model=[*WIDTHS], layers=[1, 2, 4], batch=[*BATCHES])
@@ -224,7 +224,7 @@ check(skill, hidden=True)
 # %% [markdown]
 # ### A test of your own
 #
-# Choose two of the sixteen runs before you run this cell. It fits the other fourteen, forecasts yours, and refuses a second choice.
+# Choose two of the sixteen runs. The cell fits the other fourteen, forecasts yours, and refuses a second choice.
 
 # %%
 held_out = [(2, 32, 6e10), (4, 24, 6e10)]  # yours: two runs as (blocks, width, FLOPs)
@@ -234,7 +234,7 @@ with your("fit_law", "skill"):
 # %% [markdown]
 # ### A purse
 #
-# The small runs read batches of 4, the order 16. Does it matter?
+# Small runs read batches of 4, the order 16. Does it matter?
 
 # %%
 predict("recipe_of_the_order")
@@ -246,8 +246,8 @@ predict("recipe_of_the_order")
 with your("skill"):
     ours, purse = Purse(law, skill, 8e10), Purse(law, skill)
 ours.small(2, 24, 6e10)
-for optimizer in ("adamw", "muon"):
-    ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer=optimizer)
+ours.small(2, 48, 1e10, batch=4, rate=0.5)
+ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer="muon")
 
 # %% [markdown]
 # Is a difference luck? If two recipes were equally good, each pair's difference could as well have the other sign. The p-value is the fraction of all patterns of signs whose sum is at least as far from 0: 0.25 for three pairs that agree, 0.03 for six.
@@ -258,11 +258,11 @@ for optimizer in ("adamw", "muon"):
 #
 # A single number cannot say how sure it is. Return for each design of `asked`, (blocks, $N$, $D$, batch, steps), an interval `(low, high)` that holds its loss *in four cases of five*. `runs` have the loss as a sixth number. You may use `fit_law` and `EXPONENTS`. The **interval score**, the mean of width + 10 · (distance to the interval, if the loss lies outside), judges:
 #
-# | at most | points |
+# | at most | points so far |
 # | --- | --- |
-# | 0.085, here, twice: small runs are left out and asked for; 0.10: two runs with the given recipe | 1 |
-# | 0.10; 0.065, in the grade: **14 designs with the given recipe that you never see**, with all or half of the order's FLOPs. `runs` are the sixteen, and four with that recipe | 1 + 1 |
-# | 0.057, by intervals that depend on those four, or on batch and steps | 1 |
+# | 0.085, here, twice: small runs are left out and asked for; 0.10: two with the given recipe | 2 |
+# | 0.10; 0.065, in the grade: **14 designs with the given recipe that you never see**, with all or half of the order's FLOPs. `runs` are the sixteen, and four with that recipe | 2½; 3 |
+# | 0.057, by intervals that depend on those four, or on batch and steps | 4 |
 
 # %% exercise="forecasts"
 def forecasts(
@@ -365,7 +365,7 @@ with your("account_of"):
 # %% [markdown]
 # ## 6 · Train, hand in, defend
 #
-# About half a minute. The model writes four times while it trains.
+# Half a minute. The model writes four times while it trains.
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 if sealed:
@@ -435,7 +435,7 @@ figures.law_check(given, law, bars) if sealed else None
 # %% [markdown]
 # For two and four blocks the law is within 0.016, closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035: it does not know what one block cannot do. It is too low nearly everywhere, as the first bought run said.
 #
-# An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25, depending on how it was fitted. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
+# An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
 #
 # And the other optimizer:
 
@@ -478,9 +478,9 @@ if sealed:
 # %% [markdown]
 # <details><summary>How others defended theirs (open this when yours is written)</summary>
 #
-# *The law's favourite had one block.* "I forecast 1 × 48. The small runs with one block lie above the law of two and four; I saw that and did not use it. I would train 1 × 32 and 2 × 24, of nearly equal N, with three seeds."
+# *The law's favourite had one block.* "I forecast 1 × 48. Small runs with one block lie above the law of two and four; I saw that and did not use it. I would train 1 × 32 and 2 × 24, of nearly equal N."
 #
-# *Muon, on one seed.* "Muon was 0.02 better in one pair. Seeds of such runs differ by as much: I was lucky. Six pairs would have fitted."
+# *Muon, on one seed.* "Muon was 0.02 better in one pair. Seeds differ by as much: I was lucky. Six pairs would have fitted."
 #
 # </details>
 #
@@ -501,7 +501,7 @@ if sealed:
 # <details><summary>Answers</summary>
 #
 # 1. It leaves out the scores, $2\,n\,d$ beside the $12\,d^2$ of a layer. Here $n$ is more than $d$, in GPT-3 a sixth of it.
-# 2. Not if it should hold four of five: the width costs.
+# 2. Not for four of five: the width costs.
 # 3. More seeds of both, in pairs. Three never give a p-value below 0.25, six can give 0.03.
 #
 # </details>

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 from lmcourse import plots
 from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.chapters.capstone import exercises, figures
-from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, held_out, recipe_model
+from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, bought, check_text, held_out, large_runs, recipe_model
 from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, show_claims
-from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows, skill_on_held_out
+from lmcourse.chapters.capstone.exercises.forecasts import SCORES, interval_score
 from lmcourse.chapters.capstone.exercises.hunt import KNOWN, fits
 from lmcourse.chapters.capstone.exercises.trained import (
     BEST_GIVEN,
@@ -30,19 +30,17 @@ from lmcourse.chapters.capstone.exercises.trained import (
     SEED,
     measured,
 )
-from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
+from lmcourse.chapters.capstone.law import EXPONENTS, by_law, fit, hold_out, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
+from lmcourse.chapters.capstone.purse import Purse
 from lmcourse.chapters.capstone.recipe import (
     DEPTHS,
     FRESH_BYTES,
-    GIVEN,
     ORDER,
     SMALL_RECIPE,
     WIDTHS,
     Design,
-    Purse,
     Recipe,
-    hand_over,
     known_words,
     loss_on,
     steps_to_loss,
@@ -50,12 +48,16 @@ from lmcourse.chapters.capstone.recipe import (
     train,
     write,
 )
+from lmcourse.chapters.capstone.sealed import Sealed, digest_of, hand_over, seal
 from lmcourse.collect.package.model import Config
 from lmcourse.collect.package.model import Transformer as OwnTransformer
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.errors import CourseError
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.values import MAX_VALUE_CHARS
+from lmcourse.grading.notebooks import SEALED, METADATA_KEY, read_submission
+from lmcourse.grading.restore import restored
+from lmcourse.report import handed_in
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.root import find_root
@@ -73,19 +75,18 @@ def test_the_account_matches_the_package() -> None:
         assert found["cache"] == bytes_per_token(design.config, precision="fp32")
 
 
-def test_the_law_is_recovered_and_the_fit_is_a_minimum() -> None:
-    """The package's fit, the exercise's reference and a walk around the minimum agree on the measured runs."""
-    law = fitted_law()
-    runs = [(run.parameters, run.text, run.loss) for run in small_runs()]
-    found = exercises.fit_law.reference(runs, law.floor, [law.a, law.b])
-    assert [found[name] for name in "ABab"] == pytest.approx([law.A, law.B, law.a, law.b], rel=1e-6)
+SMALL = [(run.parameters, run.text, run.loss) for run in small_runs()]
+LAW = fit(SMALL, ENTROPY, EXPONENTS)
 
+
+def test_a_walk_around_the_fit_finds_no_better_law() -> None:
     def error(big_a: float, big_b: float) -> float:
-        return sum(((law.floor + big_a / n**law.a + big_b / d**law.b) / loss - 1) ** 2 for n, d, loss in runs)
+        law = LAW | {"A": big_a, "B": big_b}
+        return sum((by_law(law, n, d) / loss - 1) ** 2 for n, d, loss in SMALL)
 
-    least = error(law.A, law.B)
+    least = error(LAW["A"], LAW["B"])
     for step in (0.99, 1.01):
-        assert error(law.A * step, law.B) > least < error(law.A, law.B * step)
+        assert error(LAW["A"] * step, LAW["B"]) > least < error(LAW["A"], LAW["B"] * step)
 
 
 def test_no_other_split_of_the_budget_is_better() -> None:
@@ -97,35 +98,90 @@ def test_no_other_split_of_the_budget_is_better() -> None:
     assert losses.argmin() == 500
 
 
+def commitment() -> dict[str, Any]:
+    right: dict[str, Any] = exercises.commitment.reference()
+    return right
+
+
+def the_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int = 0) -> Sealed:
+    monkeypatch.chdir(tmp_path)
+    found = seal(commitment, seed)
+    assert found is not None
+    return found
+
+
 def test_allowed_designs_were_trained_with_both_optimizers() -> None:
-    trained = {(run.layers, run.d_model, run.recipe.optimizer) for run in after({"loss": 0.3})}
+    trained = {(run.layers, run.d_model, run.recipe.optimizer) for run in large_runs()}
     assert trained == {(d.layers, d.d_model, name) for d in ALLOWED for name in ("adamw", "muon")}
+    check_text()
 
 
-def test_the_law_beats_honest_baselines_where_it_was_not_fitted() -> None:
-    """The law has the skill for all points; no constant has the skill for one point, not even the best one in
-    hindsight."""
-    asked = [(run.layers, run.parameters, run.text) for run in held_out()]
-    assert skill_on_held_out(exercises.forecasts.reference(rows(small_runs()), ENTROPY, asked)) >= max(STEPS_OF_SKILL)
-    for constant in np.linspace(0.25, 0.6, 71):
-        assert skill_on_held_out([float(constant)] * len(asked)) < min(STEPS_OF_SKILL)
+def test_intervals_without_the_law_or_the_bought_runs_fall_short() -> None:
+    losses = [run.loss for run in held_out()]
+    every = [(low / 100, high / 100) for low in range(22, 45) for high in range(low, 60)]
+    assert min(interval_score([one] * len(losses), losses) for one in every) > SCORES[0]
+    plain = [by_law(LAW, run.parameters, run.text) for run in held_out()]
+    assert SCORES[0] < interval_score([(loss - 0.003, loss + 0.003) for loss in plain], losses)
+    bars = [(loss - 0.016 * 1.28, loss + 0.016 * 1.28) for loss in plain]
+    assert SCORES[-1] < interval_score(bars, losses) < SCORES[-2]
 
 
-def test_the_six_designs_of_the_grade_stay_hidden() -> None:
-    shown = {(run.layers, run.d_model, run.flops) for run in after({"loss": 0.3})}
+def test_intervals_that_ignore_the_bought_runs_miss_the_last_point() -> None:
+    """They were found by trying what the grade's report prints."""
+    def tuned(runs: Any, floor: float, asked: Any) -> list[tuple[float, float]]:
+        excess = [by_law(LAW, row[1], row[2]) - floor for row in asked]
+        return [(floor + 0.94 * one, floor + 1.16 * one) for one in excess]
+
+    report = check_exercise(exercises.forecasts, tuned, hidden=True, enforce=False)
+    assert report.points == 3
+    assert "ignore the bought runs" in str(report).replace("\n", " ").replace("    ", "")
+    assert "On the 14 hidden designs" in str(report)
+
+
+def test_the_designs_of_the_grade_stay_hidden() -> None:
+    shown = {(run.layers, run.d_model, run.flops) for run in [*large_runs(), *bought()]}
     assert shown.isdisjoint((run.layers, run.d_model, run.flops) for run in held_out())
-    assert len({run.loss for run in held_out()}) == 6
 
 
-def test_runs_are_shown_only_after_a_forecast() -> None:
-    for incomplete in ({}, {"layers": 2}, {"loss": None}):
-        with pytest.raises(CourseError, match="Make your forecast first"):
-            after(incomplete)
+def test_a_held_out_run_cannot_be_changed_after_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmcourse.chapters.capstone.law._chosen", [])
+    skill = exercises.skill.reference
+    assert "two different runs" in hold_out([(2, 32, 6e10)], fit, skill)
+    first = hold_out([(2, 32, 6e10), (4, 16, 6e10)], fit, skill)
+    assert "skill against the nearest run: -3.36" in first
+    assert hold_out([(2, 32, 6e10), (4, 24, 6e10)], fit, skill).startswith("You have seen the result")
+    assert hold_out([(2, 32, 6e10), (4, 16, 6e10)], fit, skill) == first
+
+
+def test_runs_are_shown_only_after_a_seal() -> None:
+    for nothing in (None, {}, {"loss": 0.3}):
+        with pytest.raises(CourseError, match="Seal your commitment first"):
+            after(nothing)
+
+
+def test_a_seal_counts_changed_plans_and_names_what_it_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = the_seal(tmp_path, monkeypatch)
+    assert the_seal(tmp_path, monkeypatch) == first
+    again = the_seal(tmp_path, monkeypatch, seed=1)
+    assert (first.sealings, again.sealings) == (1, 2)
+    with pytest.raises(CourseError, match=f"Sealed {again.digest}, this plan is {first.digest}"):
+        hand_over(first, Transformer(first.design.config), 0.3)
+    for changes, why in (({"loss": 0.1}, "below the entropy"), ({"steps": 3}, "breaks the order"), ({"x": 1}, "x is not")):
+        capsys.readouterr()
+        assert seal(lambda changes=changes: commitment() | changes) is None
+        assert why in capsys.readouterr().out
+
+    def unwritten() -> None:
+        raise NotImplementedError
+
+    assert seal(unwritten) is None
 
 
 def test_no_output_before_the_commitment_has_a_loss_of_the_order() -> None:
     notebook = nbformat.read(find_root() / "solutions/20-capstone/capstone.ipynb", as_version=4)
-    before = [*takewhile(lambda cell: not cell.source.startswith("## 8 · Train"), notebook.cells)]
+    before = [*takewhile(lambda cell: not cell.source.startswith("## 6 · Train"), notebook.cells)]
     assert len(before) < len(notebook.cells)
     text = "\n".join(str(cell.get("outputs", "")) for cell in before)
     text += "\n".join(cell.source for cell in before if cell.cell_type == "markdown")
@@ -145,11 +201,11 @@ def test_a_run_of_the_table_is_reproduced_by_training() -> None:
 
 @pytest.mark.prove
 def test_the_purse_subtracts_costs_and_rejects_unaffordable_runs() -> None:
-    purse, design = Purse(1e9), Design(1, 24)
-    cost = design.steps(5e8, 4) * design.flops_of_step(4)
+    purse, design = Purse(LAW, exercises.skill.reference, 1e9), Design(1, 24)
+    cost = design.steps(5e8) * design.flops_of_step()
     loss = purse.small(1, 24, 5e8)
     assert purse.left == 1e9 - cost
-    assert purse.runs == [(design, cost, SMALL_RECIPE, 0, loss)]
+    assert purse.rows == [(*design.asked(5e8), loss)]
     with pytest.raises(ValueError, match="are left in the purse"):
         purse.small(1, 24, 1e9)
     with pytest.raises(ValueError, match="too few for one step"):

@@ -253,7 +253,8 @@ forecasts.slips(
         f"{RETURNED} → return [(floor, 0.5)": "From the floor to 0.5 is always right, and says nothing: the width "
         "counts.",
         "excess = [A / n**a + B / d**b for _, n, d → "
-        "excess = [loss[np.argmin(np.log(N / n) ** 2 + np.log(D / d) ** 2)] - floor for _, n, d": "You take the loss of the nearest run, as if more text changed nothing.",
+        "excess = [loss[np.argmin(np.log(N / n) ** 2 + np.log(D / d) ** 2)] - floor for _, n, d": "You take the loss "
+        "of the nearest run, as if more text changed nothing.",
         "low, high = np.quantile(ratios, [0.1, 0.9]) → low, high = ratios.mean() - 3 * ratios.std(), ratios.mean() + 3 "
         "* ratios.std()": "Your intervals are three standard deviations wide on each side. They hold nearly every "
         "loss; four of five are asked, and the width counts.",
