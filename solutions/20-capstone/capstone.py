@@ -71,7 +71,7 @@ predict("which_is_exact")
 # - `"states"`: bytes of weights, gradients and Adam's two moments, fp32;
 # - `"cache"`: bytes of keys and values that one token leaves in an fp32 cache.
 #
-# Do without the course's package, which counts all four.
+# The course's package is forbidden.
 
 # %% exercise="account_of"
 def account_of(
@@ -97,9 +97,6 @@ check(account_of)
 ### BEGIN HIDDEN TESTS
 check(account_of, hidden=True)
 ### END HIDDEN TESTS
-
-# %% [markdown]
-# Beside a real model and torch's counter:
 
 # %%
 with your("account_of"):
@@ -298,7 +295,7 @@ print(f"given recipe: {low:.3f} to {high:.3f}; trend {trend(ORDER['flops']):.3f}
 print(f"nearest × trend {nearest_times_trend(mine.layers, mine.parameters, ORDER['flops']):.3f}")
 
 # %% [markdown]
-# How sure can you be? Fit again to each seed alone:
+# Fit again to each seed alone:
 
 # %%
 predict("agreement")
@@ -365,7 +362,7 @@ with your("account_of"):
 # %% [markdown]
 # ## 6 · Train, hand in, defend
 #
-# Half a minute. The model writes four times while it trains.
+# Half a minute:
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 if sealed:
@@ -413,9 +410,6 @@ if sealed:
     with your("trained"):
         print(sealed.speaks(trained(), "Clara is at the sea. Many "))
 
-# %% [markdown]
-# Everything is measured now, by tensors and torch's counter.
-
 # %% tags=["nbval-ignore-output", "because it depends on your plan"]
 if sealed:
     with your("account_of"):
@@ -435,7 +429,7 @@ figures.law_check(given, law, bars) if sealed else None
 # %% [markdown]
 # For two and four blocks the law is within 0.016, closer than both forecasts without a law. For one block it is too low by 0.010 to 0.035: it does not know what one block cannot do. It is too low nearly everywhere, as the first bought run said.
 #
-# An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
+# An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25. So the numbers show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you sealed before you saw, and your forecast is one.
 #
 # And the other optimizer:
 

@@ -18,6 +18,7 @@ from lmcourse.chapters.capstone.recipe import GIVEN, LENGTH, ORDER, Design, Reci
 from lmcourse.chapters.capstone.sealed import Sealed
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
+from lmcourse.training.training_config import OptimizerName
 
 LARGE = (
     # layers, width, seed, optimizer, loss in nats per byte of fresh text
@@ -156,7 +157,7 @@ def skills(runs: Sequence[LargeRun], law: Law, bars: Sequence[Sequence[float]], 
     return "\n".join(lines)
 
 
-def differences(runs: Sequence[LargeRun], optimizer: str, seed: int) -> list[float]:
+def differences(runs: Sequence[LargeRun], optimizer: OptimizerName, seed: int) -> list[float]:
     """Return for each design by how much an optimizer and seed end above the given recipe with seed 0."""
     found = {(run[:2], run.recipe.optimizer, run.seed): run.loss for run in runs}
     return [found[run[:2], optimizer, seed] - run.loss for run in given_runs(runs)]

@@ -9,8 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -157,7 +156,7 @@ def _bytes(text: str) -> Tensor:
     return torch.frombuffer(bytearray(text.encode("ascii")), dtype=torch.uint8).long()
 
 
-def _prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Transformer, TrainingConfig]:
+def prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Transformer, TrainingConfig]:
     """Return an untrained model and the settings of its training."""
     torch.manual_seed(seed)
     model = Transformer(design.config)
@@ -199,7 +198,7 @@ def train(
     Returns:
         The model, and its loss on the fresh text in nats per byte.
     """
-    model, config = _prepared(design, steps, seed, recipe)
+    model, config = prepared(design, steps, seed, recipe)
     last: dict[str, object] = {}
 
     def remember(record: Record) -> None:
@@ -218,45 +217,6 @@ def probe(design: Design, steps: int) -> list[float]:
     clock = [time.perf_counter()]
     train(design, steps, callbacks=[lambda _: clock.append(time.perf_counter())])
     return [end - begin for begin, end in itertools.pairwise(clock)]
-
-
-class _ReachedError(Exception):
-    """Raised when a run reaches the loss that `steps_to_loss` waits for."""
-
-
-TEXTS_BETWEEN = 128
-"""Number of texts read between two evaluations of the loss."""
-
-LOOK_BYTES = FRESH_BYTES // 4
-"""Bytes of validation text for such an evaluation."""
-
-
-def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: int = 0) -> int | None:
-    """Return the steps until a design reaches a loss on fresh text, at a constant rate after the warm-up.
-
-    Args:
-        loss: the loss to reach, in nats per byte.
-        design: the model to train.
-        recipe: batch, learning rate and optimizer.
-        most: steps after which the run is given up.
-        seed: the seed of the first weights and of the order of the text.
-
-    Returns:
-        The steps, with the resolution of `TEXTS_BETWEEN` texts; None if the run was given up.
-    """
-    model, config = _prepared(design, most, seed, recipe)
-    config = replace(config, decay_steps=0, evaluate_every=max(1, TEXTS_BETWEEN // recipe.batch))
-    reached: list[int] = []
-
-    def look(record: Record) -> None:
-        if record.get("validation_loss", math.inf) <= loss:
-            reached.append(int(record["step"]))
-            raise _ReachedError
-
-    training, fresh = texts()
-    with tempfile.TemporaryDirectory() as folder, suppress(_ReachedError):
-        Trainer(model, config, training, Path(folder), validation=fresh[:LOOK_BYTES], callbacks=[look]).run()
-    return reached[0] if reached else None
 
 
 def loss_on(model: Transformer, text: Tensor) -> float:

@@ -83,7 +83,7 @@ def problem_of(plan: Numbers) -> str:
     """Return why a commitment is not possible: a loss that no model has, or a limit of the order; or an empty text."""
     loss = float(plan["loss"])
     if loss < ENTROPY:
-        return f"a loss of {loss:.4g} is below the entropy, {ENTROPY}: no model of these bytes can have a smaller loss"
+        return f"a loss of {loss:.4g}: no model of these bytes can have a smaller loss than {ENTROPY}"
     if loss > math.log(VOCABULARY):
         return f"a loss of {loss:.4g}: a model that has learned nothing has ln {VOCABULARY}"
     broken = _broken(plan)
@@ -183,7 +183,7 @@ class Sealed:
         kept = saved_tensors(lambda: next_token_loss(model(inputs), inputs), model, without=[inputs]).total
         copy = Transformer(self.design.config)
         optimizer = torch.optim.AdamW(copy.parameters())
-        next_token_loss(copy(inputs), inputs).backward()
+        next_token_loss(copy(inputs), inputs).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         moments = [state[name] for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq")]
         states = [
@@ -214,7 +214,7 @@ def seal(commitment: Callable[[], Any], seed: int = 0) -> Sealed | None:
         return None
     plan |= {"seed": seed}
     digest = digest_of(json.dumps(plan, sort_keys=True))
-    before = json.loads(SEAL.read_text()) if SEAL.exists() else {"seal": "", "sealings": 0}
+    before: dict[str, Any] = json.loads(SEAL.read_text()) if SEAL.exists() else {"seal": "", "sealings": 0}
     count = before["sealings"] + (before["seal"] != digest)
     made = {"seal": digest, "sealings": count, "time": datetime.now(UTC).isoformat(timespec="seconds"), "plan": plan}
     write_all({SEAL: json.dumps(made, indent=1).encode()})

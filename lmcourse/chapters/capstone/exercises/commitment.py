@@ -165,23 +165,6 @@ for reason, (line, old, others) in FREE.items():
 
 
 @commitment.variant
-def narrower_and_longer() -> dict[str, float | str]:
-    return {
-        "layers": 1,
-        "d_model": 24,
-        "steps": 2400,
-        "optimizer": "adamw",
-        "batch": 16,
-        "rate": 0.5,
-        "warm_up": 100,
-        "parameters": 13_128,
-        "flops": 2400 * 80_216_064,
-        "states": 16 * 13_128,
-        "loss": 0.37,
-    }
-
-
-@commitment.variant
 def with_floats() -> dict[str, object]:
     answer: dict[str, object] = dict(zip(("layers", "d_model", "steps"), (2.0, 24.0, 1400.0), strict=True))
     answer |= {"parameters": 20_088.0, "flops": 1400.0 * 141_557_760, "states": 16 * 20_088.0, "batch": 16.0}

@@ -122,8 +122,8 @@ def _why(intervals: Intervals, losses: list[float], reached: float) -> str:
     pairs = list(zip(intervals, losses, strict=True))
     low, high = sum(loss < pair[0] for pair, loss in pairs), sum(loss > pair[1] for pair, loss in pairs)
     width = statistics.mean(high - low for low, high in intervals)
-    said = f"interval score {reached:.3f}; {len(losses) - low - high} of {len(losses)} losses inside, {low} below, "
-    one = ", and the intervals are all the same" * (len(set(intervals)) == 1)
+    said = f"score {reached:.3f}: {len(losses) - low - high} of {len(losses)} losses inside, {low} below, "
+    one = ", all the same" * (len(set(intervals)) == 1)
     return f"{said}{high} above; mean width {width:.3f}{one}"
 
 
@@ -242,8 +242,9 @@ forecasts.slips(
         "evaluate the law.",
         "exponents = np.linspace → floor, known = 0.0, floor\n    exponents = np.linspace": "You fit with a floor of "
         "0. Then the power laws must explain what no model can learn.",
-        "target = 1 - floor / loss → target = 1 - 2 * floor / loss": "You subtract the floor before the fit, and "
-        "`fit_law` subtracts it again. Pass the losses as they are.",
+        "target = 1 - floor / loss → target = 1 - 2 * floor / loss ;; if law.min() >= 0 → if law.max() >= 0 ;; *law, a, "
+        "b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` subtracts it again. "
+        "Pass the losses as they are.",
         "np.linspace(0.2, 1.4, 25) → [0.28, 0.34]": "The fit may choose only the exponents of a published law. They "
         "belong to another text: offer 0.2 to 1.4.",
         "_, A, B, a, b = min(found) → A, B, a, b = 10.0, 100.0, 0.5, 0.5\n    loss = floor + (loss - floor)": "You use "

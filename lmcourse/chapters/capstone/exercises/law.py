@@ -207,23 +207,3 @@ def with_normal_equations(
                     best = error, {"A": p * 1e4**a, "B": q * 1e6**b, "a": a, "b": b}
     assert best is not None
     return best[1]
-
-
-@fit_law.variant
-def without_lists(runs: list[tuple[float, float, float]], floor: float, exponents: list[float]) -> dict[str, float]:
-    table = np.array(runs)
-    result, least = {}, np.inf
-    for a, b in product(exponents, exponents):
-        u, v = table[:, 0] ** -a / table[:, 2], table[:, 1] ** -b / table[:, 2]
-        t = 1 - floor / table[:, 2]
-        alone_u, alone_v = max(u @ t / (u @ u), 0), max(v @ t / (v @ v), 0)
-        pairs = [(alone_u, 0.0), (0.0, alone_v)]
-        rest_v = v - u * (u @ v) / (u @ u)
-        if rest_v @ rest_v > 0:
-            q = rest_v @ t / (rest_v @ rest_v)
-            pairs.append(((t - q * v) @ u / (u @ u), q))
-        for p, q in pairs:
-            error = np.sum((p * u + q * v - t) ** 2)
-            if min(p, q) >= 0 and error < least:
-                result, least = {"A": p, "B": q, "a": a, "b": b}, error
-    return result

@@ -146,11 +146,3 @@ def by_bisection(A: float, B: float, a: float, b: float, flops: float) -> tuple[
         more_text_helps = b * B / (flops / 6 / size) ** b > a * A / size**a
         low, high = (low, size) if more_text_helps else (size, high)
     return size, flops / (6 * size)
-
-
-@best_split.variant
-def with_numpy(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
-    ratio = np.power(np.float64(a) * A / b / B, 1 / (a + b))
-    size = ratio * np.power(flops / 6, b / (a + b))
-    text = np.power(flops / 6, a / (a + b)) / ratio
-    return size, text

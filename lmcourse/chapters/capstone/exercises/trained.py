@@ -112,7 +112,7 @@ def _broken_seal(value: dict[str, Plain]) -> str:
     if saved is None and SEAL.exists():  # in the learner's notebook
         saved = str(json.loads(SEAL.read_text())["seal"])
     if saved == "":
-        return "the notebook shows no seal: run the cell that seals, and save the notebook with its outputs"
+        return "no seal in the notebook: run the cell that seals, and save the outputs"
     last = written if saved is None else saved
     return f"sealed {last}, this plan is {own}" if {own, written} != {last} else ""
 
