@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import math
 import sys
+import tempfile
 import time
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import torch
 
 from lmcourse.chapters.capstone.measured import BATCH_DESIGN, BATCH_LOSS
-from lmcourse.chapters.capstone.recipe import GIVEN, SMALL_RECIPE, Design, Recipe, steps_to_loss, train
+from lmcourse.chapters.capstone.recipe import FRESH_BYTES, GIVEN, SMALL_RECIPE, Design, Recipe, prepared, texts, train
+from lmcourse.training.metrics import Record
+from lmcourse.training.trainer import Trainer
 
 Run = tuple[int, int, float, int, Recipe]
 
@@ -40,6 +46,45 @@ PLANS: dict[str, list[Run]] = {
 
 MOST_TEXTS = {4: 6000, 8: 8000, 16: 10_000, 32: 16_000, 64: 32_000, 128: 64_000}
 """Texts after which a run that has not reached the loss is given up."""
+
+
+class _ReachedError(Exception):
+    """Raised when a run reaches the loss that `steps_to_loss` waits for."""
+
+
+TEXTS_BETWEEN = 128
+"""Number of texts read between two evaluations of the loss."""
+
+LOOK_BYTES = FRESH_BYTES // 4
+"""Bytes of validation text for such an evaluation."""
+
+
+def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: int = 0) -> int | None:
+    """Return the steps until a design reaches a loss on fresh text, at a constant rate after the warm-up.
+
+    Args:
+        loss: the loss to reach, in nats per byte.
+        design: the model to train.
+        recipe: batch, learning rate and optimizer.
+        most: steps after which the run is given up.
+        seed: the seed of the first weights and of the order of the text.
+
+    Returns:
+        The steps, with the resolution of `TEXTS_BETWEEN` texts; None if the run was given up.
+    """
+    model, config = prepared(design, most, seed, recipe)
+    config = replace(config, decay_steps=0, evaluate_every=max(1, TEXTS_BETWEEN // recipe.batch))
+    reached: list[int] = []
+
+    def look(record: Record) -> None:
+        if record.get("validation_loss", math.inf) <= loss:
+            reached.append(int(record["step"]))
+            raise _ReachedError
+
+    training, fresh = texts()
+    with tempfile.TemporaryDirectory() as folder, suppress(_ReachedError):
+        Trainer(model, config, training, Path(folder), validation=fresh[:LOOK_BYTES], callbacks=[look]).run()
+    return reached[0] if reached else None
 
 
 def batches() -> None:

@@ -111,6 +111,8 @@ class Exercise:
         preview: for exercises whose grade measures what no public case shows, a function from a result that passes all
             public cases to the points that the grade would give on the data that the notebook has, and a sentence about
             them.
+        remark: for exercises with a `view`, a sentence about a result in a hidden case, or "". A graded report shows
+            it, also if all passes.
         new: whether the result must be new, that is, must not be an input or share memory with one.
         differentiable: whether autograd must reach the float inputs from the result, as in a model or a loss.
         file: a correct example of the file that an answer reads from the working folder. Learners create a file with
@@ -137,6 +139,7 @@ class Exercise:
     uses: Sequence[str] = ()
     view: Callable[[Case, Plain], Plain] | None = None
     preview: Callable[[Plain], tuple[float, str]] | None = None
+    remark: Callable[[Case, Plain], str] | None = None
     new: bool = False
     differentiable: bool = False
     file: Path | None = None

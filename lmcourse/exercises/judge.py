@@ -48,6 +48,8 @@ def judge(
     preview = exercise.preview if not (hidden or failing or broken) else None
     points, foretold = preview(trials[0].outcome.value) if preview else (earned.points, "")
     short = points < exercise.points
+    graded = [trial for trial in trials if trial.hidden and not trial.outcome.failure] if exercise.remark else []
+    remarks = [exercise.remark(trial.case, trial.outcome.value) for trial in graded if exercise.remark]
     known = exercise, trials, table or outcomes_of(exercise)
     named = (recognise(*known) or recognise_parts(*known)) if failing and not broken else None
     return Report(
@@ -60,7 +62,11 @@ def judge(
         mistake=named.sentence if named else "",
         besides=_besides(exercise, trials, named) if named else "",
         groups=(earned.passed, earned.total),
-        notes=(*_notes([trial.outcome for trial in trials]), *[foretold] * (bool(foretold) and not short)),
+        notes=(
+            *_notes([trial.outcome for trial in trials]),
+            *[foretold] * (bool(foretold) and not short),
+            *filter(None, remarks),
+        ),
         hints=tuple(exercise.hints) if failing or broken else (),
         to_come=() if hidden else tuple(case.name for case in exercise.hidden),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),

@@ -36,7 +36,7 @@ from lmcourse.grading.wire import (
     uses_from_plain,
 )
 from lmcourse.report import Report
-from lmcourse.report.handed_in import not_handed_in
+from lmcourse.report.handed_in import SEAL, not_handed_in
 from lmcourse.text import replace_unprintable
 
 GRACE_SECONDS = 5.0
@@ -58,6 +58,7 @@ class Submitted:
             answers.
         provided: the texts of the course's own cells. Their imports always run.
         skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
+        file, seal: the file and the digest in the saved outputs (see `handed_in`).
     """
 
     sources: tuple[str, ...]
@@ -68,6 +69,7 @@ class Submitted:
     skipped: frozenset[str] = frozenset()
     data: tuple[Path, ...] = ()
     file: bytes = b""
+    seal: str = ""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class _Run:
         self.stopped: set[int] = set()
         self.troubles: dict[int, str] = {}
         self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
-        self._file = submitted.file
+        self._file, self._seal = submitted.file, submitted.seal
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
@@ -327,7 +329,9 @@ class _Run:
             Trial(exercise, case, hidden, outcome, table.expected(case))
             for (case, hidden), outcome in zip(table.cases, outcomes, strict=True)
         ]
+        sealed = SEAL.set(self._seal)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden)
+        SEAL.reset(sealed)
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]

@@ -21,7 +21,7 @@ from lmcourse.units import MIB
 NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a notebook
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
     "*.py",  # our source files contain the answers, and grading does not use submitted modules
-    "trained.safetensors",  # made by notebook 20, which also stores it in an output
+    *("trained.safetensors", "sealed.json"),  # made by notebook 20, which stores both in outputs
     # pages from learners, which would be returned together with the feedback
     *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),
 ]

@@ -17,11 +17,12 @@ from uuid import uuid4
 from nbformat import NotebookNode, from_dict, v4
 
 from lmcourse.grading.files import UnreadableError, escaped_name, read_file
-from lmcourse.report.handed_in import encoded_in
+from lmcourse.report.handed_in import encoded_in, seal_in
 from lmcourse.text import replace_surrogates
 
 METADATA_KEY = "lmcourse"  # key of grading's own notes in the metadata of a notebook
 HANDED_IN = "handed_in"  # key in a cell's metadata and in the notes: the file from the cell's outputs, in Base64
+SEALED = "sealed"  # likewise: the digest that the cell's outputs show
 NO_SCORE = "NoScore"  # name of the error in a graded cell without a valid score
 NOT_RUN = "NotRun"  # name of the error in a cell that was not run
 
@@ -167,6 +168,8 @@ def _cell(cell: Any) -> NotebookNode:
     if kind == "code":
         if file := encoded_in(cell.get("outputs")):
             parts["metadata"][HANDED_IN] = file
+        if digest := seal_in(cell.get("outputs")):
+            parts["metadata"][SEALED] = digest
         return new_code_cell(text, **parts)
     if pictures := attached_pictures(cell.get("attachments")):
         parts["attachments"] = pictures

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import read_cell
 from lmcourse.grading.notebooks import (
     HANDED_IN,
+    SEALED,
     add_notes,
     new_code_cell,
     new_markdown_cell,
@@ -116,8 +117,9 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     put_back = [name for name in missing if name not in absent]
     notes = {"put_back": put_back, "edited": edited, "absent": absent, "by_name": [*by_name.values()]}
     add_notes(notebook, problem=problem, **notes)
-    if files := [cell.metadata[HANDED_IN] for cell in submitted.cells if HANDED_IN in cell.metadata]:
-        add_notes(notebook, **{HANDED_IN: files[-1]})
+    for key in (HANDED_IN, SEALED):
+        if found := [cell.metadata[key] for cell in submitted.cells if key in cell.metadata]:
+            add_notes(notebook, **{key: found[-1]})
     return notebook
 
 

@@ -20,6 +20,7 @@ from lmcourse.grading.notebooks import (
     METADATA_KEY,
     NO_SCORE,
     NOT_RUN,
+    SEALED,
     add_notes,
     error_output,
     new_output,
@@ -80,6 +81,7 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
         frozenset(cell.source.strip() for cell in own if cell.metadata.get("lmcourse", {}).get("grading") == "skip"),
         _data_beside(source),
         decoded(nb.metadata.get(METADATA_KEY, {}).get(HANDED_IN, "")),
+        nb.metadata.get(METADATA_KEY, {}).get(SEALED, ""),
     )
 
 

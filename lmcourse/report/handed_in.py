@@ -7,10 +7,16 @@ that reads it. It is never run.
 from __future__ import annotations
 
 import base64
+import re
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 FILE_MIME = "application/vnd.lmcourse.file"
+SEAL_MIME = "application/vnd.lmcourse.seal"
+
+SEAL: ContextVar[str | None] = ContextVar("SEAL", default=None)
+"""While grading judges a submission: the last digest that its saved outputs show, or "". Outside of grading, None."""
 
 MAX_FILE_BYTES = 512 * 1024
 """Largest size of a file in bytes; larger files are neither handed in nor read."""
@@ -25,6 +31,24 @@ def hand_in(file: Path) -> None:
         raise ValueError(f"{file.name} has {len(data):,} bytes, but at most {MAX_FILE_BYTES:,} can be handed in.")
     said = f"{file.name} ({len(data):,} bytes) is in the notebook: save it, with its outputs."
     display({FILE_MIME: base64.b64encode(data).decode(), "text/plain": said}, raw=True)  # type: ignore[no-untyped-call]
+
+
+def show_seal(digest: str, said: str) -> None:
+    """Put the digest of what was sealed into the notebook as an output of the current cell, with a line of text."""
+    from IPython.display import display
+
+    display({SEAL_MIME: digest, "text/plain": said}, raw=True)  # type: ignore[no-untyped-call]
+
+
+def seal_in(outputs: Any) -> str:
+    """Return the last digest of 12 hex digits in the outputs of a submitted cell, or ""."""
+    for output in reversed(outputs) if isinstance(outputs, list) else ():
+        data = output.get("data") if isinstance(output, dict) else None
+        found = data.get(SEAL_MIME) if isinstance(data, dict) else None
+        text = "".join(found) if isinstance(found, list) and all(isinstance(line, str) for line in found) else found
+        if isinstance(text, str) and re.fullmatch("[0-9a-f]{12}", text):
+            return text
+    return ""
 
 
 def encoded_in(outputs: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from itertools import takewhile
@@ -17,9 +18,18 @@ from safetensors.torch import load_file
 from lmcourse import plots
 from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.chapters.capstone import exercises, figures
-from lmcourse.chapters.capstone.after import HELD_OUT, LARGE, after, held_out, recipe_model
+from lmcourse.chapters.capstone.after import (
+    HELD_OUT,
+    LARGE,
+    after,
+    bought,
+    check_text,
+    held_out,
+    large_runs,
+    recipe_model,
+)
 from lmcourse.chapters.capstone.claims import CLAIMS, RIGHT, show_claims
-from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows, skill_on_held_out
+from lmcourse.chapters.capstone.exercises.forecasts import SCORES, interval_score
 from lmcourse.chapters.capstone.exercises.hunt import KNOWN, fits
 from lmcourse.chapters.capstone.exercises.trained import (
     BEST_GIVEN,
@@ -30,35 +40,36 @@ from lmcourse.chapters.capstone.exercises.trained import (
     SEED,
     measured,
 )
-from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
-from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
+from lmcourse.chapters.capstone.law import EXPONENTS, by_law, fit, hold_out, nearest_times_trend, trend
+from lmcourse.chapters.capstone.measured import ENTROPY, STEPS_BY_BATCH, small_runs
+from lmcourse.chapters.capstone.purse import Purse
 from lmcourse.chapters.capstone.recipe import (
     DEPTHS,
     FRESH_BYTES,
-    GIVEN,
     ORDER,
     SMALL_RECIPE,
     WIDTHS,
     Design,
-    Purse,
-    Recipe,
-    hand_over,
     known_words,
     loss_on,
-    steps_to_loss,
     stories,
     train,
     write,
 )
+from lmcourse.chapters.capstone.sealed import Sealed, digest_of, hand_over, seal
 from lmcourse.collect.package.model import Config
 from lmcourse.collect.package.model import Transformer as OwnTransformer
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.errors import CourseError
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.values import MAX_VALUE_CHARS
+from lmcourse.grading.notebooks import METADATA_KEY, SEALED, read_submission
+from lmcourse.grading.restore import restored
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
+from lmcourse.report import handed_in
 from lmcourse.root import find_root
+from tests.grading.test_restore import COURSE, answer, check
 from tests.plots.figures import check_figure
 
 DESIGNS = [Design(layers, width) for layers in DEPTHS for width in WIDTHS]
@@ -73,19 +84,18 @@ def test_the_account_matches_the_package() -> None:
         assert found["cache"] == bytes_per_token(design.config, precision="fp32")
 
 
-def test_the_law_is_recovered_and_the_fit_is_a_minimum() -> None:
-    """The package's fit, the exercise's reference and a walk around the minimum agree on the measured runs."""
-    law = fitted_law()
-    runs = [(run.parameters, run.text, run.loss) for run in small_runs()]
-    found = exercises.fit_law.reference(runs, law.floor, [law.a, law.b])
-    assert [found[name] for name in "ABab"] == pytest.approx([law.A, law.B, law.a, law.b], rel=1e-6)
+SMALL = [(run.parameters, run.text, run.loss) for run in small_runs()]
+LAW = fit(SMALL, ENTROPY, EXPONENTS)
 
+
+def test_a_walk_around_the_fit_finds_no_better_law() -> None:
     def error(big_a: float, big_b: float) -> float:
-        return sum(((law.floor + big_a / n**law.a + big_b / d**law.b) / loss - 1) ** 2 for n, d, loss in runs)
+        law = LAW | {"A": big_a, "B": big_b}
+        return sum((by_law(law, n, d) / loss - 1) ** 2 for n, d, loss in SMALL)
 
-    least = error(law.A, law.B)
+    least = error(LAW["A"], LAW["B"])
     for step in (0.99, 1.01):
-        assert error(law.A * step, law.B) > least < error(law.A, law.B * step)
+        assert error(LAW["A"] * step, LAW["B"]) > least < error(LAW["A"], LAW["B"] * step)
 
 
 def test_no_other_split_of_the_budget_is_better() -> None:
@@ -97,35 +107,95 @@ def test_no_other_split_of_the_budget_is_better() -> None:
     assert losses.argmin() == 500
 
 
+def commitment() -> dict[str, Any]:
+    right: dict[str, Any] = exercises.commitment.reference()
+    return right
+
+
+def the_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int = 0) -> Sealed:
+    monkeypatch.chdir(tmp_path)
+    found = seal(commitment, seed)
+    assert found is not None
+    return found
+
+
 def test_allowed_designs_were_trained_with_both_optimizers() -> None:
-    trained = {(run.layers, run.d_model, run.recipe.optimizer) for run in after({"loss": 0.3})}
+    trained = {(run.layers, run.d_model, run.recipe.optimizer) for run in large_runs()}
     assert trained == {(d.layers, d.d_model, name) for d in ALLOWED for name in ("adamw", "muon")}
+    check_text()
 
 
-def test_the_law_beats_honest_baselines_where_it_was_not_fitted() -> None:
-    """The law has the skill for all points; no constant has the skill for one point, not even the best one in
-    hindsight."""
-    asked = [(run.layers, run.parameters, run.text) for run in held_out()]
-    assert skill_on_held_out(exercises.forecasts.reference(rows(small_runs()), ENTROPY, asked)) >= max(STEPS_OF_SKILL)
-    for constant in np.linspace(0.25, 0.6, 71):
-        assert skill_on_held_out([float(constant)] * len(asked)) < min(STEPS_OF_SKILL)
+def test_intervals_without_the_law_or_the_bought_runs_fall_short() -> None:
+    losses = [run.loss for run in held_out()]
+    every = [(low / 100, high / 100) for low in range(22, 45) for high in range(low, 60)]
+    assert min(interval_score([one] * len(losses), losses) for one in every) > SCORES[0]
+    plain = [by_law(LAW, run.parameters, run.text) for run in held_out()]
+    assert SCORES[0] < interval_score([(loss - 0.003, loss + 0.003) for loss in plain], losses)
+    bars = [(loss - 0.016 * 1.28, loss + 0.016 * 1.28) for loss in plain]
+    assert SCORES[-1] < interval_score(bars, losses) < SCORES[-2]
 
 
-def test_the_six_designs_of_the_grade_stay_hidden() -> None:
-    shown = {(run.layers, run.d_model, run.flops) for run in after({"loss": 0.3})}
+def test_intervals_that_ignore_the_bought_runs_miss_the_last_point() -> None:
+    """They were found by trying what the grade's report prints."""
+
+    def tuned(runs: Any, floor: float, asked: Any) -> list[tuple[float, float]]:
+        excess = [by_law(LAW, row[1], row[2]) - floor for row in asked]
+        return [(floor + 0.94 * one, floor + 1.16 * one) for one in excess]
+
+    report = check_exercise(exercises.forecasts, tuned, hidden=True, enforce=False)
+    assert report.points == 3
+    assert "ignore the bought runs" in str(report).replace("\n", " ").replace("    ", "")
+    assert "On the 14 hidden designs" in str(report)
+
+
+def test_the_designs_of_the_grade_stay_hidden() -> None:
+    shown = {(run.layers, run.d_model, run.flops) for run in [*large_runs(), *bought()]}
     assert shown.isdisjoint((run.layers, run.d_model, run.flops) for run in held_out())
-    assert len({run.loss for run in held_out()}) == 6
 
 
-def test_runs_are_shown_only_after_a_forecast() -> None:
-    for incomplete in ({}, {"layers": 2}, {"loss": None}):
-        with pytest.raises(CourseError, match="Make your forecast first"):
-            after(incomplete)
+def test_a_held_out_run_cannot_be_changed_after_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmcourse.chapters.capstone.law._chosen", [])
+    skill = exercises.skill.reference
+    assert "two different runs" in hold_out([(2, 32, 6e10)], fit, skill)
+    first = hold_out([(2, 32, 6e10), (4, 16, 6e10)], fit, skill)
+    assert "skill against the nearest run: -3.36" in first
+    assert hold_out([(2, 32, 6e10), (4, 24, 6e10)], fit, skill).startswith("You have seen the result")
+    assert hold_out([(2, 32, 6e10), (4, 16, 6e10)], fit, skill) == first
+
+
+def test_runs_are_shown_only_after_a_seal() -> None:
+    for nothing in (None, {}, {"loss": 0.3}):
+        with pytest.raises(CourseError, match="Seal your commitment first"):
+            after(nothing)
+
+
+def test_a_seal_counts_changed_plans_and_names_what_it_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = the_seal(tmp_path, monkeypatch)
+    assert the_seal(tmp_path, monkeypatch) == first
+    again = the_seal(tmp_path, monkeypatch, seed=1)
+    assert (first.sealings, again.sealings) == (1, 2)
+    with pytest.raises(CourseError, match=f"Sealed {again.digest}, this plan is {first.digest}"):
+        hand_over(first, Transformer(first.design.config), 0.3)
+    for changes, why in (
+        ({"loss": 0.1}, "can have a smaller loss"),
+        ({"steps": 3}, "breaks the order"),
+        ({"x": 1}, "x is not"),
+    ):
+        capsys.readouterr()
+        assert seal(lambda changes=changes: commitment() | changes) is None
+        assert why in capsys.readouterr().out
+
+    def unwritten() -> None:
+        raise NotImplementedError
+
+    assert seal(unwritten) is None
 
 
 def test_no_output_before_the_commitment_has_a_loss_of_the_order() -> None:
     notebook = nbformat.read(find_root() / "solutions/20-capstone/capstone.ipynb", as_version=4)
-    before = [*takewhile(lambda cell: not cell.source.startswith("## 8 · Train"), notebook.cells)]
+    before = [*takewhile(lambda cell: not cell.source.startswith("## 6 · Train"), notebook.cells)]
     assert len(before) < len(notebook.cells)
     text = "\n".join(str(cell.get("outputs", "")) for cell in before)
     text += "\n".join(cell.source for cell in before if cell.cell_type == "markdown")
@@ -145,11 +215,11 @@ def test_a_run_of_the_table_is_reproduced_by_training() -> None:
 
 @pytest.mark.prove
 def test_the_purse_subtracts_costs_and_rejects_unaffordable_runs() -> None:
-    purse, design = Purse(1e9), Design(1, 24)
-    cost = design.steps(5e8, 4) * design.flops_of_step(4)
+    purse, design = Purse(LAW, exercises.skill.reference, 1e9), Design(1, 24)
+    cost = design.steps(5e8) * design.flops_of_step()
     loss = purse.small(1, 24, 5e8)
     assert purse.left == 1e9 - cost
-    assert purse.runs == [(design, cost, SMALL_RECIPE, 0, loss)]
+    assert purse.rows == [(*design.asked(5e8), loss)]
     with pytest.raises(ValueError, match="are left in the purse"):
         purse.small(1, 24, 1e9)
     with pytest.raises(ValueError, match="too few for one step"):
@@ -163,12 +233,6 @@ def test_larger_batches_need_fewer_steps_and_more_texts() -> None:
     texts_read = [batch * count for batch, count in steps.items()]
     assert [*steps.values()] == sorted(steps.values(), reverse=True)
     assert texts_read == sorted(texts_read)
-
-
-def test_steps_are_counted_until_the_loss_is_reached_or_given_up() -> None:
-    reached = steps_to_loss(3.0, BATCH_DESIGN, Recipe(32, 0.7), 40)
-    assert reached in range(4, 40, 4)
-    assert steps_to_loss(0.3, BATCH_DESIGN, Recipe(32, 0.7), 8) is None
 
 
 def test_a_model_writes_beyond_its_context_and_words_are_counted() -> None:
@@ -211,13 +275,26 @@ def seen(case: int, **changes: Any) -> str:
     return str(exercises.trained.seen(cases[case], exercises.trained.reference() | changes))
 
 
+def sealed_plan(**changes: Any) -> dict[str, torch.Tensor]:
+    """Return the parts of a handed-in file for the right commitment with some changes."""
+    text = json.dumps(commitment() | {"loss": 0.325, "seed": 0} | changes, sort_keys=True)
+    parts = {"plan": text, "seal": digest_of(text)}
+    return {name: torch.tensor([*part.encode()], dtype=torch.uint8) for name, part in parts.items()}
+
+
 @pytest.mark.prove
-def test_the_model_of_the_recipe_has_the_loss_of_the_grade() -> None:
-    model = recipe_model({"loss": 0.3})
+def test_the_best_of_the_given_recipe_earns_four_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = recipe_model(the_seal(tmp_path, monkeypatch))
+    (tmp_path / "sealed.json").unlink()
     assert loss_on(model, stories(SEED, BYTES)) == pytest.approx(BEST_GIVEN, abs=1e-4)
     assert loss_on(model, stories(1, FRESH_BYTES)) == pytest.approx(BEST_GIVEN_KNOWN, abs=1e-4)
-    best = min(run.loss for run in after({"loss": 0.3}) if run.recipe == GIVEN and run.seed == 0)
-    assert loss_on(model, stories(1, FRESH_BYTES)) == pytest.approx(best, abs=1e-3)
+    design = Design(4, 24)
+    steps = design.steps(ORDER["flops"])
+    plan = sealed_plan(layers=4, d_model=24, steps=steps, optimizer="adamw", loss=0.339)
+    file = {**plan, **model.state_dict(), "reported": BEST_GIVEN_KNOWN, "sealings": 2}
+    report = check_exercise(exercises.trained, lambda: file, hidden=True)
+    assert report.points == 4
+    assert "2 plans were sealed in this folder." in report.notes
 
 
 @pytest.mark.prove
@@ -229,24 +306,41 @@ def test_report_and_forecast_are_judged_by_the_weights() -> None:
         assert (seen(0, reported=known + off) == "they do") is (abs(off) < REPRODUCED)
     assert seen(0, reported=known / math.log(2)).endswith("(yours is in bits)")
     for off in (0.99 * NEAR, 1.01 * NEAR, -1.01 * NEAR):
-        assert (seen(2, forecast=other + off) == seen(2)) is (abs(off) < NEAR)
+        assert (seen(2, **sealed_plan(loss=other + off)) == seen(2)) is (abs(off) < NEAR)
 
 
 @pytest.mark.prove
-def test_the_check_of_the_model_forecasts_its_grade() -> None:
+def test_a_forecast_changed_after_the_seal_earns_no_point() -> None:
+    """Not with the old digest, and not with a new one that the saved outputs of the notebook do not show."""
     right = exercises.trained.reference()
-    for changes, points, words in (
-        ({}, 6, "the grade would be all 6 points"),
-        ({"forecast": measured(right, known=True) - 0.03}, 5, "your forecast is -0.030 from it"),
+    changed = sealed_plan(loss=0.32)
+    assert seen(2, plan=changed["plan"]).startswith("sealed 553b41c2a563, this plan is ")
+    for saved, file, good in (
+        ("553b41c2a563", right, True),
+        ("553b41c2a563", right | changed, False),
+        ("", right, False),
     ):
-        public = check_exercise(exercises.trained, lambda changes=changes: right | changes)
-        assert (
-            public.points
-            == check_exercise(exercises.trained, lambda c=changes: right | c, hidden=True).points
-            == points
-        )
-        assert words in str(public).replace("\n", " ").replace("  ", " ")
-        assert "final only after grading" in str(public).replace("\n", " ").replace("  ", " ")
+        token = handed_in.SEAL.set(saved)
+        assert (seen(2, **file) == f"within {NEAR}") is good
+        handed_in.SEAL.reset(token)
+    public = check_exercise(exercises.trained, lambda: right | {"plan": changed["plan"]})
+    assert public.points == 5
+    assert "Your forecast does not count (sealed" in " ".join(str(public).split())
+    assert "final only after grading" in " ".join(str(public).split())
+
+
+def test_the_digest_in_saved_outputs_reaches_grading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(
+        "IPython.display.display",
+        lambda data, raw: shown.append(nbformat.v4.new_output("display_data", data)),
+    )
+    digest = the_seal(tmp_path, monkeypatch).digest
+    cells = [nbformat.v4.new_code_cell("seal(commitment)", outputs=shown), answer(), check()]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    notebook = restored(read_submission(tmp_path / "a.ipynb"), COURSE, "01-tiny")
+    assert notebook.metadata[METADATA_KEY][SEALED] == digest
+    assert handed_in.seal_in([{"data": {handed_in.SEAL_MIME: "no digest"}}, 3]) == ""
 
 
 def test_weights_that_fit_no_design_get_a_sentence() -> None:
@@ -256,23 +350,21 @@ def test_weights_that_fit_no_design_get_a_sentence() -> None:
     assert seen(0, **{name: torch.full((128, 24), torch.nan)}) == f"{name} holds numbers that are not finite"
     assert seen(0, **{name: "a text"}) == f"{name} is no tensor of real numbers"
     assert seen(0, more=torch.zeros(1)) == "more is unknown in 2 × 24"
-    assert seen(0, layers=3, d_model="24").startswith("layers, d_model, forecast or reported is no number")
-    assert seen(0, layers=4, d_model=96) == "it breaks the order: 467,808 parameters"
+    assert seen(0, plan=torch.zeros(3)) == "plan is no commitment as `hand_over` writes it"
+    assert seen(0, **sealed_plan(layers=3)) == "it breaks the order: layers must be one of 1, 2, 4"
+    assert seen(0, **sealed_plan(layers=4, d_model=96)) == "it breaks the order: 467,808 parameters"
     for value in (None, 3, [], {}, "trained.safetensors"):
         assert exercises.trained.seen(exercises.trained.cases[0], value).startswith("no dict with the weights by name")
 
 
 def test_the_answer_returns_the_file_that_was_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    model = Transformer(Design(1, 24).config)
-    hand_over({"layers": 1, "d_model": 24, "loss": 0.4}, model, 4.85)
+    sealed = the_seal(tmp_path, monkeypatch)
+    model = Transformer(sealed.design.config)
+    hand_over(sealed, model, 4.85)
     value = load_file("trained.safetensors")
-    assert {name: value.pop(name).item() for name in ("layers", "d_model", "forecast", "reported")} == {
-        "layers": 1,
-        "d_model": 24,
-        "forecast": 0.4,
-        "reported": 4.85,
-    }
+    plan, digest = (bytes(value.pop(name).tolist()).decode() for name in ("plan", "seal"))
+    assert json.loads(plan) == sealed.plan == commitment() | {"seed": 0}
+    assert (digest, value.pop("reported"), value.pop("sealings")) == (sealed.digest, 4.85, 1)
     for name, weights in model.state_dict().items():
         assert torch.equal(value.pop(name), weights.half())
     assert value == {}
@@ -334,8 +426,8 @@ def test_every_design_fits_into_the_readers_model() -> None:
 
 
 def test_figures_have_the_numbers_of_the_order() -> None:
-    assert "memory 12.34 MiB 102.9%" in plots.alt_text(figures.budget_card(32, 4))
+    account = exercises.account_of.reference
+    assert "memory 12.34 MiB 102.9%" in plots.alt_text(figures.budget_card(account, 32, 4))
     check_figure(figures.rate_by_width({16: 8e9, 96: 3e10}))
-    check_figure(figures.law_check(after({"loss": 0.3}), fitted_law()))
-    for floor in ("known", "zero"):
-        check_figure(figures.iso_flop(floor, 2))
+    check_figure(figures.law_check(large_runs()[:8], LAW, [(0.33, 0.36)] * 8))
+    check_figure(figures.iso_flop(LAW, 2))

@@ -13,7 +13,7 @@ from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import BUILDS_ON, CHAPTERS, ROUTES, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN
 
-NOT_OURS = {".ipynb_checkpoints", ".predictions.json", "__pycache__", "trained.safetensors"}
+NOT_OURS = {".ipynb_checkpoints", ".predictions.json", "__pycache__", "trained.safetensors", "sealed.json"}
 
 
 def files_in(folder: str) -> set[Path]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import statistics
 from typing import NamedTuple
 
+import numpy as np
+
 from lmcourse.chapters.capstone.recipe import LENGTH, SMALL_RECIPE, Design
 
 ENTROPY = 0.2221
@@ -71,6 +73,11 @@ class SmallRun(NamedTuple):
     loss: float
     spread: float
 
+    @property
+    def row(self) -> tuple[int, int, int, int, int, float]:
+        """The row for `forecasts`: blocks, N, D, batch, steps, loss."""
+        return *Design(self.layers, self.d_model).asked(self.flops, SMALL_RECIPE.batch), self.loss
+
 
 def small_runs(seed: int | None = None) -> list[SmallRun]:
     """Return the small runs that were trained with a seed, or the means of all seeds."""
@@ -84,3 +91,21 @@ def small_runs(seed: int | None = None) -> list[SmallRun]:
         spread = max(losses) - min(losses)
         found.append(SmallRun(layers, width, flops, design.parameters, text, loss, spread))
     return found
+
+
+def table() -> str:
+    """Return all small runs as a table: N are parameters, D bytes read."""
+    lines = ["blocks width   FLOPs         N          D   D/N    loss  spread"]
+    for run in small_runs():
+        ratio, spread = run.text / run.parameters, f"{run.spread:.3f}" if run.spread else "    -"
+        left = f"{run.layers:6} {run.d_model:5}   {run.flops:.0e} {run.parameters:9,} {run.text:10,}"
+        lines.append(f"{left} {ratio:5.1f}   {run.loss:.4f}   {spread}")
+    return "\n".join(lines)
+
+
+def line_of_texts() -> tuple[float, float]:
+    """Fit texts + steps · batch to the texts that runs with several batches read, by relative errors."""
+    read = np.array([batch * statistics.mean(steps) for batch, steps in STEPS_BY_BATCH.items()])
+    columns = np.stack([1 / read, np.array([*STEPS_BY_BATCH]) / read], axis=1)
+    least_texts, least_steps = np.linalg.lstsq(columns, np.ones(len(read)), rcond=None)[0].tolist()
+    return least_texts, least_steps

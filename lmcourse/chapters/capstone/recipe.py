@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recipes import find_recipe
-from lmcourse.atomic import write_all
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.report.handed_in import hand_in
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import Record
 from lmcourse.training.precision import MixedPrecision
@@ -40,9 +36,6 @@ WIDTHS, DEPTHS, BATCHES = (24, 32, 48, 64, 96), (1, 2, 4), (4, 8, 16, 32)
 ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 2e11}
 """The limits of the order: parameters, bytes of training memory, FLOPs of the whole training."""
 
-PURSE = 6e10
-"""FLOPs for the learner's own small runs: three tenths of the order's."""
-
 ROWS = 256
 """Number of texts of 64 bytes that are evaluated at once."""
 
@@ -51,9 +44,6 @@ STORIES = 20_000
 
 WARM_UP = 30
 """Steps of warm-up, until the learning rate is at its peak."""
-
-TRAINED = Path("trained.safetensors")
-"""The file in the working folder with the weights that a learner hands in."""
 
 FRESH_BYTES = 131_072
 """Bytes of the validation text, which no model was trained on."""
@@ -110,6 +100,11 @@ class Design:
         return llama_like(self.layers, self.d_model, self.heads, self.d_ff, vocab_size=VOCABULARY, context=LENGTH)
 
     @property
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """Layers, width, heads, width of the feed-forward layer, and kinds of tokens, as `account_of` takes them."""
+        return self.layers, self.d_model, self.heads, self.d_ff, VOCABULARY
+
+    @property
     def parameters(self) -> int:
         """Number of learned parameters."""
         return count_parameters(self.config).total
@@ -118,10 +113,18 @@ class Design:
         """FLOPs of a training step on `batch` texts of 64 bytes, all pairs counted."""
         return _flops_of_step(self, batch)
 
+    def kept(self, batch: int = BATCH) -> int:
+        """Bytes in fp32 of everything that autograd keeps for a batch."""
+        return predict_saved_bytes(self.config, batch, LENGTH).total
+
     def memory(self, batch: int = BATCH) -> int:
-        """Bytes in fp32 of weights, gradients, moments and everything that autograd keeps for a batch."""
-        kept = predict_saved_bytes(self.config, batch, LENGTH).total
-        return find_recipe("fp32").memory(self.parameters).total + kept
+        """Bytes in fp32 of weights, gradients, two moments, and what autograd keeps for a batch."""
+        return 16 * self.parameters + self.kept(batch)
+
+    def asked(self, flops: float, batch: int = BATCH) -> tuple[int, int, int, int, int]:
+        """Return a row for `forecasts`: blocks, N, D, texts in a batch, and the steps that this budget pays for."""
+        steps = self.steps(flops, batch)
+        return self.layers, self.parameters, steps * batch * LENGTH, batch, steps
 
     def steps(self, flops: float, batch: int = BATCH) -> int:
         """Return the number of steps that this budget pays for."""
@@ -153,7 +156,7 @@ def _bytes(text: str) -> Tensor:
     return torch.frombuffer(bytearray(text.encode("ascii")), dtype=torch.uint8).long()
 
 
-def _prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Transformer, TrainingConfig]:
+def prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Transformer, TrainingConfig]:
     """Return an untrained model and the settings of its training."""
     torch.manual_seed(seed)
     model = Transformer(design.config)
@@ -195,7 +198,7 @@ def train(
     Returns:
         The model, and its loss on the fresh text in nats per byte.
     """
-    model, config = _prepared(design, steps, seed, recipe)
+    model, config = prepared(design, steps, seed, recipe)
     last: dict[str, object] = {}
 
     def remember(record: Record) -> None:
@@ -209,108 +212,16 @@ def train(
     return model, float(str(last["validation_loss"]))
 
 
-class _ReachedError(Exception):
-    """Raised when a run reaches the loss that `steps_to_loss` waits for."""
-
-
-TEXTS_BETWEEN = 128
-"""Number of texts read between two evaluations of the loss."""
-
-LOOK_BYTES = FRESH_BYTES // 4
-"""Bytes of validation text for such an evaluation."""
-
-
-def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: int = 0) -> int | None:
-    """Return the steps until a design reaches a loss on fresh text, at a constant rate after the warm-up.
-
-    Args:
-        loss: the loss to reach, in nats per byte.
-        design: the model to train.
-        recipe: batch, learning rate and optimizer.
-        most: steps after which the run is given up.
-        seed: the seed of the first weights and of the order of the text.
-
-    Returns:
-        The steps, with the resolution of `TEXTS_BETWEEN` texts; None if the run was given up.
-    """
-    model, config = _prepared(design, most, seed, recipe)
-    config = replace(config, decay_steps=0, evaluate_every=max(1, TEXTS_BETWEEN // recipe.batch))
-    reached: list[int] = []
-
-    def look(record: Record) -> None:
-        if record.get("validation_loss", math.inf) <= loss:
-            reached.append(int(record["step"]))
-            raise _ReachedError
-
-    training, fresh = texts()
-    with tempfile.TemporaryDirectory() as folder, suppress(_ReachedError):
-        Trainer(model, config, training, Path(folder), validation=fresh[:LOOK_BYTES], callbacks=[look]).run()
-    return reached[0] if reached else None
+def probe(design: Design, steps: int) -> list[float]:
+    """Return the seconds of each of the first steps of a run."""
+    clock = [time.perf_counter()]
+    train(design, steps, callbacks=[lambda _: clock.append(time.perf_counter())])
+    return [end - begin for begin, end in itertools.pairwise(clock)]
 
 
 def loss_on(model: Transformer, text: Tensor) -> float:
     """Return a model's loss on a text, in nats per byte; the model reads windows of 64 bytes."""
     return evaluate(model, text, ROWS, LENGTH, MixedPrecision("fp32", torch.device("cpu")))
-
-
-def hand_over(plan: Mapping[str, Any], model: Transformer, loss: float) -> None:
-    """Write `trained.safetensors` into the working folder, and put it into the notebook.
-
-    Args:
-        plan: the commitment, with `layers`, `d_model` and the forecast `loss`.
-        model: the trained model; its weights are stored in fp16.
-        loss: the reported loss, in nats per byte.
-    """
-    tensors = {name: value.half() for name, value in model.state_dict().items()}
-    numbers = {"layers": plan["layers"], "d_model": plan["d_model"], "forecast": plan["loss"], "reported": loss}
-    tensors |= {name: torch.tensor(float(number), dtype=torch.float64) for name, number in numbers.items()}
-    write_all({TRAINED: save(tensors)})
-    hand_in(TRAINED)
-
-
-class Purse:
-    """FLOPs for small runs; a run that would cost more than is left is rejected.
-
-    Attributes:
-        left: FLOPs that are left.
-        runs: the design, FLOPs, recipe, seed and loss of each run so far.
-    """
-
-    def __init__(self, flops: float = PURSE) -> None:
-        self.left = flops
-        self.runs: list[tuple[Design, float, Recipe, int, float]] = []
-
-    def small(
-        self,
-        layers: int,
-        d_model: int,
-        flops: float,
-        *,
-        batch: int = SMALL_RECIPE.batch,
-        rate: float = SMALL_RECIPE.rate,
-        optimizer: OptimizerName = "adamw",
-        warm_up: int = WARM_UP,
-        seed: int = 0,
-    ) -> float:
-        """Train a design with at most this many FLOPs, print what is left, and return its loss on fresh bytes.
-
-        Raises:
-            ValueError: the run costs more than is left, or less than one step.
-        """
-        design, recipe = Design(layers, d_model), Recipe(batch, rate, optimizer, warm_up)
-        steps = design.steps(flops, batch)
-        cost = steps * design.flops_of_step(batch)
-        if not steps:
-            raise ValueError(
-                f"{flops:.3g} FLOPs are too few for one step of {layers} × {d_model} with batches of {batch}."
-            )
-        if cost > self.left:
-            raise ValueError(f"This run costs {cost:.3g} FLOPs, but only {self.left:.3g} are left in the purse.")
-        _, loss = train(design, steps, seed, recipe=recipe)
-        self.left -= cost
-        self.runs.append((design, cost, recipe, seed, loss))
-        print(f"{layers} × {d_model}, {steps:,} steps of {batch} texts: loss {loss:.3f}; {self.left:.3g} FLOPs left")
-        return loss
 
 
 def write(model: Transformer, prompt: str, count: int, seed: int = 0) -> str:

@@ -6,22 +6,11 @@ from lmcourse.chapters.capstone.exercises.forecasts import forecasts
 from lmcourse.chapters.capstone.exercises.hunt import hunt
 from lmcourse.chapters.capstone.exercises.law import fit_law
 from lmcourse.chapters.capstone.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.capstone.exercises.seconds import predicted_seconds
 from lmcourse.chapters.capstone.exercises.skill import skill
 from lmcourse.chapters.capstone.exercises.split import best_split
-from lmcourse.chapters.capstone.exercises.steps import predicted_seconds, steps_within
 from lmcourse.chapters.capstone.exercises.trained import trained
 
-EXERCISES = (
-    account_of,
-    steps_within,
-    predicted_seconds,
-    fit_law,
-    best_split,
-    skill,
-    forecasts,
-    commitment,
-    trained,
-    hunt,
-)
+EXERCISES = (account_of, fit_law, skill, forecasts, commitment, trained, predicted_seconds, best_split, hunt)
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -57,7 +57,7 @@ def _hidden(random: Random) -> list[Case]:
 account_of = Exercise(
     "account_of",
     points=4,
-    minutes=15,
+    minutes=12,
     difficulty=3,
     reference=_reference,
     cases=[

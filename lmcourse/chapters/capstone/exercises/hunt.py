@@ -122,12 +122,3 @@ hunt.slips(
 @hunt.variant
 def in_capitals() -> tuple[object, ...]:
     return ("Right", 640.0, 1.0, "RIGHT", 11_274_289_152.0)
-
-
-@hunt.variant
-def one_by_one() -> list[object]:
-    verdicts: list[object] = ["right."] * 5
-    verdicts[1] = 10 * 64
-    verdicts[2] = 4 * 0.25
-    verdicts[4] = 7_516_192_768 * 3 // 2
-    return verdicts

@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import torch
 
+from lmcourse.chapters.capstone.law import fit
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -16,30 +17,6 @@ from lmcourse.exercises.exercise import Exercise
 Runs = list[tuple[float, float, float]]
 GRID = [0.3, 0.5, 0.6, 0.8, 0.95, 1.05]
 SIZES = [(10_000, 3e5), (20_000, 1e5), (10_000, 1e6), (70_000, 4e5), (33_000, 2e6), (250_000, 3e5), (70_000, 1.4e6)]
-
-
-def _squares(columns: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-    """The best non-negative coefficients and their sum of squared errors; each subset of the columns is tried."""
-    best, least = np.zeros(2), float(np.square(target).sum())
-    for used in ([0], [1], [0, 1]):
-        part, *_ = np.linalg.lstsq(columns[:, used], target, rcond=None)
-        error = float(np.square(columns[:, used] @ part - target).sum())
-        if (part >= 0).all() and error < least:
-            best, least = np.zeros(2), error
-            best[used] = part
-    return best, least
-
-
-def _fit(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
-    size, text, loss = np.array(runs, dtype=np.float64).T
-    fits = []
-    for a, b in product(exponents, repeat=2):
-        scale = np.array([np.min(size) ** a, np.min(text) ** b])
-        columns = np.stack([(np.min(size) / size) ** a, (np.min(text) / text) ** b], axis=1) / loss[:, None]
-        best, error = _squares(columns, (loss - floor) / loss)
-        fits.append((error, *(best * scale).tolist(), a, b))
-    _, big_a, big_b, a, b = min(fits)
-    return {"A": big_a, "B": big_b, "a": a, "b": b}
 
 
 def _made(law: Sequence[float], floor: float, noise: float = 0.0, sizes: Sequence[Sequence[float]] = SIZES) -> Runs:
@@ -83,9 +60,9 @@ LARGE = [(7e7, 3e9), (4e8, 8e9), (1e9, 1e9), (7e9, 1.4e11), (1.6e10, 2e10), (7e1
 fit_law = Exercise(
     "fit_law",
     points=4,
-    minutes=15,
+    minutes=13,
     difficulty=3,
-    reference=_fit,
+    reference=fit,
     cases=[
         case("six runs that obey a law", _made(LAW, 0.2)[:6], 0.2, GRID),
         case("runs with noise, two pairs to choose from", _made(LAW, 0.2, 0.02), 0.2, [0.6, 1.05]),
@@ -230,23 +207,3 @@ def with_normal_equations(
                     best = error, {"A": p * 1e4**a, "B": q * 1e6**b, "a": a, "b": b}
     assert best is not None
     return best[1]
-
-
-@fit_law.variant
-def without_lists(runs: list[tuple[float, float, float]], floor: float, exponents: list[float]) -> dict[str, float]:
-    table = np.array(runs)
-    result, least = {}, np.inf
-    for a, b in product(exponents, exponents):
-        u, v = table[:, 0] ** -a / table[:, 2], table[:, 1] ** -b / table[:, 2]
-        t = 1 - floor / table[:, 2]
-        alone_u, alone_v = max(u @ t / (u @ u), 0), max(v @ t / (v @ v), 0)
-        pairs = [(alone_u, 0.0), (0.0, alone_v)]
-        rest_v = v - u * (u @ v) / (u @ u)
-        if rest_v @ rest_v > 0:
-            q = rest_v @ t / (rest_v @ rest_v)
-            pairs.append(((t - q * v) @ u / (u @ u), q))
-        for p, q in pairs:
-            error = np.sum((p * u + q * v - t) ** 2)
-            if min(p, q) >= 0 and error < least:
-                result, least = {"A": p, "B": q, "a": a, "b": b}, error
-    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.exercises.prediction import Prediction
+from lmcourse.exercises.prediction import NumberPrediction, Prediction
 
 PREDICTIONS = (
     Prediction(
@@ -13,21 +13,16 @@ PREDICTIONS = (
         because="They are counted. Seconds depend on the machine and on what else it does; the loss on data, order and "
         "luck.",
     ),
-    Prediction(
-        "one_rate_for_all",
-        "You measure the FLOPs per second of a model that is 16 wide. What does one that is 96 wide reach here?",
-        options=("more than twice that", "half of that", "the same"),
-        answer="more than twice that",
-        because="Small matrices spend their time on calls and copies. A probe is valid for the model that it ran.",
-    ),
-    Prediction(
-        "unknown_floor",
-        "Fit the law with a floor of 0 in place of the entropy. It fits the small runs about as well. What does it "
-        "promise for the best model with 100 times the order's FLOPs?",
-        options=("a loss above that of the right law", "a loss below the entropy", "about the same loss"),
-        answer="a loss below the entropy",
-        because="The power laws also had to explain what no model can learn. Near the floor the loss stops falling, "
-        "and they do not.",
+    NumberPrediction(
+        "recipe_of_the_order",
+        "2 × 24 with 6·10¹⁰ FLOPs and seed 0 ended at 0.393 with batches of 4. At which loss does it end with the "
+        "recipe of the order, batches of 16?",
+        answer=0.407,
+        low=0.3,
+        high=0.5,
+        unit="nats a byte",
+        because="It makes a fourth of the steps. The text is the same, and the gradients are less noisy, but that does "
+        "not make up for all of the lost steps. Of 423 steps, 30 are warm-up.",
     ),
     Prediction(
         "agreement",
@@ -38,6 +33,45 @@ PREDICTIONS = (
         because="Both share the formula, the recipe and the designs. An error of those is the same in each.",
     ),
     Prediction(
+        "six_longer_pairs",
+        "One pair of runs with 10¹⁰ FLOPs said that AdamW is better. Six pairs with 3.3·10¹⁰ FLOPs a run and the "
+        "batches of the order, three designs with two seeds each, say:",
+        options=("AdamW, p = 0.03", "Muon, p = 0.03", "nothing: the signs are mixed"),
+        answer="Muon, p = 0.03",
+        because="Muon is better in all six, by 0.022 to 0.070. Six pairs of half that length have mixed signs: in 71 "
+        "to 129 steps, 30 of them warm-up, there is not enough to see.",
+    ),
+    NumberPrediction(
+        "one_rate_for_all",
+        "You measure the FLOPs per second of a model that is 16 wide. How many times that rate does one that is 96 "
+        "wide reach? (Measured on one machine; the next cell measures yours.)",
+        answer=2.0,
+        low=0.5,
+        high=8.0,
+        log=True,
+        because="Small matrices spend their time on calls and copies. On two machines it was 1.8 and more than 2. A "
+        "probe is valid for the model and the machine that it ran on.",
+    ),
+    Prediction(
+        "unknown_floor",
+        "Fit the law with a floor of 0 in place of the entropy. It fits the small runs about as well. What does it "
+        "promise for the best model with 100 times the order's FLOPs?",
+        options=("a loss above that of the right law", "a loss below the entropy", "about the same loss"),
+        answer="a loss below the entropy",
+        because="The power laws also had to explain what no model can learn. Near the floor the loss stops falling, "
+        "and they do not.",
+    ),
+    NumberPrediction(
+        "tokens_per_parameter",
+        "By the law of the sixteen runs, how many bytes of text a parameter are best for the order's 2·10¹¹ FLOPs?",
+        answer=22.4,
+        low=2,
+        high=1000,
+        log=True,
+        unit="bytes a parameter",
+        because="That this is near the famous 20 tokens is chance. The next cell shows how little these runs know.",
+    ),
+    Prediction(
         "small_batch_first",
         "A run with batches of 4 texts needs about 1,000 steps to a loss of 0.5. You take batches of 16, with the rate "
         "that is best for them. How many steps does it need?",
@@ -45,13 +79,5 @@ PREDICTIONS = (
         answer="about 310",
         because="The gradients of larger batches are less noisy. As long as noise is the problem, four times the batch "
         "saves almost three quarters of the steps. With larger batches you gain less and less.",
-    ),
-    Prediction(
-        "tokens_per_parameter",
-        "Suppose the size's term has a larger exponent than the text's term (a > b). With ten times the budget, the "
-        "best number of bytes per parameter is",
-        options=("smaller", "the same", "larger"),
-        answer="larger",
-        because="The term that falls faster needs less of what is added. Of a larger budget, more goes into the text.",
     ),
 )

@@ -121,6 +121,16 @@ best_split.slips(
 )
 
 
+@best_split.misconception(
+    "Six digits are asked: a grid of this step cannot give them. Use the formula, or narrow the step down."
+)
+def on_a_grid(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
+    sizes = np.geomspace(1e-30, 1e60, 200_001)
+    sizes = sizes[np.argmin(A / sizes**a + B / (flops / 6 / sizes) ** b)] * np.geomspace(0.99, 1.01, 51)
+    size = sizes[np.argmin(A / sizes**a + B / (flops / 6 / sizes) ** b)]
+    return float(size), flops / 6 / float(size)
+
+
 @best_split.variant
 def in_logarithms(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
     tokens_times_size = math.log(flops) - math.log(6)
@@ -136,11 +146,3 @@ def by_bisection(A: float, B: float, a: float, b: float, flops: float) -> tuple[
         more_text_helps = b * B / (flops / 6 / size) ** b > a * A / size**a
         low, high = (low, size) if more_text_helps else (size, high)
     return size, flops / (6 * size)
-
-
-@best_split.variant
-def with_numpy(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
-    ratio = np.power(np.float64(a) * A / b / B, 1 / (a + b))
-    size = ratio * np.power(flops / 6, b / (a + b))
-    text = np.power(flops / 6, a / (a + b)) / ratio
-    return size, text

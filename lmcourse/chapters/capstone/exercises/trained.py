@@ -12,16 +12,18 @@ from safetensors import safe_open
 from safetensors.torch import load, load_file
 from torch import Tensor
 
-from lmcourse.chapters.capstone.recipe import DEPTHS, FRESH_BYTES, ORDER, TRAINED, WIDTHS, Design, loss_on, stories
+from lmcourse.chapters.capstone.recipe import FRESH_BYTES, Design, loss_on, stories
+from lmcourse.chapters.capstone.sealed import SEAL, TRAINED, Numbers, design_of, digest_of, plan_of, problem_of
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.values import Plain
 from lmcourse.models.transformer import Transformer
+from lmcourse.report import handed_in
 
 EXAMPLE = Path(__file__).with_name(TRAINED.name)
 """The weights of the 2 × 24 model, trained with Muon and seed 0, in the form that `hand_over` writes."""
 
-NUMBERS = ("layers", "d_model", "forecast", "reported")
+NUMBERS = ("plan", "seal", "sealings", "reported")
 
 SEED, BYTES = 20_000, 262_144
 """Seed and length of the stories for the grade. On four such texts the 2 × 24 model had losses from 0.3217 to 0.3224.
@@ -86,16 +88,45 @@ def _shapes(design: Design) -> dict[str, tuple[int, ...]]:
         return {name: tuple(each.shape) for name, each in Transformer(design.config).state_dict().items()}
 
 
+def _text(value: Plain) -> str:
+    """Return a short ASCII text from its bytes in a tensor; empty for anything else."""
+    short = isinstance(value, Tensor) and not value.is_complex() and value.ndim == 1 and len(value) < 2000
+    return "".join(chr(int(byte)) for byte in value.tolist() if 0 <= byte < 128) if short else ""
+
+
+def _plan(value: dict[str, Plain]) -> Numbers | str:
+    """Return the plan in a file as it was sealed, or a few words on what it is instead."""
+    try:
+        read = json.loads(_text(value["plan"]))
+        seed = read.pop("seed")
+    except (ValueError, AttributeError, KeyError, RecursionError):
+        return "plan is no commitment as `hand_over` writes it"
+    plan = plan_of(read)
+    return plan if isinstance(plan, str) else problem_of(plan) or plan | {"seed": seed}
+
+
+def _broken_seal(value: dict[str, Plain]) -> str:
+    """Return what shows that the plan in a file is not the sealed one, or an empty text."""
+    own, written = digest_of(_text(value["plan"])), _text(value["seal"])
+    saved = handed_in.SEAL.get()
+    if saved is None and SEAL.exists():  # in the learner's notebook
+        saved = str(json.loads(SEAL.read_text())["seal"])
+    if saved == "":
+        return "no seal in the notebook: run the cell that seals, and save the outputs"
+    last = written if saved is None else saved
+    return f"sealed {last}, this plan is {own}" if {own, written} != {last} else ""
+
+
 def _problem(value: Plain) -> str:
     """Describe the error in a file; an empty text if there is none."""
     if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
         return f"no dict with the weights by name and {', '.join(NUMBERS)}"
-    layers, d_model, forecast, reported = (_number(value[name]) for name in NUMBERS)
-    if layers not in DEPTHS or d_model not in WIDTHS or math.isnan(forecast + reported):
-        return "layers, d_model, forecast or reported is no number that the order allows"
-    design = Design(int(layers), int(d_model))
-    if design.parameters > ORDER["parameters"]:
-        return f"it breaks the order: {design.parameters:,} parameters"
+    plan = _plan(value)
+    if isinstance(plan, str):
+        return plan
+    if math.isnan(_number(value["reported"])):
+        return "reported is no finite number"
+    design = design_of(plan)
     shapes = _shapes(design)
     given = {name: each for name, each in value.items() if name not in NUMBERS}
     if wrong := sorted(set(shapes) ^ set(given)):
@@ -114,17 +145,23 @@ def _problem(value: Plain) -> str:
 
 def measured(value: dict[str, Plain], *, known: bool) -> float:
     """Return the loss of a file without problems, in nats per byte."""
-    layers, d_model = (int(_number(value[name])) for name in ("layers", "d_model"))
-    order = _shapes(Design(layers, d_model))
-    weights = torch.cat([value[name].float().flatten() for name in order]).numpy().tobytes()
-    return _loss(layers, d_model, weights, known)
+    plan = _plan(value)
+    assert not isinstance(plan, str)
+    design = design_of(plan)
+    weights = torch.cat([value[name].float().flatten() for name in _shapes(design)]).numpy().tobytes()
+    return _loss(design.layers, design.d_model, weights, known)
+
+
+def _forecast(value: dict[str, Plain]) -> float:
+    plan = _plan(value)
+    return math.nan if isinstance(plan, str) else float(plan["loss"])
 
 
 def _view(asked: Case, value: Plain) -> str:
     """Describe one property of the file that was handed in."""
     if problem := _problem(value):
         return problem
-    forecast, reported = _number(value["forecast"]), _number(value["reported"])
+    forecast, reported = _forecast(value), _number(value["reported"])
     wrong = f"they do not: reported {reported:.3f}, "
     seen = measured(value, known=True)
     if not abs(reported - seen) <= REPRODUCED:
@@ -138,6 +175,8 @@ def _view(asked: Case, value: Plain) -> str:
         return f"within {REPRODUCED}" if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
     if asked.name == FORECAST:
         off = forecast - loss
+        if broken := _broken_seal(value):
+            return broken
         return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
     worse = loss - BEST_GIVEN
     return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
@@ -147,25 +186,40 @@ def _preview(value: Plain) -> tuple[float, str]:
     """Return the points that the grade would give if its stories were the notebook's fresh text."""
     assert isinstance(value, dict)  # it passed the public case
     loss = measured(value, known=True)
-    off, worse = _number(value["forecast"]) - loss, loss - BEST_GIVEN_KNOWN
-    points = 2 + (abs(off) <= NEAR) + sum(worse <= limit for limit in LIMITS.values())
+    off, worse, broken = _forecast(value) - loss, loss - BEST_GIVEN_KNOWN, _broken_seal(value)
+    points = 2 + (abs(off) <= NEAR and not broken) + sum(worse <= limit for limit in LIMITS.values())
     final = "The points are final only after grading, on stories that the notebook does not have."
     if points == trained.points:
         return points, f"By this notebook's fresh text, the grade would be all {points} points. {final}"
     return points, (
-        f"By this notebook's fresh text, the grade would be {points} of {trained.points}. The loss is {loss:.4f}, "
-        f"your forecast is {off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"
+        f"By this notebook's fresh text, the grade would be {points} of {trained.points}. "
+        f"{f'Your forecast does not count ({broken}). ' if broken else ''}The loss is {loss:.4f}, your forecast is "
+        f"{off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"
     )
+
+
+def _remark(asked: Case, value: Plain) -> str:
+    """Say in the graded report how many plans were sealed, if there were several."""
+    count = _number(value.get("sealings")) if isinstance(value, dict) else 1
+    return f"{count:.0f} plans were sealed in this folder." if asked.name == FORECAST and count > 1 else ""
 
 
 def _example() -> dict[str, Tensor]:
     return dict(load_file(EXAMPLE))
 
 
+def _foretold(loss: float, *, again: bool = True) -> dict[str, Tensor]:
+    """The example with another forecast in its plan, and sealed again."""
+    made = _example()
+    plan = _text(made["plan"]).replace("0.325", str(loss))
+    texts = {"plan": plan, "seal": digest_of(plan) if again else _text(made["seal"])}
+    return made | {name: torch.tensor([*text.encode()], dtype=torch.uint8) for name, text in texts.items()}
+
+
 trained = Exercise(
     "trained",
     points=6,
-    minutes=10,
+    minutes=2,
     difficulty=1,
     reference=_example,
     cases=[case(PUBLIC)],
@@ -176,6 +230,7 @@ trained = Exercise(
     ],
     view=_view,
     preview=_preview,
+    remark=_remark,
     file=EXAMPLE,
     seconds=20.0,
 )
@@ -197,12 +252,16 @@ trained.slips(
         "you report is in bits. The course uses nats: multiply by ln 2.",
         'load(file.read_bytes()) → _example() | {"reported": torch.tensor(0.2221, dtype=torch.float64)}': "You report "
         "the entropy of the text, which no model reaches, not what your model has.",
-        'load(file.read_bytes()) → _example() | {"d_model": torch.tensor(32.0, dtype=torch.float64)}': "The weights "
-        "in the file belong to a different design from the one it names.",
-        'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.2221, dtype=torch.float64)}': "Your "
-        "forecast is the entropy of the text, which a perfect model would reach.",
-        'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.42, dtype=torch.float64)}': "You forecast "
-        "a loss that a small run reached. The order allows more than three times the FLOPs of those runs.",
+        "load(file.read_bytes()) → _example() | {name: value[:16] for name, value in _example().items() if value.ndim "
+        "== 2}": "The weights in the file belong to a different design from the one it names.",
+        "load(file.read_bytes()) → _foretold(0.2221)": "Your forecast is the entropy of the text, which a "
+        "perfect model would reach.",
+        "load(file.read_bytes()) → _foretold(0.42)": "You forecast a loss that a small run reached. The order allows "
+        "more than three times the FLOPs of those runs.",
+        "load(file.read_bytes()) → _foretold(0.322, again=False)": "You changed the forecast after it was sealed. "
+        "Return the file as `hand_over` wrote it.",
+        'load(file.read_bytes()) → _example() | {"forecast": torch.tensor(0.32)}': "You add a forecast after the "
+        "training. The one that counts is in the sealed plan.",
         "load(file.read_bytes()) → {name: value for name, value in _example().items() if name not in NUMBERS}": "You "
         "return only the weights. Return the design, the forecast and the reported loss with them.",
     },
@@ -219,7 +278,7 @@ def one_by_one() -> dict[str, Tensor]:
 def by_hand() -> dict[str, object]:
     data = Path("trained.safetensors").read_bytes()
     size = int.from_bytes(data[:8], "little")
-    kinds = {"F16": torch.float16, "F64": torch.float64}
+    kinds = {"F16": torch.float16, "F64": torch.float64, "U8": torch.uint8, "I64": torch.int64}
     found: dict[str, object] = {}
     for name, about in json.loads(data[8 : 8 + size]).items():
         begin, end = about["data_offsets"]

@@ -1,87 +1,14 @@
-"""The exercises on the number of steps that a budget of FLOPs pays for, and on how long they take."""
+"""The exercise on how long a run takes."""
 
 from __future__ import annotations
 
-import math
 import statistics
-from fractions import Fraction
 from random import Random
 
 import numpy as np
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-
-
-def _steps(budget: float, flops_per_step: int) -> int:
-    return int(Fraction(budget) / flops_per_step)
-
-
-def _hidden_steps(random: Random) -> list[Case]:
-    cases = [
-        case("not even one", 99.0, 100),
-        case("nothing to spend", 0.0, 5),
-        case("to the last FLOP", 400.0, 100),
-        case("almost another step", 399.0, 100),
-        case("one FLOP short of another step", 870.0 * 229_638_144 - 1, 229_638_144),
-        case("an order of a laboratory", 3.8e25, 42_949_672_960_000_000),
-        case("a step for each FLOP", 7.9, 1),
-    ]
-    cases += [case("other budgets", random.uniform(1e9, 1e12), random.randint(10**6, 10**9)) for _ in range(2)]
-    return cases
-
-
-steps_within = Exercise(
-    "steps_within",
-    points=1,
-    minutes=3,
-    difficulty=1,
-    reference=_steps,
-    cases=[
-        case("the order", 2e11, 452_984_832),
-        case("two and a bit", 250.0, 100),
-        case("two and a lot", 290.0, 100),
-        case("less than a step", 60.0, 100),
-        case("exactly three", 300.0, 100),
-    ],
-    hidden_cases=_hidden_steps,
-    hints=["How many whole steps fit into the budget?", "Divide, and drop the part after the decimal point."],
-)
-
-
-@steps_within.variant
-def rounded_down(budget: float, flops_per_step: int) -> int:
-    steps = Fraction(budget) / flops_per_step
-    return math.floor(steps)
-
-
-steps_within.slips(
-    rounded_down,
-    {
-        "math.floor(steps) → round(steps)": "You round to the nearest whole number. A step that the budget does not "
-        "pay for cannot be taken.",
-        "/ flops_per_step → / (3 * flops_per_step)": "You divide by three: a step's FLOPs include its backward pass "
-        "already.",
-        "math.floor(steps) → 1024 * math.floor(steps)": "You return bytes of text, 1,024 per step. Return the number "
-        "of steps.",
-        "math.floor(steps) → float(steps)": "You return a fraction of a step. Count whole steps only.",
-        "math.floor(steps) → max(1, math.floor(steps))": "You return at least one step. If the budget pays for none, "
-        "the answer is 0.",
-        "math.floor(steps) → max(0, math.ceil(steps) - 1)": "You return one step too few where steps use up the whole "
-        "budget. They may cost *at most* the budget.",
-        "math.floor → math.ceil": "You round up. The budget does not pay for the last step.",
-    },
-)
-
-
-steps_within.equivalent_mutant(
-    "return int(budget // flops_per_step) → return budget // flops_per_step",
-    "a whole number that is a float counts as an int in every exercise",
-)
-steps_within.equivalent_mutant(
-    "return int(budget // flops_per_step) → return int(budget / flops_per_step)",
-    "of what is not negative, int() drops what // drops",
-)
 
 
 def _seconds(probe: list[float], warm: int, steps: int) -> float:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.chapters.capstone.after import LargeRun
-from lmcourse.chapters.capstone.figures.law import SMALL, Law, fitted_law
+from lmcourse.chapters.capstone.law import SMALL, Law, by_law
 from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
-from lmcourse.chapters.capstone.recipe import BATCH, GIVEN, LENGTH, ORDER, Design
+from lmcourse.chapters.capstone.recipe import BATCH, LENGTH, ORDER, Design
 from lmcourse.exercises.exercise import plural
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -19,24 +19,26 @@ _COLOURS = {2e10: PALETTE["sky"], 6e10: PALETTE["blue"]}
 _MARKS = {1: ("s", PALETTE["orange"]), 2: ("o", PALETTE["blue"]), 4: ("^", PALETTE["green"])}
 _PLACES = {1: (0, 8), 2: (22, -3), 4: (-22, -3)}
 _NAMES = {2e10: "2·10¹⁰", 6e10: "6·10¹⁰", 2e11: "2·10¹¹"}
-_FLOORS = {"known": ENTROPY, "zero": 0.0}
 
 BESIDE_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 """The background of a number, so that no line runs through it."""
 
 
-def budget_card(d_model: int = 48, layers: int = 2, batch: int = BATCH) -> Figure:
-    """The shares of the order that a design uses, as bars, and the number of steps that the FLOPs pay for."""
+def budget_card(
+    account: Callable[..., Mapping[str, int]], d_model: int = 48, layers: int = 2, batch: int = BATCH
+) -> Figure:
+    """The shares of the order that a design uses by `account`, as bars, and the steps that the FLOPs pay for."""
     design = Design(layers, d_model)
-    steps = design.steps(ORDER["flops"], batch)
+    costs = account(*design.sizes, batch, LENGTH)
+    steps, memory = int(ORDER["flops"] // costs["flops"]), costs["states"] + design.kept(batch)
     shares = {
-        f"parameters\n{design.parameters:,}": design.parameters / ORDER["parameters"],
-        f"memory\n{design.memory(batch) / 2**20:.2f} MiB": design.memory(batch) / ORDER["memory"],
-        f"FLOPs\n{steps:,} steps": steps * design.flops_of_step(batch) / ORDER["flops"],
+        f"parameters\n{costs['parameters']:,}": costs["parameters"] / ORDER["parameters"],
+        f"memory\n{memory / 2**20:.2f} MiB": memory / ORDER["memory"],
+        f"FLOPs\n{steps:,} steps": steps * costs["flops"] / ORDER["flops"],
     }
     figure = new_figure(8.0, 2.9)
     axes = new_axes(
-        figure, f"{layers} × {d_model}, batches of {batch}: share of the order that is used", "share of the limit"
+        figure, f"{layers} × {d_model}, batches of {batch}: share of the order, by `account_of`", "share of the limit"
     )
     for row, share in enumerate(shares.values()):
         colour = PALETTE["blue"] if share <= 1 else PALETTE["vermilion"]
@@ -48,23 +50,15 @@ def budget_card(d_model: int = 48, layers: int = 2, batch: int = BATCH) -> Figur
     axes.invert_yaxis()
     broken = [name.partition("\n")[0] for name, share in shares.items() if share > 1]
     verdict = f"Too large: {', '.join(broken)}." if broken else "Within the order."
-    text = f"{steps * batch * LENGTH:,} bytes of text, {steps * batch * LENGTH / design.parameters:.1f} a parameter."
+    text = f"{steps * batch * LENGTH:,} bytes of text, {steps * batch * LENGTH / costs['parameters']:.1f} a parameter."
     alt = f"{layers} blocks, {d_model} wide, batches of {batch}: " + ", ".join(
         f"{name.replace(chr(10), ' ')} {share:.1%}" for name, share in shares.items()
     )
     return describe(figure, caption=f"{verdict} Its FLOPs pay for {text}", alt=alt)
 
 
-def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
-    """Loss by size at equal FLOPs: the small runs of one depth, and a law fitted to all of them.
-
-    Args:
-        floor: "known" fits with the entropy of the text, "zero" without a floor.
-        depth: the number of blocks.
-    """
-    if floor not in _FLOORS:
-        raise ValueError(f"the floor must be {' or '.join(_FLOORS)}, not {floor!r}")
-    law = fitted_law(_FLOORS[floor])
+def iso_flop(law: Law, depth: int = 2) -> Figure:
+    """Loss by size at equal FLOPs: the small runs of one depth, and a law fitted to all of them."""
     figure = new_figure(8.0, 4.4)
     axes = new_axes(
         figure, f"Loss by size, for equal FLOPs, {depth} {plural('block', depth)}", "parameters", "loss (nats a byte)"
@@ -77,7 +71,7 @@ def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
     axes.set_ylim(0.15, 1.0)
     axes.legend(frameon=False, title="FLOPs", loc="upper left")
     caption = "Points: small runs, means of their seeds. Lines: the law. Stars: its lowest points."
-    alt = f"Loss by parameters for two budgets; the law (floor {floor}) is lowest at {', '.join(lowest)}."
+    alt = f"Loss by parameters for two budgets; the law is lowest at {', '.join(lowest)}."
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -87,35 +81,36 @@ def _budget_curve(axes: Axes, law: Law, budget: float, depth: int) -> str:
     points = [(run.parameters, run.loss) for run in small_runs() if run.flops == budget and run.layers == depth]
     axes.plot([n for n, _ in points], [loss for _, loss in points], "o", color=colour, label=_NAMES[budget])
     size = np.geomspace(6e3, 1.9e5, 200)
-    line = np.array([law.loss(n, budget / (6 * n)) for n in size])
+    line = np.array([by_law(law, n, budget / (6 * n)) for n in size])
     axes.plot(size, line, color=colour, linewidth=1.2)
     best = int(line.argmin())
     axes.plot(size[best : best + 1], line[best : best + 1], "*", color=colour, markersize=12)
     return f"{size[best]:,.0f} parameters for {_NAMES[budget]} FLOPs"
 
 
-def law_check(runs: Sequence[LargeRun], law: Law) -> Figure:
-    """Forecast against measured loss, for the runs of the given recipe with seed 0."""
+def law_check(runs: Sequence[LargeRun], law: Law, bars: Sequence[Sequence[float]]) -> Figure:
+    """Forecast against measured loss of some runs, and for each the interval of `forecasts` as a bar."""
     figure = new_figure(8.0, 5.2)
     axes = new_axes(
         figure, "A law from small runs, asked about large ones", "forecast (nats a byte)", "measured (nats a byte)"
     )
-    shown = [run for run in runs if run.recipe == GIVEN and run.seed == 0]
-    forecasts = [law.loss(run.parameters, run.text) for run in shown]
-    low = min([*forecasts, *(run.loss for run in shown)]) - 0.01
-    high = max([*forecasts, *(run.loss for run in shown)]) + 0.01
-    axes.plot([low, high], [low, high], color=GREY, linewidth=1)
-    for run, forecast in zip(shown, forecasts, strict=True):
+    forecasts = [by_law(law, run.parameters, run.text) for run in runs]
+    every = [*forecasts, *(run.loss for run in runs)]
+    ends = [min(every) - 0.01, max(every) + 0.01]
+    axes.plot(ends, ends, color=GREY, linewidth=1)
+    for run, forecast, bar in zip(runs, forecasts, bars, strict=True):
         marker, colour = _MARKS[run.layers]
+        axes.plot([*bar], [run.loss] * 2, color=colour, linewidth=4, alpha=0.3)
         axes.plot([forecast], [run.loss], marker, color=colour)
         name, place = f"{run.layers} × {run.d_model}", _PLACES[run.layers]
         axes.annotate(name, (forecast, run.loss), place, textcoords="offset points", ha="center", fontsize=9)
-    axes.set_xlim(low, high)
-    axes.set_ylim(low, high)
-    errors = [forecast - run.loss for forecast, run in zip(forecasts, shown, strict=True)]
-    caption = "On the line the forecast is right. Squares have one block, circles two, the triangle four."
-    alt = f"Forecast and measured loss of {len(shown)} designs; errors from {min(errors):+.3f} to {max(errors):+.3f}."
-    return describe(figure, caption=caption, alt=alt)
+    axes.set_xlim(*ends)
+    axes.set_ylim(*ends)
+    errors = [forecast - run.loss for forecast, run in zip(forecasts, runs, strict=True)]
+    inside = sum(low <= run.loss <= high for run, (low, high) in zip(runs, bars, strict=True))
+    caption = "On the line the law is right; a bar that crosses it holds the loss. Squares have one block."
+    alt = f"Forecast and measured loss of {len(runs)} designs; errors from {min(errors):+.3f} to {max(errors):+.3f}; "
+    return describe(figure, caption=caption, alt=f"{alt}{inside} of {len(runs)} bars hold the loss.")
 
 
 def rate_by_width(rates: Mapping[int, float]) -> Figure:
