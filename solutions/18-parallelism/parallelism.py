@@ -5,7 +5,9 @@
 #
 # *What does it cost to agree?*
 #
-# Devices that share a model must tell each other what they found, and every message takes time. At the end you have measured what a message costs on your machine, and designed an all-reduce that is fast at every size.
+# Devices that share a model must tell each other what they found, and every message takes time.
+#
+# At the end you have measured what a message costs on your machine, and designed an all-reduce that is fast at every size.
 #
 # Many people imagine a master who hands out work. There is none: **you write one program, and every worker runs it** (SPMD, *single program, multiple data*). A worker knows its rank, and can send and receive. Everything here is made of these two, first in a simulator that counts every byte, then on real processes.
 #
@@ -550,6 +552,7 @@ with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
 # | reduce-scatter | $(N-1)/N \cdot M$ | the backward pass of all-gather |
 # | all-gather | $(N-1)/N \cdot M$ | the backward pass of reduce-scatter |
 # | all-reduce | $2(N-1)/N \cdot M$ | the two in a row |
+# | all-to-all | $(N-1)/N \cdot M$ | its own backward pass |
 #
 # Short messages cost rounds, long ones bytes. Average over *targets*; DDP averages over workers. Cut matrices by outputs, then by inputs, and *add* the parts.
 #

@@ -54,7 +54,8 @@ def _fastest(worker: ProcessWorker, way: Way, size: int) -> float:
 
 def compared(sizes: Sequence[int], times: Mapping[str, Sequence[float]], alpha: float, beta: float) -> str:
     """Return a text that compares the ring and doubling on four workers with α + β·M, a line for each size."""
-    lines, factors = [], {}
+    lines: list[str] = []
+    factors: dict[str, float] = {}
     first = next((f"first faster at {m / 1e6:.1f} MB" for m, a, b in _rows(sizes, times) if a < b), "never faster")
     for size, ring, doubling in _rows(sizes, times):
         a, b = ring / (6 * alpha + 1.5 * beta * size), doubling / (2 * alpha + 2 * beta * size)

@@ -34,7 +34,7 @@ def train(
         gradients = average(worker, list(torch.autograd.grad(loss, weights)), int((targets != -100).sum()))
         with torch.no_grad():
             for weight, gradient in zip(weights, gradients, strict=True):
-                weight -= 0.5 * gradient
+                weight.sub_(0.5 * gradient)
     return [weight.detach() for weight in weights]
 
 

@@ -74,14 +74,14 @@ def divided_rows(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     w = 1 / t
     alpha, beta = torch.linalg.lstsq(torch.stack([w, w * s], dim=1), w * t).solution
     if alpha < 0:
-        alpha, beta = 0.0, sum(s / t) / sum((s / t) ** 2)  # type: ignore[assignment]
+        alpha, beta = 0.0, sum(s / t) / sum((s / t) ** 2)
     return float(alpha), float(beta)
 
 
 @fit_wire.variant
 def in_fp32(sizes: list[int], seconds: list[float]) -> tuple[float, ...]:
     s, t = torch.tensor(sizes, dtype=torch.float32), torch.tensor(seconds, dtype=torch.float32)
-    if s.unique().numel() < 2:
+    if len({*sizes}) < 2:
         raise ValueError
     rows = torch.stack([1 / t, s / t], dim=1)
     found = torch.linalg.lstsq(rows, torch.ones(len(t), 1)).solution[:, 0]

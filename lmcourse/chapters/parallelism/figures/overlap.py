@@ -70,9 +70,9 @@ def bucket_timeline(tokens: float = 8192.0, bucket: str = "25 MB") -> Figure:
         linewidth=0.4,
     )
     drawn = spans if len(spans) <= 100 else _joined(spans)
-    edge = {"edgecolors": "white", "linewidth": 0.2} if len(drawn) <= 700 else {}
+    line = 0.2 if len(drawn) <= 700 else 0.0
     boxes = [(start, stop - start) for start, stop in drawn]
-    axes.broken_barh(boxes, (0.6, 0.8), facecolors=PALETTE["blue"], **edge)
+    axes.broken_barh(boxes, (0.6, 0.8), facecolors=PALETTE["blue"], edgecolors="white", linewidth=line)
     axes.axvspan(backward, end, color=PALETTE["vermilion"], alpha=0.18, linewidth=0, zorder=0)
     axes.set_yticks([0, 1], ["computing", "wire"])
     axes.set_ylim(1.7, -0.7)
