@@ -194,7 +194,7 @@ def print_phases(
         model(tokens[:, first:last], kv_cache=kept)
 
     read(0, prompt)
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "prefill": partial(read, 0, prompt),
         "decode": partial(read, prompt, prompt + 1),
         "": lambda: table @ vector,

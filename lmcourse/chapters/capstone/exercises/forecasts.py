@@ -243,8 +243,8 @@ forecasts.slips(
         "exponents = np.linspace → floor, known = 0.0, floor\n    exponents = np.linspace": "You fit with a floor of "
         "0. Then the power laws must explain what no model can learn.",
         "target = 1 - floor / loss → target = 1 - 2 * floor / loss ;; if law.min() >= 0 → if law.max() >= 0 ;; "
-        "*law, a, b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` subtracts "
-        "it again. Pass the losses as they are.",
+        "*law, a, b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` does so "
+        "again. Pass the losses as they are.",
         "np.linspace(0.2, 1.4, 25) → [0.28, 0.34]": "The fit may choose only the exponents of a published law. They "
         "belong to another text: offer 0.2 to 1.4.",
         "_, A, B, a, b = min(found) → A, B, a, b = 10.0, 100.0, 0.5, 0.5\n    loss = floor + (loss - floor)": "You use "
