@@ -92,7 +92,7 @@ diagnose.slips(
         "steps a healthy loss is higher than after 100: let the limit depend on the number of steps.",
         '2 + 30 / len(signs["loss"]) → 3.2': "You call a slow run healthy: what is good after 25 steps is bad after "
         "100. Let the limit of the loss depend on the number of steps.",
-        'if healthy else → if score > 1 else': "You take small scores for slow learning. SGD learns with "
+        "if healthy else → if score > 1 else": "You take small scores for slow learning. SGD learns with "
         "small scores, and large first weights have larger ones: look at the last losses.",
         'if loss > → norms = signs["norm"]\n    if any(norms[step] > 4 * median(norms[max(step - 20, 0) : step]) for '
         'step in range(5, len(norms))):\n        return "bad batch"\n    if loss >': "You look for spikes first. A run "

@@ -120,7 +120,10 @@ decipher.edited_ideas(
         "the last habit first, twice": (5, _SWEEP.format(order="2 * [0, 1, 2, 3, 4]")),
         "all 32": (4, f"{_ALL}    return min(map(read, every), key=loss)\n"),
         "all 32, until the text reads well": (4, f"{_ALL}    return {_NEXT.format('')}\n"),
-        "few habits first, until the text reads well": (4, f"{_ALL}    every.sort(key=len)\n    return {_NEXT.format('')}\n"),
+        "few habits first, until the text reads well": (
+            4,
+            f"{_ALL}    every.sort(key=len)\n    return {_NEXT.format('')}\n",
+        ),
         "many habits first, until the text reads well": (
             4,
             f"{_ALL}    every.sort(key=len, reverse=True)\n    return {_NEXT.format('')}\n",
