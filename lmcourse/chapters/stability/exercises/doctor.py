@@ -12,7 +12,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NOT_MEASURED
 from lmcourse.exercises.open_task import Band, OpenTask
 
-
 _HERE, _RUNS = "lmcourse.chapters.stability.{}", ("ward", "patients", "stored")
 """Modules that know the patients."""
 

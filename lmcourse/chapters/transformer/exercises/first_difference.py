@@ -157,7 +157,7 @@ first_difference.slips(
         ),
         "not (a - b).norm() <= 1e-4 * b.norm() → not torch.allclose(a, b, atol=1e-4)": "Your limit is too strict: you "
         "accuse a norm that is 0.007 % too large. Allow 1e-4 of the length of the whole result, not of each number.",
-        "not (a - b).norm() <= → (a - b).norm() >": "A part that returns NaN passes: every comparison with NaN is False. "
+        "not (a - b).norm() <= → (a - b).norm() >": "A part that returns NaN passes: a comparison with NaN is False. "
         "Ask whether the distance is *within* the limit.",
         "1e-4 → 1e-2": "Your tolerance is too coarse: a branch that is 0.05 % too large passes. Allow 1e-4 of the "
         "length of the right result.",
@@ -193,9 +193,10 @@ first_difference.slips(
         f"decoder(tokens, weights, sizes, right)) ;; {_INPUTS} →  ;; {_GRADIENTS} → ": "You replace one part at a time "
         "in a whole decoder, and compare the logits. Some slips do not reach them: record what each part was given, "
         "and compare there.",
-        "for name, given, result in recording → for name in right ;;         copies = [each.clone() if isinstance(each, "
-        "Tensor) else each for each in given]\n →  ;; suspect[name](*copies), result) → decoder(tokens, weights, sizes, "
-        f"right | {{name: suspect[name]}}), decoder(tokens, weights, sizes, right)) ;; {_INPUTS} →  ;; {_GRADIENTS} → ": (
+        "for name, given, result in recording → for name in right ;;         copies = [each.clone() if isinstance(each"
+        ", Tensor) else each for each in given]\n →  ;; suspect[name](*copies), result) → decoder(tokens, weights, sizes"
+        f", right | {{name: suspect[name]}}), decoder(tokens, weights, sizes, right)) ;; {_INPUTS} → "
+        f" ;; {_GRADIENTS} → ": (
             "You replace one part at a time in a whole decoder, and compare the logits. Some slips do not reach them: "
             "record what each part was given, and compare there."
         ),
