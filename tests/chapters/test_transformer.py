@@ -281,7 +281,7 @@ def test_every_suspect_has_its_slip_and_only_new_parts() -> None:
 
 
 def test_first_difference_may_compare_the_largest_numbers() -> None:
-    lengths, largest = "(a - b).norm() > 1e-4 * b.norm()", "(a - b).abs().max() > 1e-4 * b.abs().max()"
+    lengths, largest = "(a - b).norm() <= 1e-4 * b.norm()", "(a - b).abs().max() <= 1e-4 * b.abs().max()"
     [base, *_] = exercises.first_difference.variants
     answer = slipped("first_difference", base.answer, f"{lengths} → {largest}")
     assert check_exercise(exercises.first_difference, answer, hidden=True, enforce=False).points == 4

@@ -5,6 +5,7 @@ A submission's process imports this module too, so it must not import the exerci
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from lmcourse.data.help_texts import help_texts
 from lmcourse.exercises.measured import one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_sizes, decoder_weights
 from lmcourse.pretrained import load_pretrained
 
@@ -25,9 +26,10 @@ Loss = Callable[[Weights], float]
 Decipher = Callable[[Weights, dict[str, Any], Loss], Weights]
 
 SPEAK, CALLS = "files that speak", "calls of loss per file"
-FILES = (6, 7, 9, 10, 17, 19, 25, 31)
-"""The files of the check; bit 0 says whether a file has the first habit."""
+FILES = (4, 7, 10, 15, 17, 20, 25, 26)
 HIDDEN_FILES = (3, 5, 12, 13, 16, 22, 29, 30)
+"""The files of the check and of grading: bit 0 says whether a file has the first habit, and four of eight have each, so
+that no order of all 32 readings is better than another."""
 TEXT = slice(2048, 2176)
 """The place of the text in the help texts that are held out."""
 MOST_CALLS = 200
@@ -37,6 +39,7 @@ SAME = 1e-5
 NO_WEIGHTS = "Return the weights: a dictionary with the names and shapes of `file`. Yours {what}."
 CHANGED = "Your search changes `file`. Make new dictionaries and tensors, or the next reading starts from a wrong file."
 TOO_MANY = f"Your search calls `loss` more than {MOST_CALLS} times for one file. There are 32 ways to read it."
+UNKNOWN = "your weights have no set of the habits: a reader is wrong, or two changed places"
 UNREADABLE = "You call `loss` with weights that `decoder` cannot read: {what}."
 
 
@@ -121,7 +124,7 @@ class Stranger:
             left = [name for place, name in enumerate(HABITS) if number >> place & 1]
             if self._same(self._written(left), weights):
                 return f"noise, your weights still have: {', '.join(left)}"
-        return "noise, your weights have no set of the habits: a reader is wrong, or two changed places"
+        return f"noise, {UNKNOWN}"
 
     @staticmethod
     def _same(right: Weights, weights: Weights) -> bool:
@@ -174,5 +177,9 @@ def inspect_decipher(decipher: Decipher) -> None:
 def measure_decipher(decipher: Decipher, files: Sequence[int]) -> dict[str, float]:
     """Count the files whose right weights an answer returns, and its calls of `loss`."""
     strangers = [Stranger(number) for number in files]
-    speaking = sum(stranger.speaks(read_by(decipher, stranger)) for stranger in strangers)
-    return {SPEAK: speaking, CALLS: sum(stranger.calls for stranger in strangers) / len(files)}
+    read = [read_by(decipher, stranger) for stranger in strangers]
+    calls = sum(stranger.calls for stranger in strangers) / len(files)
+    wrong = [(one, weights) for one, weights in zip(strangers, read, strict=True) if not one.speaks(weights)]
+    if any(one.told(weights).endswith(UNKNOWN) for one, weights in wrong):
+        warnings.warn(f"Of some file, {UNKNOWN}.", Remark, stacklevel=1)
+    return {SPEAK: len(files) - len(wrong), CALLS: calls}

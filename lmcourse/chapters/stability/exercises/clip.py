@@ -55,7 +55,7 @@ clip_by_global_norm = Exercise(
     cases=[
         case("two tensors, norm 13", [torch.tensor([3.0, 4.0]), torch.tensor([[12.0]])], 1.0),
         case("short enough", [torch.tensor([0.3]), torch.tensor([0.4])], 1.0),
-        case("one long, one short", [torch.tensor(0.1), torch.tensor([100.0, 0.0])], 2.0),
+        case("one long, one short", [torch.tensor(0.1), torch.tensor([60.0, -80.0])], 2.0),
         case("all zero", [torch.zeros(2), torch.zeros(2)], 1.0),
         case("an infinite one", [torch.tensor([1.0, torch.inf])], 1.0),
         case("NaN in the second", [torch.tensor([1.0]), torch.tensor([torch.nan, 2.0])], 1.0),
@@ -104,6 +104,9 @@ clip_by_global_norm.slips(
         "math.sqrt(sum(gradient.double().square().sum().item() for → max((gradient.double().norm().item() for ;; "
         "gradients))\n → gradients), default=0.0)\n": "You take the norm of the longest tensor alone. The squares of "
         "all tensors add up.",
+        "math.sqrt(sum(gradient.double().square().sum().item() for → max((gradient.double().abs().max().item() for ;; "
+        "gradients))\n → gradients), default=0.0)\n": "You take the largest number for the norm. The squares of all "
+        "numbers add up; the root comes last.",
         "not math.isfinite(norm) → math.isnan(norm)": "You reject NaN and accept an infinite norm. Its factor is 0, "
         "and 0 · ∞ is NaN: raise ValueError for both.",
         "not math.isfinite(norm) → math.isinf(norm)": "You reject an infinite norm and accept NaN, which makes all "

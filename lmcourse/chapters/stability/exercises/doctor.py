@@ -12,6 +12,9 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NOT_MEASURED
 from lmcourse.exercises.open_task import Band, OpenTask
 
+_HERE, _RUNS = "lmcourse.chapters.stability.{}", ("ward", "patients", "stored")
+"""Modules that know the patients."""
+
 
 def alarm_and_a_tenth(signs: dict[str, Any]) -> str | None:
     norms = signs["norm"]
@@ -44,7 +47,7 @@ doctor = Exercise(
     difficulty=3,
     reference=early_signs,
     seconds=180.0,
-    forbid=[*NOT_MEASURED, "random", "time"],
+    forbid=[*NOT_MEASURED, "random", "time", "builtins.globals", "builtins.__import__", *map(_HERE.format, _RUNS)],
     cases=[case("seed 0", seed=0)],
     hidden_cases=lambda _: [case("seed 1", seed=1)],
     hints=[

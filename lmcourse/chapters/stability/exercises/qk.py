@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
@@ -25,6 +25,18 @@ def _by_torch(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float
 def _ask(name: str, random: Random, b: int, h: int, s: int, t: int, d: int, size: float = 1.0) -> Case:
     q, k = normal(random, b, h, s, d, scale=size), normal(random, b, h, t, d, scale=size)
     return case(name, q, k, 1 + normal(random, d) / 4, 1 + normal(random, d) / 4)
+
+
+def _from_a_transpose(random: Random, h: int, s: int, d: int) -> Case:
+    """Two texts, heads after tokens: `view` cannot join the axes of these queries."""
+    return script(
+        "queries from a transpose, two texts",
+        "qk_norm(q.transpose(1, 2), k.transpose(1, 2), gamma_q, gamma_k)",
+        q=normal(random, 2, s, h, d),
+        k=normal(random, 2, s + 1, h, d),
+        gamma_q=1 + normal(random, d) / 4,
+        gamma_k=1 + normal(random, d) / 4,
+    )
 
 
 def _signs(name: str, random: Random, b: int, h: int, s: int, t: int, size: float) -> Case:
@@ -50,6 +62,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("large queries and keys", random, 1, 2, 3, 3, 4, 100.0),
         _ask("other shapes", random, 1, 3, 4, 5, 6),
         _ask("other shapes", random, 2, 1, 3, 2, 16),
+        _from_a_transpose(fixed, 2, 3, 4),
     ]
 
 
@@ -67,6 +80,7 @@ qk_norm = Exercise(
         case("a query and its double against one key", *_PAIR, torch.ones(2), torch.ones(2)),
         case("with scales", *_PAIR, torch.tensor([2.0, 0.5]), torch.tensor([1.0, 3.0])),
         _ask("two heads", _FIXED, 1, 2, 3, 4, 6),
+        _from_a_transpose(_FIXED, 3, 4, 6),
         _ask("vectors so small that ε counts", _FIXED, 1, 1, 2, 2, 4, 1e-3),
         case("an ε of one half", *_PAIR, torch.ones(2), torch.ones(2), eps=0.5),
         edge(case("a query of zeros", torch.zeros(1, 1, 1, 2), torch.ones(1, 1, 2, 2), torch.ones(2), torch.ones(2))),
@@ -115,6 +129,13 @@ qk_norm.slips(
         "over its d features.",
         "(mean_square + eps).sqrt() → (wide.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()": "You divide by the "
         "standard deviation, which subtracts the mean. RMSNorm divides by the root of the mean square.",
+        "(mean_square + eps).sqrt() → (wide.var(dim=-1, keepdim=True) + eps).sqrt()": "You divide by torch's standard "
+        "deviation, which subtracts the mean and divides by d − 1. RMSNorm divides by the root of the mean square.",
+        "* gamma → * (1 + gamma)": "You add 1 to the scales. These are the scales themselves.",
+        "math.sqrt(q.shape[-1]) → math.sqrt(q.shape[-2])": "You divide by the root of the number of queries. d is the "
+        "number of features of a head.",
+        "x.float() → x.float().view(-1, x.shape[-1]).view(x.shape)": "`view` fails on queries from a transpose. Use "
+        "`reshape`, or work on the last axis.",
         "dim=-1 → dim=-2": "You normalise over the tokens. Each vector is normalised on its own, over its d features.",
         "rms_norm(q, gamma_q) → (q * gamma_q).float() ;; rms_norm(k, gamma_k) → (k * gamma_k).float() ;; scores.to → "
         "rms_norm(scores, 1).to": "You normalise the scores, after the product. Then every query looks about equally "

@@ -107,6 +107,10 @@ decoder.slips(
         'w["norm_2"] → w["norm_1"]': "You use norm_1 for both branches. Each has its own norm.",
         'scale, sizes["eps"] → scale ;; weights["norm"], sizes["eps"] → weights["norm"]': "`eps` does not reach the "
         'norms. Pass sizes["eps"] to each of them.',
+        'scale, sizes["eps"] → scale, 1e-6 ;; weights["norm"], sizes["eps"] → weights["norm"], 1e-6': "You chose ε "
+        'yourself. Pass sizes["eps"] to every norm.',
+        'parts["self_attention"](y, → parts["self_attention"](norm(w["norm_1"])(y),': "You normalise what attention "
+        "reads, and `block` does so again. Leave the norms to `block`.",
         "False → True": "You pass parallel=True. The block is serial.",
         '"swiglu" → "glu"': 'You pass `glu_ffn` another kind than "swiglu".',
         "kv_heads, theta, *inner → heads, theta, *inner": "Your attention has as many key heads as query heads. Pass "

@@ -29,7 +29,7 @@ def recorded_and_replayed(
         return call
 
     def differ(a: Tensor, b: Tensor) -> Any:
-        return (a - b).norm() > 1e-4 * b.norm()
+        return not (a - b).norm() <= 1e-4 * b.norm()
 
     decoder(tokens, weights, sizes, {name: recorded(name) for name in right})
     recording = list(calls)
@@ -89,6 +89,7 @@ first_difference = Exercise(
         _ask("a single call, 0.007 % too large", "norm 0.007 % too large", decoder="only_norm"),
         _ask("a single call, its input detached", "norm's input detached", decoder="only_norm"),
         _ask("a right norm of zeros", "sums in another order", decoder="norm_of_zeros"),
+        _ask("a norm that makes NaN of zeros", "norm without ε", decoder="norm_of_zeros"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -96,7 +97,7 @@ first_difference = Exercise(
         "returns the result. Store after the call, and the list is in the order in which calls end.",
         "Run the decoder once, with six wrapped right parts. Copy the list: your replay may add to it. Then give each "
         "suspect part copies of the recorded tensors.",
-        "(a - b).norm() > 1e-4 * b.norm() compares results. After the call, compare your copies with the "
+        "(a - b).norm() <= 1e-4 * b.norm() is False for NaN, too. After the call, compare your copies with the "
         "recording. Only if nothing differs, start again with `gradients`.",
     ],
 )
@@ -144,7 +145,7 @@ first_difference.slips(
         "into the tensors that it was given.",
         f"{_GRADIENTS} → ": "You compare results only. A part may return the right result and send back a wrong "
         "gradient, or none.",
-        "> 1e-4 * b.norm() → > 0": "You accuse a right part: sums in another order differ in the last digit. "
+        "<= 1e-4 * b.norm() → <= 0": "You accuse a right part: sums in another order differ in the last digit. "
         "Allow 1e-4 of the length of the right result.",
         "enumerate(given)) → enumerate(given[:1]))": "You look only at the first input after a call. A part may write "
         "into any of them: compare all.",
@@ -154,8 +155,10 @@ first_difference.slips(
             "Your wrappers look up the part's name when they are called, and then all find the last name of the loop. "
             "Bind it: a function that takes the name and returns the wrapper."
         ),
-        "(a - b).norm() > 1e-4 * b.norm() → not torch.allclose(a, b, atol=1e-4)": "Your limit is too strict: you "
+        "not (a - b).norm() <= 1e-4 * b.norm() → not torch.allclose(a, b, atol=1e-4)": "Your limit is too strict: you "
         "accuse a norm that is 0.007 % too large. Allow 1e-4 of the length of the whole result, not of each number.",
+        "not (a - b).norm() <= → (a - b).norm() >": "A part that returns NaN passes: a comparison with NaN is False. "
+        "Ask whether the distance is *within* the limit.",
         "1e-4 → 1e-2": "Your tolerance is too coarse: a branch that is 0.05 % too large passes. Allow 1e-4 of the "
         "length of the right result.",
         "{name: recorded(name) for name in right} → {name: recorded(name) for name in right} | suspect": "You run the "
@@ -184,12 +187,19 @@ first_difference.slips(
         "of each part. Keep them all: a part may be wrong in one call and right in the next.",
         "1e-4 * b.norm() → 1e-4": "Your limit is the same for all parts. What counts as rounding grows with the "
         "result: allow 1e-4 of its length.",
-        "(a - b).norm() > 1e-4 * b.norm() → not torch.allclose(a, b, rtol=1e-4)": _BY_NUMBER,
-        "(a - b).norm() > 1e-4 * b.norm() → ((a - b).abs() > 1e-4 * b.abs()).any()": _BY_NUMBER,
+        "not (a - b).norm() <= 1e-4 * b.norm() → not torch.allclose(a, b, rtol=1e-4)": _BY_NUMBER,
+        "not (a - b).norm() <= 1e-4 * b.norm() → ((a - b).abs() > 1e-4 * b.abs()).any()": _BY_NUMBER,
         f"suspect[name](*copies), result) → decoder(tokens, weights, sizes, right | {{name: suspect[name]}}), "
         f"decoder(tokens, weights, sizes, right)) ;; {_INPUTS} →  ;; {_GRADIENTS} → ": "You replace one part at a time "
         "in a whole decoder, and compare the logits. Some slips do not reach them: record what each part was given, "
         "and compare there.",
+        "for name, given, result in recording → for name in right ;;         copies = [each.clone() if isinstance(each"
+        ", Tensor) else each for each in given]\n →  ;; suspect[name](*copies), result) → decoder(tokens, weights, sizes"
+        f", right | {{name: suspect[name]}}), decoder(tokens, weights, sizes, right)) ;; {_INPUTS} → "
+        f" ;; {_GRADIENTS} → ": (
+            "You replace one part at a time in a whole decoder, and compare the logits. Some slips do not reach them: "
+            "record what each part was given, and compare there."
+        ),
         "recorded(name: str) → recorded(name: str, parts: Any = right) ;; right[name](*given)\n → parts[name](*given)\n"
         " ;; recording = list(calls)\n → recording = list(calls)\n    decoder(tokens, weights, sizes, {name: "
         "recorded(name, suspect) for name in right})\n    for (name, _, b), (_, _, a) in zip(recording, "

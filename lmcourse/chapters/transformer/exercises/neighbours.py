@@ -95,6 +95,9 @@ pair_neighbours.slips(
         "divide the rows.",
         "rearrange(weight → rearrange(weight.T ;; // 2) → // 2).T": "A head's features are *rows* of this matrix "
         "(out, in). You moved columns.",
+        'return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head // 2) → order = '
+        "torch.arange(len(weight)).unflatten(0, (-1, 2, d_head // 2)).mT.flatten()\n    return weight[:, order]": "A "
+        "head's features are *rows* of this matrix (out, in). You moved columns.",
         "(head pair half) d → (pair head half) d": "You order the pairs of all heads by their number. The heads stay "
         "one after the other.",
         "// 2) → // 2).float()": "You return fp32, whatever `weight` is. Keep its dtype.",
