@@ -119,10 +119,6 @@ def state_bytes(parameters: int, precision: str, optimizer: str = "adamw") -> di
 
 
 # %% check="state_bytes"
-check(state_bytes)
-### BEGIN HIDDEN TESTS
-check(state_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("state_bytes"):
@@ -194,10 +190,6 @@ def attention_activations(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 
 
 # %% check="attention_activations"
-check(attention_activations)
-### BEGIN HIDDEN TESTS
-check(attention_activations, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The other half is shorter: $\text{dropout}(\text{down}(\text{GELU}(\text{up}(x))))$. The token vectors are $D$ wide, the hidden layer is $d_\text{ff}$ wide.
@@ -215,10 +207,6 @@ def mlp_activations(B: int, S: int, D: int, d_ff: int, p: int = 2) -> int:
 
 
 # %% check="mlp_activations"
-check(mlp_activations)
-### BEGIN HIDDEN TESTS
-check(mlp_activations, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Each of the two **norms** keeps its input, $p \cdot BSD$, and two numbers per token, which we leave out. With $d_\text{ff} = 4D$ and $p = 2$ a layer keeps $BS\,(34\,D + 5\,AS)$ bytes, the formula of Korthikanti et al. (2022, equation 1).
@@ -271,10 +259,6 @@ def measured_activations(block: nn.Module, x: Tensor) -> dict[str, int]:
 
 
 # %% check="measured_activations"
-check(measured_activations)
-### BEGIN HIDDEN TESTS
-check(measured_activations, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Compare formulas and measurement. Then make the text four times as long, again and again:
@@ -321,10 +305,6 @@ def peak_and_moment(events: list[int]) -> tuple[int, int]:
 
 
 # %% check="peak_and_moment"
-check(peak_and_moment)
-### BEGIN HIDDEN TESTS
-check(peak_and_moment, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The last layer, the **head**, multiplies every token vector by a matrix with a row for each word of the vocabulary. Its result, the **logits**, has $B \cdot S \cdot V$ numbers. So has what the loss keeps.
@@ -385,10 +365,6 @@ def step_peak(
 
 
 # %% check="step_peak"
-check(step_peak)
-### BEGIN HIDDEN TESTS
-check(step_peak, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because other versions of torch keep other tensors"]
 with your("step_peak"):
@@ -543,10 +519,6 @@ print(f"`mended_training`: {peak / 2**20:.1f} MiB at event {moment:,} of {len(mi
 figures.memory_runs({"the given script": given.events, "`mended_training`": mine.events})
 
 # %% check="mended_training"
-check(mended_training)
-### BEGIN HIDDEN TESTS
-check(mended_training, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("twice_the_texts")
@@ -648,10 +620,6 @@ def parameter_count(config: dict) -> int:
 
 
 # %% check="parameter_count"
-check(parameter_count)
-### BEGIN HIDDEN TESTS
-check(parameter_count, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # For which models is the rule of thumb good enough?
@@ -689,10 +657,6 @@ def largest_model(gigabytes: int, devices: int, precision: str) -> int:
 
 
 # %% check="largest_model"
-check(largest_model)
-### BEGIN HIDDEN TESTS
-check(largest_model, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Eight cards of 80 GB hold 40 billion parameters in fp32, and fewer in mixed precision: 35.6 billion. These are upper limits, with no byte left for a single activation.
@@ -791,10 +755,6 @@ def compute_twice(layers: int, every: int) -> tuple[int, int]:
 
 
 # %% check="compute_twice"
-check(compute_twice)
-### BEGIN HIDDEN TESTS
-check(compute_twice, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.memory_segments, layers=(4, 128, 1))
@@ -836,10 +796,6 @@ def tensor_parallel_bytes(T: int, N: int, L: int, B: int, S: int, D: int, A: int
 
 
 # %% check="tensor_parallel_bytes"
-check(tensor_parallel_bytes)
-### BEGIN HIDDEN TESTS
-check(tensor_parallel_bytes, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Of the 34 bytes per token and feature 10 stay whole, 4 for the norms, 4 for the inputs of both halves and 2 for the masks; 24 are shared.

@@ -88,10 +88,6 @@ def einsum_flops(pattern: str, first: list[int], second: list[int]) -> int:
 
 
 # %% check="einsum_flops"
-check(einsum_flops)
-### BEGIN HIDDEN TESTS
-check(einsum_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # One rule: 2 times the product of all sizes, each axis once.
@@ -160,10 +156,6 @@ def forward_flops(
 
 
 # %% check="forward_flops"
-check(forward_flops)
-### BEGIN HIDDEN TESTS
-check(forward_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Do not believe a formula, count. Torch runs whole models on the *meta* device, where tensors have shapes and no numbers. The rule is $2 \cdot \text{tokens} \cdot N$:
@@ -203,10 +195,6 @@ def backward_flops(batch: int, widths: list[int], input_grad: bool = False) -> i
 
 
 # %% check="backward_flops"
-check(backward_flops)
-### BEGIN HIDDEN TESTS
-check(backward_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("backward_flops"):
@@ -256,10 +244,6 @@ def training_days(parameters: float, tokens: float, gpus: int, peak: float, mfu:
 
 
 # %% check="training_days"
-check(training_days)
-### BEGIN HIDDEN TESTS
-check(training_days, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 bf16 = find_accelerator("h100").peak("bf16")
@@ -353,10 +337,6 @@ def four_shares(
 
 
 # %% check="four_shares"
-check(four_shares)
-### BEGIN HIDDEN TESTS
-check(four_shares, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now real runs: PaLM (Chowdhery et al., 2022, table 3), LLaMA 65B (Touvron et al., 2023, §2.4), the log line above, a 175B model on 64 A100s with two ways of recomputing (Korthikanti et al., 2022, table 5), GPT-3 (Patterson et al., 2021) and OPT-175B (closing note of its team, 2022). GPT-3 and OPT publish no share but a total, 3.14e23 and "4.30E+23 FLOPs" for 300 billion tokens; the last column has the share that this amounts to. (`recompute` is "nothing" unless the source says what was computed again, so some hardware shares are too small: PaLM's paper gives 57.8 %.)
@@ -389,10 +369,6 @@ which_convention = {
 ### END SOLUTION
 
 # %% check="which_convention"
-check(which_convention=which_convention)
-### BEGIN HIDDEN TESTS
-check(which_convention=which_convention, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("which_convention"):
@@ -471,10 +447,6 @@ def my_mfu(settings: dict, steps: int, seconds: float, peak: float) -> float:
 
 
 # %% check="my_mfu"
-check(my_mfu)
-### BEGIN HIDDEN TESTS
-check(my_mfu, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("half_the_layers")
@@ -518,10 +490,6 @@ with your("my_settings", "my_mfu", "four_shares", "training_days"):
 figures.tries(tries)
 
 # %% check="my_settings"
-check(my_settings)
-### BEGIN HIDDEN TESTS
-check(my_settings, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # MFU says how fast FLOPs are done, not what they are good for: the highest may belong to the worst loss. Most of a small step is no product. A larger batch is worth its size only up to a point (notebook 04). Notebook 19 asks where the rest goes.
@@ -656,10 +624,6 @@ def kaplan_total(layers: int, d_model: int, d_attn: int, d_ff: int, context: int
 
 
 # %% check="kaplan_total"
-check(kaplan_total)
-### BEGIN HIDDEN TESTS
-check(kaplan_total, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In the paper's table, the row `mask` is $2 \cdot n_{ctx} \cdot d_{attn}$ per layer. A colleague reads it as $QK^\top$ for all pairs, "with $AV$ left out". Your function has the same number. What is in it?
@@ -700,10 +664,6 @@ def model_flops(batch: int, length: int, layers: int, d_model: int, expansion: i
 
 
 # %% check="model_flops"
-check(model_flops)
-### BEGIN HIDDEN TESTS
-check(model_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The layers make
@@ -770,10 +730,6 @@ def cheapest_offer(
 
 
 # %% check="cheapest_offer"
-check(cheapest_offer)
-### BEGIN HIDDEN TESTS
-check(cheapest_offer, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # A reality check. Touvron et al. (2023, table 15) report 82,432 A100-hours for LLaMA 7B on a trillion tokens.
@@ -846,10 +802,6 @@ def generation_flops(prompt: int, new: int, layers: int, d_model: int, vocab_siz
 
 
 # %% check="generation_flops"
-check(generation_flops)
-### BEGIN HIDDEN TESTS
-check(generation_flops, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # With a cache, step $t$ takes $24\,d^2 + 4\,t\,d$ FLOPs per layer. Over a text of $T$ tokens:

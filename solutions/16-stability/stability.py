@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **Core · 88 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
+# **Core · 89 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
 #
 # *What is this run dying of, and what do you change while it is still running?*
 #

@@ -85,10 +85,6 @@ def temperature_probabilities(logits: Float[Tensor, "b v"], temperature: float) 
 
 
 # %% check="temperature_probabilities"
-check(temperature_probabilities)
-### BEGIN HIDDEN TESTS
-check(temperature_probabilities, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now the loop. `model(tokens)` takes token ids of shape (1, s) and returns logits of shape (1, s, v): row i is for the token *after* token i. With `model(tokens, kv_cache=cache)`, `tokens` are only those after the `len(cache)` tokens in the cache, and the model adds them to it.
@@ -111,10 +107,6 @@ def write(model: Callable, prompt: list[int], new: int, choose: Callable, cache:
 
 
 # %% check="write"
-check(write)
-### BEGIN HIDDEN TESTS
-check(write, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # 24 requests wait, each a prompt of 4 to 40 tokens, and a number of tokens to write, from 1 to 160. The model comes with the course: four layers, 0.87 million weights. Writing all texts without a cache takes about five seconds.
@@ -210,10 +202,6 @@ class KVCache:
 
 
 # %% check="KVCache"
-check(KVCache)
-### BEGIN HIDDEN TESTS
-check(KVCache, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # `InOurModel(cache)` adapts it to the course's models. Draw 80 tokens at $T = 0.8$, with your three answers:
@@ -278,10 +266,6 @@ def pass_seconds(
 
 
 # %% check="pass_seconds"
-check(pass_seconds)
-### BEGIN HIDDEN TESTS
-check(pass_seconds, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The formula is
@@ -355,10 +339,6 @@ def speculate(
 
 
 # %% check="speculate"
-check(speculate)
-### BEGIN HIDDEN TESTS
-check(speculate, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Kept guesses give each token $\min(p, q)$, here $(0.2, 0.3, 0.2)$. The rest, $1 - \sum \min(p, q)$, is drawn from $(p - q)_+ / \sum (p - q)_+$, and $\sum (p - q)_+ = 1 - \sum \min(p, q)$. Together that is $\min(p, q) + (p - q)_+ = p$.
@@ -395,10 +375,6 @@ def write_with_draft(
 
 
 # %% check="write_with_draft"
-check(write_with_draft)
-### BEGIN HIDDEN TESTS
-check(write_with_draft, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The cheapest draft: counts of which token followed two others (notebook 05), in help texts that the large model has *not* read.
@@ -507,10 +483,6 @@ with your("serve", "write", "KVCache"):
     board.run({"`write` and `KVCache`": with_cache, "`serve`": serve})
 
 # %% check="serve"
-check(serve)
-### BEGIN HIDDEN TESTS
-check(serve, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 print(f"What you made of {board.rate('`write`, no cache'):.0f} tokens a second:")
@@ -651,10 +623,6 @@ def filter_logits(
 
 
 # %% check="filter_logits"
-check(filter_logits)
-### BEGIN HIDDEN TESTS
-check(filter_logits, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # See the rules at work on the model of this notebook. On the left you see its prediction in grey, and in blue the same after the rules. On the right are 30 tokens drawn by these rules. Try both beginnings. After "The value of the exp" the model is sure; after "The" many tokens are possible. Is there a *k* that suits both? Then set the temperature to 2, and try to save the text with each of the three rules alone.
@@ -779,10 +747,6 @@ def decode_seconds(step: Callable, cache: "KVCache", synchronise: Callable, cloc
 
 
 # %% check="decode_seconds"
-check(decode_seconds)
-### BEGIN HIDDEN TESTS
-check(decode_seconds, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # (The check uses a simulated device, so no real clock decides a point.) Now the real one. `narrow_weights` makes a copy of the model whose linear layers have int8 weights, one byte each, with a scale for each row. Both models take turns at each batch, so that a busy neighbour disturbs both.
@@ -951,10 +915,6 @@ def batch_use(lengths: list[int], slots: int, continuous: bool) -> float:
 
 
 # %% check="batch_use"
-check(batch_use)
-### BEGIN HIDDEN TESTS
-check(batch_use, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 dice = random.Random(0)
@@ -1028,10 +988,6 @@ key_axis = 0
 ### END SOLUTION
 
 # %% check="key_axis"
-check(key_axis=key_axis)
-### BEGIN HIDDEN TESTS
-check(key_axis=key_axis, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 def rounded_cache(bits: int, axis: int, layer: object, inputs: object, qkv: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:

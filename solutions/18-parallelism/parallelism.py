@@ -142,10 +142,6 @@ def ring_all_reduce(worker: Worker, x: Float[Tensor, "n"]) -> Float[Tensor, "n"]
 
 
 # %% check="ring_all_reduce"
-check(ring_all_reduce)
-### BEGIN HIDDEN TESTS
-check(ring_all_reduce, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # $$\text{each sends } \frac{2(N-1)}{N}\,M \text{ bytes, in } 2(N-1) \text{ rounds.}$$
@@ -203,10 +199,6 @@ def gather_and_scatter(worker: Worker, x: Float[Tensor, "n d"], kind: str) -> Fl
 
 
 # %% check="gather_and_scatter"
-check(gather_and_scatter)
-### BEGIN HIDDEN TESTS
-check(gather_and_scatter, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # If all rows are gathered on every worker, and each computes a loss from them, which collective computes the gradient of a worker's own rows? Autograd, which sees all workers at once, can judge:
@@ -280,10 +272,6 @@ def fit_wire(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
 
 
 # %% check="fit_wire"
-check(fit_wire)
-### BEGIN HIDDEN TESTS
-check(fit_wire, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In seconds the largest message alone would count, and $\alpha$ would be what is left over.
@@ -331,10 +319,6 @@ def average_gradients(worker: CollectiveWorker, gradients: list[Tensor], targets
 
 
 # %% check="average_gradients"
-check(average_gradients)
-### BEGIN HIDDEN TESTS
-check(average_gradients, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Is your average *equal to one process*? `train` takes five steps on 12 tokens, the second half mostly padding: one worker with everything, then two processes with a half each.
@@ -430,10 +414,6 @@ def tensor_parallel_ffn(
 
 
 # %% check="tensor_parallel_ffn"
-check(tensor_parallel_ffn)
-### BEGIN HIDDEN TESTS
-check(tensor_parallel_ffn, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 ups, downs = list(U.chunk(2)), list(D.chunk(2, dim=1))
@@ -519,10 +499,6 @@ def my_all_reduce(worker: Worker, x: Float[Tensor, "n"], alpha: float, beta: flo
 
 
 # %% check="my_all_reduce"
-check(my_all_reduce)
-### BEGIN HIDDEN TESTS
-check(my_all_reduce, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Now on your own wire. The training of section 4 adds up with it, and four processes run it beside the ring:
@@ -717,10 +693,6 @@ def tensor_parallel_attention(
 
 
 # %% check="tensor_parallel_attention"
-check(tensor_parallel_attention)
-### BEGIN HIDDEN TESTS
-check(tensor_parallel_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # What if there are more devices than key heads? Llama 3 has 8 of them. With $T = 16$ two devices would need the same key head, and each would keep a copy.
@@ -781,10 +753,6 @@ def vocabulary_parallel_loss(
 
 
 # %% check="vocabulary_parallel_loss"
-check(vocabulary_parallel_loss)
-### BEGIN HIDDEN TESTS
-check(vocabulary_parallel_loss, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The other end of the model is cut the same way: each worker has the embeddings of its own tokens. For a token of another worker it takes zeros, and an all-reduce adds up one row and zeros.
@@ -903,10 +871,6 @@ def stage_order(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
 
 
 # %% check="stage_order"
-check(stage_order)
-### BEGIN HIDDEN TESTS
-check(stage_order, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("bubble_of_1f1b")
@@ -1041,10 +1005,6 @@ def best_layout(step: TrainingStep, machines: Machines) -> tuple[list[int], floa
 
 
 # %% check="best_layout"
-check(best_layout)
-### BEGIN HIDDEN TESTS
-check(best_layout, hidden=True)
-### END HIDDEN TESTS
 
 
 # %%
@@ -1165,10 +1125,6 @@ def ring_attention(
 
 
 # %% check="ring_attention"
-check(ring_attention)
-### BEGIN HIDDEN TESTS
-check(ring_attention, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
@@ -1257,10 +1213,6 @@ def experts(
 
 
 # %% check="experts"
-check(experts)
-### BEGIN HIDDEN TESTS
-check(experts, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 torch.manual_seed(0)

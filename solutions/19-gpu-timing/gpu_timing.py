@@ -120,10 +120,6 @@ def time_it(run: Callable, synchronise: Callable, clock: Callable, warmup: int =
 
 
 # %% check="time_it"
-check(time_it)
-### BEGIN HIDDEN TESTS
-check(time_it, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # No stopwatch fixes these. *Frequency*: a GPU that was idle runs faster for a moment; keep it busy for some seconds first. *Caches*: a small tensor that was just used is still in the cache; flush it if the model would find it cold. *Neighbours*: to compare two versions, take turns (A, B, B, A, …), so that a busy minute hits both.
@@ -166,10 +162,6 @@ def machine_limits(products: dict[int, list[float]], copies: dict[int, list[floa
 
 
 # %% check="machine_limits"
-check(machine_limits)
-### BEGIN HIDDEN TESTS
-check(machine_limits, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Yours:
@@ -215,10 +207,6 @@ def roofline(kernels: list[list[float]], peak: float, bandwidth: float) -> float
 
 
 # %% check="roofline"
-check(roofline)
-### BEGIN HIDDEN TESTS
-check(roofline, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # In a formula, for a kernel of $F$ FLOPs and $M$ bytes:
@@ -286,10 +274,6 @@ def what_helps(kernels: list[list[float]], peak: float, bandwidth: float) -> dic
 
 
 # %% check="what_helps"
-check(what_helps)
-### BEGIN HIDDEN TESTS
-check(what_helps, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # How many times as fast would the kernels of section 3 be?
@@ -348,10 +332,6 @@ def time_shares(events: list[list]) -> dict[str, float]:
 
 
 # %% check="time_shares"
-check(time_shares)
-### BEGIN HIDDEN TESTS
-check(time_shares, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # The three recorded steps, by the names that take most, then in groups:
@@ -391,10 +371,6 @@ def speedup_bounds(shares: dict[str, float], offers: dict[str, list]) -> dict[st
 
 
 # %% check="speedup_bounds"
-check(speedup_bounds)
-### BEGIN HIDDEN TESTS
-check(speedup_bounds, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # This is **Amdahl's law** (1967). A share $s$ that becomes $f$ times as fast leaves $1 - s + s/f$ of the time, so the whole becomes
@@ -566,10 +542,6 @@ print("labels left:", {label: f"{share:.0%}" for label, share in shares.items() 
 figures.speed_ladder(rungs, title=f"{title}: the step")
 
 # %% check="fast_step"
-check(fast_step)
-### BEGIN HIDDEN TESTS
-check(fast_step, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # If the quartiles of both overlap, the factor may be noise: run the cell again. A bar beyond its bound is noise, or the change also helped the backward pass.
@@ -688,10 +660,6 @@ def ridge_point(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: boo
 
 
 # %% check="ridge_point"
-check(ridge_point)
-### BEGIN HIDDEN TESTS
-check(ridge_point, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.ridge_points, sparse=False, binary=False)
@@ -843,10 +811,6 @@ def mfu_of_step(flops: float, seconds: list[float], device: str, number: str, pe
 
 
 # %% check="mfu_of_step"
-check(mfu_of_step)
-### BEGIN HIDDEN TESTS
-check(mfu_of_step, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # Here are small models of growing width, trained with batches of growing size on your device. On a GPU the peak is the cited one; on a CPU it is that of one core, from section 2, so 100 % would mean that a step is one perfect product. Where does MFU rise, and why?

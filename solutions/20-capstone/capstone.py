@@ -93,10 +93,6 @@ def account_of(
 
 
 # %% check="account_of"
-check(account_of)
-### BEGIN HIDDEN TESTS
-check(account_of, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("account_of"):
@@ -161,10 +157,6 @@ def fit_law(runs: list[tuple[float, float, float]], floor: float, exponents: lis
 
 
 # %% check="fit_law"
-check(fit_law)
-### BEGIN HIDDEN TESTS
-check(fit_law, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 with your("fit_law"):
@@ -213,10 +205,6 @@ def skill(forecast: dict[str, float], measured: dict[str, float], baseline: dict
 
 
 # %% check="skill"
-check(skill)
-### BEGIN HIDDEN TESTS
-check(skill, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### A test of your own
@@ -282,10 +270,6 @@ def forecasts(
 
 
 # %% check="forecasts"
-check(forecasts)
-### BEGIN HIDDEN TESTS
-check(forecasts, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 mine, known = Design(2, 32), [*(run.row for run in runs), *ours.rows, *purse.rows]  # put the design that you think of
@@ -347,10 +331,6 @@ def commitment() -> dict[str, float | str]:
 
 
 # %% check="commitment"
-check(commitment)
-### BEGIN HIDDEN TESTS
-check(commitment, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; that is counted. A seal shows a change. It cannot keep you from starting over: that is a matter of honour.
@@ -400,10 +380,6 @@ def trained() -> dict[str, torch.Tensor]:
 
 
 # %% check="trained"
-check(trained)
-### BEGIN HIDDEN TESTS
-check(trained, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because the text depends on the last digits of the weights"]
 if sealed:
@@ -553,10 +529,6 @@ def predicted_seconds(probe: list[float], warm: int, steps: int) -> float:
 
 
 # %% check="predicted_seconds"
-check(predicted_seconds)
-### BEGIN HIDDEN TESTS
-check(predicted_seconds, hidden=True)
-### END HIDDEN TESTS
 
 # %% tags=["nbval-ignore-output", "because it is a clock"]
 with your("predicted_seconds"):
@@ -583,10 +555,6 @@ def best_split(A: float, B: float, a: float, b: float, flops: float) -> tuple[fl
 
 
 # %% check="best_split"
-check(best_split)
-### BEGIN HIDDEN TESTS
-check(best_split, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 predict("tokens_per_parameter")
@@ -717,10 +685,6 @@ def hunt() -> list[float | str]:
 
 
 # %% check="hunt"
-check(hunt)
-### BEGIN HIDDEN TESTS
-check(hunt, hidden=True)
-### END HIDDEN TESTS
 
 # %% [markdown]
 # ### Six questions to leave with
