@@ -95,7 +95,8 @@ figures.BitExplorer("fp16", -2.5)
 # | … | … |
 # | $2^{-14} \dots 2^{-13}$, the smallest normal numbers | $2^{-24}$ |
 # | $0 \dots 2^{-14}$, subnormal | $2^{-24}$ |
-#
+
+# %% [markdown]
 # ### Exercise 1 · The gap at x  (3 points · 7 min · ●●)
 #
 # Return the gap from $|x|$ to the next larger number, in an IEEE format with these widths. At zero and among the subnormals it is the subnormal step. (A library's `ulp`, `nextafter`, `spacing` and `finfo` are forbidden.)
@@ -142,7 +143,8 @@ with your("ulp"):
 # - $1 + 3 \cdot 2^{-8}$ lies in the middle between fractions 1 and 2. It goes up, to 2, which is even.
 #
 # Beyond the largest number, round as if the exponent had no limit; a result that does not exist becomes infinity. So fp16 still rounds 65,519 down to 65,504, but 65,520 is the tie, and its even neighbour would be $2^{16}$: infinity.
-#
+
+# %% [markdown]
 # ### Exercise 2 · Round  (3 points · 12 min · ●●●)
 #
 # `x` is a float64 tensor of any shape. Round each number, of any size, to the nearest one of an IEEE format with these widths, ties to even. Subnormals count, overflow gives infinity, and the sign is kept, also that of zero. `frexp`, `round` and `ldexp` of torch work on whole tensors; Python's loops are too slow for the runs below. Casts to another dtype and NumPy are forbidden.
@@ -222,7 +224,8 @@ print(f"no scale, but 1024 pieces instead of 16,384: {tiny_run(stored_in((5, 10)
 # - A wide range of scales works. At $2^{34}$ the other edge bites: gradients become infinite, and the step must be skipped. So one starts high and halves the scale after each overflow. (PyTorch's `GradScaler` does so, and doubles it again after 2,000 good steps.)
 # - With 1024 pieces, gradients are 16 times as large and enough survive: it is large batches that need a scale.
 # - bf16 needs none of this: its exponent is as wide as fp32's. So it has replaced fp16 in training.
-#
+
+# %% [markdown]
 # ### Exercise 3 · The scales that work  (3 points · 12 min · ●●●)
 #
 # `gradients` is a list of tensors, and an IEEE format has these widths. Return `[smallest, largest]`, two powers of two from $2^{-200}$ to $2^{200}$, both included:
@@ -372,7 +375,8 @@ print(f"all thousand: mean {totals.mean():.2f}, standard deviation {totals.std()
 # Working this way is called **mixed precision**: cheap formats for the products, fp32 for whatever has to remember.
 #
 # ## 6 · Sixteen numbers
-#
+
+# %% [markdown]
 # ### Exercise 5 · Sixteen numbers  (4 points · 14 min · ●●●)
 #
 # Write `my_store(x, role)`. It returns a tensor like the float64 tensor `x` with **at most 16 different numbers** in it: which ones, you choose, for each tensor anew. (A scale for each tensor is free.) `role` is `"weight"`, `"activation"` or `"gradient"`. It rounds, and does no more. Weights and activations stay like `x`: their cosine with it is at least 0.9, and they are at most 1.05 times as large. Gradients keep the direction of `x`, on average over a run.
@@ -473,7 +477,8 @@ assert f"{256 * 16_384 / 1e6:.1f}" == "4.2" and f"{math.log(128):.2f}" == "4.85"
 # ### A · Decode  (14 min)
 #
 # Is the formula of section 1 what the hardware does? Write the decoder, and count.
-#
+
+# %% [markdown]
 # ### Exercise 6 · Decode  (4 points · 12 min · ●●●)
 #
 # `bits` is a number's bit pattern as an integer: sign first, then `exponent_bits` bits, then `mantissa_bits` bits. Return its value:
@@ -636,7 +641,8 @@ show_errors(matrix)
 # ### D · Accumulate  (8 min)
 #
 # A dot product is a running sum, and a matrix product is nothing but dot products, each as long as the model is wide. So tensor cores multiply in 16 bits but **accumulate in fp32**. What would it cost not to?
-#
+
+# %% [markdown]
 # ### Exercise 8 · Accumulate  (3 points · 6 min · ●●)
 #
 # `a` and `b` are fp16 vectors of one length, perhaps 0. Cast them to the dtype named by `accumulator` ("float16" or "float32"), multiply, and add the products one after the other to a running total of that dtype. Return how far the result is from the exact dot product (computed in float64), as a positive number; it is infinite if the total overflows (or NaN, if infinite products of both signs meet).
@@ -676,7 +682,8 @@ with your("dot_product_error"):
 # Memory is the number of elements times the bytes of each: a (4, 8) matrix in fp32 takes $4 \cdot 8 \cdot 4 = 128$ bytes, or 1024 bits. In formulas we write $p$ for the bytes per element.
 #
 # One surprise: a `torch.bool` tells true from false, one bit, and takes a whole **byte**. Dropout masks and attention masks pay for that.
-#
+
+# %% [markdown]
 # ### Exercise 9 · Bytes of a tensor  (2 points · 4 min · ●)
 #
 # Return the bytes of a tensor of this shape. `dtype` is a name as in torch: "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64" or "bool". A size may be 0, and the shape of a scalar is `[]`. Some would not fit into your memory: make none.

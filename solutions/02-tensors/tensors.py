@@ -144,7 +144,8 @@ for line in ("z[1:]", "z.t()", "z.view(3, 1, 2)", "z.unfold(0, 2, 1)", "z.view(2
 # By hand, `y` has shape (3, 4) and strides (8, 2), and $8 = 2 \cdot 4$: three rows of four steps of 2 are twelve steps of 2. The transpose `z`, with shape (3, 2) and strides (1, 3), would need $1 = 3 \cdot 2$. *Splitting* an axis always works: six steps are two times three, whatever the stride. So the sentence should be: "you cannot *merge* axes whose strides do not fit".
 #
 # And more axes? Take shape (3, 2, 4) with strides (8, 1, 2): $8 \ne 1 \cdot 2$ and $1 \ne 2 \cdot 4$, so nothing merges. (3, 2, 2, 2) only splits, a view with strides (8, 1, 4, 2). In (6, 4) the 6 would reach across two axes: a copy. A fresh (4, 6) can be read as one axis of 24, and cut anew as (6, 4).
-#
+
+# %% [markdown]
 # ### Exercise 2 · When a view is possible  (4 points · 13 min · ●●●)
 #
 # Given the shape and strides of a tensor, return the strides of `x.view(new_shape)`, or `None` if only a copy can have that shape. Raise `ValueError` if the two shapes have different numbers of elements. All sizes are at least 1, and a shape may be `[]`. The stride of an axis of size 1 is never used; return 0 for it. Do it without torch and NumPy.
@@ -229,7 +230,8 @@ for seed in (0, 1, 2):
 # | head 1 | 3 4 5 |
 #
 # `rearrange(x, "b s (h d) -> b h s d", h=2)` of einops cuts them, as a view. And merging? Attention returns a tensor `x` of shape (b, h, s, d), and the blocks of a token have to come together again.
-#
+
+# %% [markdown]
 # ### Exercise 3 · What the bug mixes  (2 points · 7 min · ●●)
 #
 # A colleague merges with `x.reshape(b, s, h * d)`, where `x` is a fresh tensor of shape (b, h, s, d). The shape is right. Take one text, so `x` is (h, s, d). For each token and feature of her result, return where its number came from: two tensors of whole numbers of shape (s, h·d), first the token, then the head.
@@ -601,7 +603,8 @@ explore(figures.lines_touched, step=(1, 32))
 # **In real models.** "view size is not compatible with input tensor's size and stride" is one of the most quoted error messages of PyTorch; a release candidate of version 1.7 broke PyTorch's own ImageNet example with it (pytorch/examples, issue 836). GPUs read memory in sectors of 32 bytes and lines of 128, so neighbouring threads should read neighbouring numbers. GPU programs (*kernels*) are written around this.
 #
 # ### C · The common shape  (8 min)
-#
+
+# %% [markdown]
 # ### Exercise 8 · The common shape  (2 points · 5 min · ●)
 #
 # Return the shape that any number of shapes broadcast to, as a list; raise `ValueError` if they do not fit together. No shapes at all give `[]`. A size may be 0. Do it without torch and NumPy.
@@ -839,7 +842,8 @@ print("index_add, all are added:", torch.zeros(3).index_add(0, places, torch.ten
 
 # %% [markdown]
 # `scatter` is `gather` backwards: each number of the index says where one number goes. Which of two equal places wins is not promised. Where every number has to count, use the family that *adds*: `index_add` for whole rows, `scatter_add` for single numbers.
-#
+
+# %% [markdown]
 # ### Exercise 11 · Four pictures without a loop  (4 points · 14 min · ●●●)
 #
 # A batch has b texts of s tokens, a vocabulary of v, and states of d features. Return a dict with four tensors:

@@ -84,7 +84,8 @@ figures.GraphPlayer("fan-out")
 # ## 3 · An engine
 #
 # Who writes down the graph? The *computation*, with a number that is a bit more than a number: when two are added, the result remembers its parents.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Local derivatives  (2 points · 8 min · ●●)
 #
 # Each operation returns a new `Value` with its result in `data`, the nodes it was computed from in `parents` (in the order of the operation; `a * a` has `a` twice), and in `locals` the derivative of the result with respect to each parent, a plain number. (`op` names the operation in drawings: `"+"`, `"×"`, `"**3"`, `"exp"`.)
@@ -183,7 +184,8 @@ figures.computation_graph(autograd.graph_of(L), locals_only=True)
 # - **go deep first**: from the end, follow each parent as far as possible, and list a node once all its parents are listed.
 #
 # Both visit every edge once: a backward pass costs a small multiple of the forward pass (Griewank & Walther, 2008).
-#
+
+# %% [markdown]
 # ### Exercise 2 · The sweep  (2 points · 10 min · ●●)
 #
 # `backpropagate(end)` fills in `grad`: 1 for `end`, and for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that `end` does not depend on keeps its 0. A chain of 10,000 nodes must work without recursion, at any recursion limit, and so must forty fan-outs in a row, a trillion paths. No `torch`, no `graphlib`. The check uses the course's nodes.
@@ -279,7 +281,8 @@ for score, power in zip(scores, powers, strict=True):
 # $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}.$$
 #
 # For $x^3$ at 2 with $h = 0.1$: $(9.261 - 6.859)/0.2 = 12.01$. The truth is 12. This **central difference** is off by a multiple of $h^2$; the one-sided $(f(x+h) - f(x))/h = 12.61$, by a multiple of $h$.
-#
+
+# %% [markdown]
 # ### Exercise 3 · Numeric gradient  (3 points · 8 min · ●●)
 #
 # `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and dtype of `x`. Compute in float64, whatever the dtype of `x`, and leave `x` itself as it is.
@@ -350,7 +353,8 @@ print(f"they differ by up to {(x_grad - numeric).abs().max().item():.0e}")
 # > ```
 # >
 # > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ the loops run without an error, and do 12 of the 30 steps they should do. With $B = 7$ they crash. Find both.
-#
+
+# %% [markdown]
 # ### Exercise 4 · The backward pass of a product  (3 points · 8 min · ●●)
 #
 # For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none; all of them share `w`. No autograd.
@@ -416,7 +420,8 @@ predict("peak_of_the_loss")
 # ## 7 · Your own training step
 #
 # The same model in full predicts a word from the 8 before it. Their `ids` pick 8 rows of `table`, joined to one row $x$; $z = \operatorname{relu}(x \cdot \text{first})$; the scores are $z \cdot \text{head}^\top$; the loss is the mean of $-\log p$ of the right words `y`. Measured with $n = 2{,}048$, $V = 8{,}192$, `table` $(V, 16)$, `first` $(128, 64)$ and `head` $(V, 64)$ in float32. The parameters take 2.53 MiB, and the gradients as much again: that is the floor.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Your own training step  (5 points · 18 min · ●●●)
 #
 # Return the loss, and a dict with the gradients of `table`, `first` and `head`, in their dtype, without autograd: PyTorch's numbers, with less memory.
@@ -532,7 +537,8 @@ assert round(parameters * 4 / 2**20, 2) == 2.53 and 2048 * 8192 * 4 / 2**20 == 6
 # ### A · The backward pass of any graph  (16 min)
 #
 # Your sweep without any mathematics left in it: the graph is data.
-#
+
+# %% [markdown]
 # ### Exercise 6 · The backward pass of any graph  (3 points · 12 min · ●●●)
 #
 # `graph[node]` holds the node's parents, each with the local derivative $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient of `end` with respect to every node of the graph. It is 0 for a node that `end` does not depend on.
@@ -700,7 +706,8 @@ explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
 # A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another divides nowhere, because the gradients "add up". Before you write yours: how often does a $\frac1B$ belong in each gradient?
-#
+
+# %% [markdown]
 # ### Exercise 8 · A batch  (3 points · 7 min · ●●)
 #
 # Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid; $h = \pm 1000$ must work. With one example, $B = 1$, these are the gradients of the table. Return a dictionary with the gradients of the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`. No autograd.
@@ -769,7 +776,8 @@ predict("norm_row_sum")
 # | through $s$ | $\partial s/\partial x_i = \hat x_i/d$ | $\partial \hat x_j/\partial s = -\hat x_j/s$, for every $j$ |
 #
 # Multiply along each path, sum over $j$ where every $\hat x_j$ is reached, and add up the three. And remember that $\gamma$ and $\beta$ are shared by all rows of all texts.
-#
+
+# %% [markdown]
 # ### Exercise 9 · LayerNorm, backwards  (4 points · 14 min · ●●●)
 #
 # Return a dictionary with the gradients of `"x"`, `"gain"` ($\gamma$) and `"bias"` ($\beta$). `x` and `dy` have any number of axes in front of the features. The variance divides by $d$. No autograd, no ready-made LayerNorm.
@@ -862,7 +870,8 @@ with torch.autograd.graph.saved_tensors_hooks(look, lambda tensor: tensor):
 
 # %% [markdown]
 # The product keeps its input, and tanh its result. How many bytes is that? A shape does not say: several views may share one **storage**, and a small view keeps a large one alive (notebook 02). `tensor.untyped_storage()` has an address, `data_ptr()`, and a size, `nbytes()`.
-#
+
+# %% [markdown]
 # ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
 #
 # `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is used again as soon as its tensor is gone: hold on to the tensors that the hook gets until you have counted.

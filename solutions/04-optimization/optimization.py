@@ -67,7 +67,8 @@ predict("hair_above")
 #
 # - parameters come in **groups**: `self.param_groups` is a list of dictionaries, each with its `"params"` and its settings, such as `"lr"`;
 # - `step()` reads each parameter's `.grad`, which is `None` for one that was not used, and changes the parameter in place, under `torch.no_grad()`. It leaves `.grad` as it was.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Descent  (2 points · 5 min · ●)
 #
 # Write `step`. A parameter without a gradient is left alone. A schedule may change a group's rate at any time.
@@ -379,7 +380,8 @@ with your("AdamW"):
 # ## 6 · High first, low at the end
 #
 # Each batch has another gradient, so at a constant rate the weights swing about the bottom: the higher the rate, the wider. So rates are high first, to come down soon, and low at the end, to come down far: usually by half a wave of the cosine (Loshchilov & Hutter, 2017). And the way *up*? Adam's first step moves every weight by $\gamma$ in the direction of a sign, however small and noisy its gradient was; after a few steps $\hat s$ measures the size. So the rate starts small and grows in a straight line: a **warm-up**.
-#
+
+# %% [markdown]
 # ### Exercise 5 · The rate of a step  (2 points · 5 min · ●●)
 #
 # Return the fraction of the full rate at `step`, counted from 0, in a run of `steps`. In the warm-up it is $1/W, 2/W, \dots, 1$, so that no step is wasted. Step number `warmup` is the first of the cosine and still has the full rate; step number `steps`, which would be the one after the last, has `floor`, and so have all later ones. A warm-up may be as long as the run, not longer; then step number `steps` has `floor`, too.
@@ -420,7 +422,8 @@ figures.race(race.runs)
 # ## 7 · Your entry
 #
 # **End at 0.447 nats or below, the mean of seeds 0 to 5.** AdamW at 0.04 with that cosine ends at 0.465, on some processors 0.001 higher or lower. (Seeds of an entry differ by 0.02, so three are not enough.)
-#
+
+# %% [markdown]
 # ### Exercise 6 · Your entry  (4 points · 13 min · ●●●)
 #
 # `my_entry(model)` returns an optimizer and a schedule (`None` for a constant rate). Change your AdamW, use several optimizers behind one `step`, treat `model.table.weight`, `model.first.weight`, `model.second.weight` and `model.head.weight` differently, or treat matrices as matrices. Anything with a method `step` and a list `param_groups` is an optimizer.
@@ -525,7 +528,8 @@ for seed in range(3):
 # Which functions are as friendly as a bowl? First, where do you meet bowls? Linear regression is one. For data $X$ of shape $(n, d)$ and targets $y$ of shape $(n)$,
 #
 # $$f(w) = \frac1{2n}\,\lVert Xw - y\rVert^2, \qquad \nabla f(w) = \frac1n X^\top(Xw - y).$$
-#
+
+# %% [markdown]
 # ### Exercise 7 · The largest curvature  (2 points · 5 min · ●●)
 #
 # Return $L$, the largest curvature of the loss of linear regression as defined above, with the $1/n$.
@@ -666,7 +670,8 @@ explore(figures.chord_and_parabola, step=(0.1, 2.5, 0.1))
 # </details>
 #
 # It does not say that you arrive at a minimum. It says that the gradients get small: their average falls like $1/K$, so at least one is as small as that.
-#
+
+# %% [markdown]
 # ### Exercise 8 · The theorem on data  (3 points · 10 min · ●●)
 #
 # For linear regression, from $w = 0$, return both sides of the theorem after $K$ = `steps` steps: the average, and the bound. All numbers are in double precision. A rate above $1/L$ is not covered: raise `ValueError`. $1/L$ itself must pass, although rounding may make its product with $L$ a last digit larger than 1. Columns of $X$ may be equal to each other. You may call your `smoothness`.
@@ -778,7 +783,8 @@ print("the pairs            ", batches.tolist())
 
 # %% [markdown]
 # Two things are assumed of the noise, whatever was drawn before: its mean is zero, and its variance is at most $\sigma^2$. The first holds exactly, as you see. How large is the second?
-#
+
+# %% [markdown]
 # ### Exercise 9 · The noise of a batch  (3 points · 8 min · ●●)
 #
 # `gradients` holds the gradient of each of $n$ examples, at some fixed $w$. A batch of `batch` examples is drawn, with replacement or without, and its gradients are averaged. Return the mean of $\lVert\text{batch gradient} - \text{full gradient}\rVert^2$ over all batches, by a formula that neither lists the batches nor samples them (of 30 examples there are 155 million batches of 15). There may be a single example.
@@ -799,7 +805,8 @@ def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: boo
 
 # %% [markdown]
 # With replacement it is $\sigma^2/B$, where $\sigma^2 = \frac1n\sum_i \lVert g_i - \bar g\rVert^2$; without, $\frac{n - B}{n - 1}$ of that. Four times the batch is half the spread. When do you stop paying for it?
-#
+
+# %% [markdown]
 # ### Exercise 10 · The noise scale  (3 points · 12 min · ●●●)
 #
 # During training you see neither $\lVert G\rVert^2$, the squared length of the full gradient, nor $\sigma^2$. But you can measure the mean of $\lVert g\rVert^2$ over many batches of
@@ -957,7 +964,8 @@ figures.noise_floor(noisy, RATES_B)
 # $$\big|1 - \sqrt{\gamma\lambda}\,\big| \le \sqrt\beta\,,$$
 #
 # and larger where this inequality fails. It must hold for the flattest direction, $\mu$, and for the steepest, $L$.
-#
+
+# %% [markdown]
 # ### Exercise 11 · The best memory  (3 points · 12 min · ●●●)
 #
 # For a bowl with curvatures from $\mu$ to $L$, return the rate $\gamma$ and the memory $\beta$ with which the error falls fastest, and the factor $\sqrt\beta$ by which it falls per step.
@@ -1055,7 +1063,8 @@ with your("Momentum"):
 # By hand: gradients 4, 4, 4. The steps are $\gamma \cdot 4/\sqrt{16} = \gamma$, then $4/\sqrt{32}$, then $4/\sqrt{48}$: $\gamma$, $0.71\,\gamma$, $0.58\,\gamma$. And for gradients of 0.001? The same. The size of a gradient does not matter, only how it compares with those before.
 #
 # > **Spot the slip.** A colleague's `step` begins with `grad = p.grad.data` for each parameter, and has always worked. When does it stop with an `AttributeError`?
-#
+
+# %% [markdown]
 # ### Exercise 12 · AdaGrad  (3 points · 8 min · ●●)
 #
 # The whole class this time, and its memory in `self.state[p]` again. So that 0 is not divided by 0, $\varepsilon$ is added to the root (not under it), as in PyTorch.
@@ -1266,7 +1275,8 @@ figures.crossing_losses({name: run.losses for name, run in decayed[0].items()})
 # A language model ends in a choice. The simplest model that chooses is a **linear classifier**: a row of $W$, of shape $(c, d)$, for each class, scores $z = W x$, and a softmax that makes probabilities of them. The loss is the mean over $n$ examples of $-\log p_{y_i}$, with $p_i = \text{softmax}(W x_i)$.
 #
 # You met the smallest case in notebook 03: for two scores, the gradients were $p - 1$ for the right score, and its own probability for the other. By hand: $W = 0$, two classes, $x = (1, 2)$, and the first is right. Both probabilities are ½. Nudge the first score: the loss falls with slope $-½$. What does that make of the four entries of the gradient?
-#
+
+# %% [markdown]
 # ### Exercise 13 · The gradient of a choice  (3 points · 8 min · ●●)
 #
 # Return the gradient of that mean with respect to $W$, by hand: no autograd. Scores of 1,000 must work.

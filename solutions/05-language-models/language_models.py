@@ -106,7 +106,8 @@ def text_log_probability(next_probabilities: Callable[[tuple[int, ...]], list[fl
 # $$H(p, q) = -\sum_{w} p(w)\,\log q(w), \qquad p, q \text{ of shape } (|V|).$$
 #
 # By hand: a coin shows heads nine times of ten. A model that believes it is fair pays one bit, whatever comes. A model that knows the coin pays $0.9 \cdot 0.152 + 0.1 \cdot 3.322 = 0.469$ bits.
-#
+
+# %% [markdown]
 # ### Exercise 2 · The price  (2 points · 5 min · ●)
 #
 # Return $H(p, q)$ with logarithms to the given base. A word that cannot come ($p = 0$) costs nothing, whatever the model says of it: $0 \cdot \log 0$ is 0. If the model calls impossible what can come, the price is infinite. Lists of different lengths: raise `ValueError`.
@@ -163,7 +164,8 @@ explore(figures.cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.9
 # $$\mathcal L = -\frac1{B\,(S - 1)} \sum_{b=1}^{B} \sum_{s=1}^{S-1} \ln p_{b,s}\big[x_{b,s+1}\big], \qquad p_{b,s} = \text{softmax}(z_{b,s}),$$
 #
 # with tokens $x$ of shape $(B, S)$ and logits $z$ of shape $(B, S, |V|)$, the model's scores. *The logits at $s$ predict token $s + 1$.*
-#
+
+# %% [markdown]
 # ### Exercise 3 · The loss of training  (3 points · 8 min · ●● · differentiable)
 #
 # Return this mean as a zero-dimensional tensor. Convert 16-bit logits to float32 first; the loss is float32, or float64 for float64 logits. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are forbidden; the tensor method `.log_softmax` is allowed.
@@ -319,7 +321,8 @@ print("impossible by counts, of new letters:", *(f"{impossible[n - 1]:.1%} with 
 # $$p \;\leftarrow\; \frac{\text{count}(w) + t\,p}{n + t},$$
 #
 # where $\text{count}(w)$ is how often $w$ followed this context, $n$ how often anything did, and $t$ how many *different* words did.
-#
+
+# %% [markdown]
 # ### Exercise 6 · Mix  (2 points · 7 min · ●●)
 #
 # `counts` holds a `Counter` for each context, from the most general to the most special: how often each letter followed it. Return the probability of `letter`, mixed by this rule. An empty counter, of a context that was never seen, changes nothing.
@@ -508,7 +511,8 @@ explore(figures.your_odds, books=(0.0, 1.0, 0.1), laptops=(0.0, 1.0, 0.1))
 
 # %% [markdown]
 # Two sliders reach every point of the triangle: *windows* gets what the other two leave of 1. (If they leave less than nothing, both are divided by their sum.) The models that give *books* a half are a line parallel to the side where *books* has 0. Those that call *windows* impossible are the side between *books* and *laptops*.
-#
+
+# %% [markdown]
 # ### Exercise 8 · Is it a distribution?  (1 point · 4 min · ●)
 #
 # Return whether `v` is a distribution: all entries are numbers (neither infinite nor NaN), none is negative, however slightly, and the sum, computed in float64, is at most $10^{-5}$ away from 1, or $10^{-2}$ if `v` comes in 16 bits (`torch.float16`, `torch.bfloat16`). An empty `v` is not a distribution.
@@ -544,7 +548,8 @@ with your("is_distribution"):
 # ### B · The entropy of a source  (14 min)
 #
 # For the stories we took the computer's word. For a simpler source, compute the entropy yourself.
-#
+
+# %% [markdown]
 # ### Exercise 9 · The entropy of a source  (4 points · 12 min · ●●●)
 #
 # A source writes an endless text; after word $i$ comes word $j$ with probability $P_{ij}$, whatever was before. Every word can be reached from every other, perhaps in several steps (and some sources alternate forever between two sets of words). What does a word of this text cost the best model there is, on average, in nats? $P$ is a float64 tensor; zeros in it are allowed, and $0 \ln 0$ is 0. Be exact to nine digits.
@@ -587,7 +592,8 @@ predict("bytes_or_words")
 
 # %% [markdown]
 # Perplexity counts per *token*, and tokens are a choice. Longer tokens make harder guesses, and fewer of them. The text is the same for both, and so are its bytes: the price per byte of two models can be compared whatever their tokens.
-#
+
+# %% [markdown]
 # ### Exercise 10 · Bits per byte  (1 point · 4 min · ●)
 #
 # A model reads `text` as `tokens` tokens, with a mean loss of `loss` nats per token. Return what the text costs in bits per byte. Bytes are those of UTF-8; the text is not empty.
@@ -694,7 +700,8 @@ print(f"entropy {entropy:.3f} nats per word; counts (Witten and Bell) cost {coun
 
 # %% [markdown]
 # (`new_text_price` needs no sample: $-\sum_i \pi_i \sum_j P_{ij} \ln q_{ij}$ is the exact price of endless new text, where $\pi_i$ is how frequent word $i$ is in it.) Can fewer numbers know more?
-#
+
+# %% [markdown]
 # ### Exercise 11 · Learn what counting cannot  (4 points · 20 min · ●●●)
 #
 # Let each word have a few features: in place of the table of logits put $E\,F + b$, with $E$ of shape $(|V|, r)$, $F$ of shape $(r, |V|)$ and $b$ of shape $(|V|)$. Words that are used in the same way can then share what is learned about them.
@@ -785,7 +792,8 @@ print("shuffled instead:", len(set(order.starts(0, order.per_epoch))), "differen
 
 # %% [markdown]
 # **Writing.** A trained model writes as ours did: draw a word from its odds, append it, ask again. This does not change the old text, so what the model computed for it could be kept. This is a design goal of every architecture in this course.
-#
+
+# %% [markdown]
 # ### Exercise 12 · Reading to write  (2 points · 4 min · ●)
 #
 # A model writes `new` tokens after a prompt of `prompt` tokens. For each new token it must have computed all tokens before it: all of them again each time, or, with `reuse`, only those that it has not computed yet. Return how many tokens it computes altogether, as an exact whole number. `new` may be 0. A prompt of less than one token: raise `ValueError`.

@@ -52,7 +52,8 @@ for e in (1.0, -0.5, 1.0):
 # of $e$ numbers in the table $E$. From the state, $U$ and $b_2$ make a score for each of $v$ words:
 #
 # $$h_t=\tanh(W_hh_{t-1}+W_ee_t+b_1),\qquad\hat y_t=\text{softmax}(Uh_t+b_2)$$
-#
+
+# %% [markdown]
 # ### Exercise 1 · A network that reads  (3 points · 8 min · ●●)
 #
 # Return the probabilities $\hat y_t$ after each token, a row for each, in the dtype of `E`. There is at least one
@@ -247,7 +248,8 @@ print(f"{name}, {between} words, seed {seed}: right in {remember(name, between, 
 #
 # What does the decoder read? In use, what it has just said. In training, what it *should* have said: **teacher
 # forcing**. So, to say $y_1, y_2, y_3$, it reads a start symbol, $y_1$ and $y_2$.
-#
+
+# %% [markdown]
 # ### Exercise 3 · What the decoder reads  (1 point · 3 min · ●)
 #
 # `target` holds what the decoder should say, a row for each text of at least one word. Return what it reads while it
@@ -304,7 +306,8 @@ for temperature in (0.1, 1, 1e6):
 # 2015):
 #
 # $$\alpha^t=\text{softmax}(s_t^\top h_1,\dots,s_t^\top h_n),\qquad a_t=\sum_i\alpha^t_ih_i,\qquad[a_t;s_t]\in\mathbb R^{2d}$$
-#
+
+# %% [markdown]
 # ### Exercise 4 · Attention to the source  (4 points · 8 min · ●●)
 #
 # `s` holds $t$ states of the decoder, `h` those of $n$ source words. Shorter texts of a batch are filled up with
@@ -382,7 +385,8 @@ for run in runs:
 # exactly the true words. So up to the *first* error they are one and the same run, and make that error together.
 #
 # </details>
-#
+
+# %% [markdown]
 # ### Exercise 5 · After the first error  (3 points · 6 min · ●●)
 #
 # Three rows of equal length, of at least one word: what the forced run and the free run said, and what is right.
@@ -544,7 +548,8 @@ assert round(math.log(2) / -math.log(0.99)) == 69 and math.log(2) / -math.log(0.
 
 # %% [markdown]
 # ### A · How many numbers it learns  (7 min)
-#
+
+# %% [markdown]
 # ### Exercise 7 · How many numbers it learns  (2 points · 4 min · ●)
 #
 # A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if everything
@@ -611,7 +616,8 @@ for name, first, second in (("second", 0, 1), ("first", 1, 0), ("both", 1, 1)):
 # In general
 #
 # $$\frac{dh_T}{dw} = \sum_{t=1}^{T} \frac{\partial h_T}{\partial h_t} \cdot \frac{\partial h_t}{\partial w}\Big|_{h_{t-1}\text{ held fixed}}$$
-#
+
+# %% [markdown]
 # ### Exercise 8 · Through time  (3 points · 12 min · ●●●)
 #
 # `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$ with an error below
@@ -643,7 +649,8 @@ def through_time(w: float, inputs: list[float], h0: float) -> float:
 # h_T^2)\,h_{T-1}$.)
 #
 # How much do you give up?
-#
+
+# %% [markdown]
 # ### Exercise 9 · What is left of a gradient  (3 points · 8 min · ●●)
 #
 # `hidden` holds the states $h_1 \dots h_T$ of a tanh network, a row each. A gradient `v` arrives at the last. Return

@@ -92,7 +92,8 @@ explore(figures.merge_steps, text="low low low low low lower lower " + "newest "
 # - **Ties.** Of equally common pairs we take the one whose left token has the smaller number, then the one whose right token has.
 # - **Borders.** First the text is cut into words, each with its space in front, and no token reaches across a border. Each different word is stored once, with the number of times that it occurs.
 # - **The end.** Merging a pair that occurs once saves a single token in the whole text. Stop before that.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Merge  (2 points · 4 min · ●)
 #
 # Return a new list with the token `new` in place of every `pair`, found from left to right. A token that was used for a merge is used up, and a new token does not merge again in the same call. The input stays as it is.
@@ -127,7 +128,8 @@ predict("words_looked_at")
 #         for pair in pairwise(word):
 #             counts[pair] += times[number]       # times: how often each word occurs in the text
 #             where[pair].add(number)
-#
+
+# %% [markdown]
 # ### Exercise 2 · Merge and keep count  (4 points · 12 min · ●●●)
 #
 # Put `new` for `pair` everywhere in `words`, and leave `counts` and `where` as the five lines above would make them from the new words. `where[pair]` is the set of the numbers of the words that hold a pair (word number 0 is `words[0]`). A pair that is nowhere has no entry in either: no 0, no empty set. `counts` is a `Counter` and `where` a `defaultdict(set)`, as above, so reading `where[pair]` of such a pair adds an entry. `new` is in no word yet.
@@ -173,7 +175,8 @@ with your("merge", "merge_counted"):
 
 # %% [markdown]
 # The longer a merge waits for its turn, the rarer its pair. So updating gains more with more merges, and real tokenizers make 100,000 and more.
-#
+
+# %% [markdown]
 # ### Exercise 3 · Train  (3 points · 8 min · ●●)
 #
 # Now the whole training. `words` says how often each word occurs. Tokens 0 to 255 are the bytes of UTF-8, and merge number $i$, counted from 0, makes token $256 + i$. Return at most `merges` pairs, in the order in which they are learned, by the three rules above. The first lines of the answer count. Use your `merge_counted`, or count everything again after each merge: as right, and slower.
@@ -243,7 +246,8 @@ predict("which_merge_first")
 
 # %% [markdown]
 # Not by the longest piece that fits. *Do to the word what training would have done to it.*
-#
+
+# %% [markdown]
 # ### Exercise 4 · Encode  (3 points · 7 min · ●●)
 #
 # Return the tokens of a word, given the merges in the order in which they were learned. (Each pair is in the list once, and is made of bytes and of tokens that were made before it.) Bytes that no merge uses stay as they are. Leave `merges` as it is.
@@ -291,7 +295,8 @@ print(f"{len(mine):,} tokens by encode_word, {len(found):,} by their program, {s
 #     y =  1 8    8 2    2 9
 #
 # A window needs $S$ inputs and one more token for its last target. So windows can begin at $n - S$ of $n$ places. Without overlap there are $\lfloor (n-1)/S \rfloor = 2$.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Windows  (3 points · 6 min · ●●)
 #
 # `tokens` is a text as a tensor of whole numbers, of any integer dtype; `starts` are the places where windows of `length` ≥ 1 inputs begin. Return inputs and targets, two int64 tensors of shape $(B, S)$; with no starts, of shape $(0, S)$. If a window, its last target included, does not lie inside the text, raise `ValueError`.
@@ -425,7 +430,8 @@ print(*bill_rows({"as they are": plain, "English alone": alone}), sep="\n")
 
 # %% [markdown]
 # Burmese pays most: nobody shares its letters. Then comes Ukrainian. Its letters have two bytes, Hindi's three, and yet Hindi pays less: Marathi shares its letters and many words.
-#
+
+# %% [markdown]
 # ### Exercise 6 · A table for everybody  (5 points · 14 min · ●●●)
 #
 # `texts` has the text of each reader. Return at most 256 merges, pairs of earlier tokens that make new bytes, as `train_bpe` does. The rest is your design: texts may be repeated, words weighed, each merge chosen for somebody. Use `split_words`, `merge_counted`, `train_bpe` and `encode_word`, but no other trainer, no file and no Babel. **Finish line: a ratio of at most 0.92.**
@@ -525,7 +531,8 @@ assert sorted(plain, key=plain.get)[-2:] == ["Ukrainian", "Burmese"] and plain["
 
 # %% [markdown]
 # ### A · Back to text  (6 min)
-#
+
+# %% [markdown]
 # ### Exercise 7 · Decode  (2 points · 5 min · ●●)
 #
 # Tokens may come from a model, in any order. Bytes that are not UTF-8, such as half of an é, become the character U+FFFD (�), as with `errors="replace"`. For a token that does not exist, raise `ValueError`. A merged token may be made of merged tokens. Leave both lists as they are.
@@ -818,7 +825,8 @@ print(f"64 crops of 256 tokens take at most {-(-crops_peak // 1):.0f} MiB, the f
 # ### G · Never wait  (20 min)
 #
 # A GPU computes, and its next batch is in main memory. Must it wait for the copy? A copy can run during the computation if it starts from *pinned* memory, which the operating system promises not to move. Ordinary, *pageable* memory may be swapped out at any moment, so the driver first copies it to a pinned place of its own: two copies, and the program waits for the first. (`batch.pin_memory()` needs an accelerator: else it is a RuntimeError.)
-#
+
+# %% [markdown]
 # ### Exercise 9 · Two copies  (1 point · 4 min · ●)
 #
 # A batch of `size` bytes is ready in main memory. Copies inside main memory run at `host` bytes per second, copies over the bus to the device at `link`. You start the copy with `non_blocking=True`. Return two times in seconds from then on: when your program continues, and when the batch is on the device. Let the copies run one after the other. (A real driver copies in pieces, so that they overlap in part.)
@@ -866,7 +874,8 @@ explore(figures.prefetch_timeline, copy=[4.0, 10.0, 20.0], compute=[5.0, 10.0, 2
 
 # %% [markdown]
 # With six batches the colleague trains on 0 1 2 3 4 4; with two on 0 0; with one it stops with an error. The loss does not show it.
-#
+
+# %% [markdown]
 # ### Exercise 10 · One batch ahead  (3 points · 8 min · ●●)
 #
 # Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` starts a copy and returns it; `train(copied)` trains on it, and waits until the step is over. Copy each batch once and train on each copy once, in order. Start the copy of batch $i + 1$ *before* you train on batch $i$, but no earlier. No batches are no error. A batch may be 0 or an empty list, but not `None`. Return nothing. If `copy` or `train` raises an error, do not catch it.

@@ -139,7 +139,8 @@ for d in (16, 64, 256, 1024):
 #
 # Now all tokens at once: $s$ queries are the rows of a matrix, $t$ keys those of another. Two axes come first, texts
 # and heads.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Attention weights  (2 points · 6 min · ●● · differentiable)
 #
 # Return how much each query looks at each key. Keep the dtype of `q`. Fused attention functions are off limits;
@@ -219,7 +220,8 @@ def causal_mask(s: int, t: int) -> Bool[Tensor, "s t"]:
 #
 # The first token sees everything, the last only itself. Right is, for the last $s$ of $t$ tokens
 # $\text{softmax}(QK^\top/\sqrt d + M)$ with $M_{ij} = 0$ if $j \le t - s + i$, else $-\infty$.
-#
+
+# %% [markdown]
 # ### Exercise 3 · Causal attention  (3 points · 7 min · ●● · differentiable)
 #
 # Scores, mask, softmax, average, for the last `s` of `t` tokens. The values may be of another width than the keys. You
@@ -279,7 +281,8 @@ predict("cut_into_heads")
 # The $W_Q^i$ lie side by side in one $d \times d$ matrix, so one product makes all queries, and to cut the result into
 # heads is to *read* it differently: a head is a block of neighbouring features, the same block for every token
 # (notebook 02).
-#
+
+# %% [markdown]
 # ### Exercise 4 · Many heads  (3 points · 12 min · ●● · differentiable)
 #
 # All three layers of the table in one function. Queries come from `x`, keys and values from `source`. The weights are
@@ -424,7 +427,8 @@ figures.copying_runs(copying)
 # `loss(text)` is the copier's loss on A's copied tokens, low for A, high for B. `loss(text, change)` calls
 # `change(layer, results)` in each layer, in order, with the results of its heads, (b, heads, s, d / heads), and
 # continues with what it returns.
-#
+
+# %% [markdown]
 # ### Exercise 5 · What a head does  (3 points · 8 min · ●●●)
 #
 # Return two numbers for a head (A is `clean`, B is `corrupted`):
@@ -662,7 +666,8 @@ predict("what_is_kept")
 # new token, everything else in the cache. Between the two there is a third case, a chunk of new tokens after an old
 # text, when a user answers in a chat for instance. Its queries must see all of the cache, and of the new tokens only
 # those up to themselves. You have a mask for that.
-#
+
+# %% [markdown]
 # ### Exercise 7 · Attention with a cache  (4 points · 10 min · ●●● · differentiable)
 #
 # `q`, `k` and `v` belong to `n` new tokens, `past_k` and `past_v` to the `m` before them (`m` may be 0). Return the
@@ -717,7 +722,8 @@ predict("sharing_saves")
 # | query head | 0 | 1 | 2 | 3 | 4 | 5 |
 # | --- | --- | --- | --- | --- | --- | --- |
 # | looks at key head | 0 | 0 | 0 | 1 | 1 | 1 |
-#
+
+# %% [markdown]
 # ### Exercise 8 · Grouped-query attention  (3 points · 8 min · ●● · differentiable)
 #
 # Causal, as before: the queries are the last `s` of `t` tokens. Raise `ValueError` if the query heads cannot be shared
@@ -783,7 +789,8 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 #
 # That saves memory. But does it save traffic? If every step first makes the keys of all heads from all latents, it
 # writes and reads as many numbers as before. Can you have the scores without ever making a key?
-#
+
+# %% [markdown]
 # ### Exercise 9 · Scores from latents  (2 points · 7 min · ●● · differentiable)
 #
 # `w_uk` holds the matrix of each head: a head's key of token $j$ is `w_uk[head] @ latent[j]`. Return the scores $q
@@ -887,7 +894,8 @@ for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
 
 # %% [markdown]
 # Now count it all, exactly.
-#
+
+# %% [markdown]
 # ### Exercise 10 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
 # One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens; the last `new` of them
@@ -952,7 +960,8 @@ explore(
 # Most of what a word needs is close by. A **sliding window** lets each token see itself and the $W - 1$ before it: $nW$
 # pairs instead of $n^2$. A model that writes keeps the keys and values of earlier tokens in a *cache*; with a window it
 # never holds more than $W$ of them.
-#
+
+# %% [markdown]
 # ### Exercise 11 · A sliding window  (2 points · 4 min · ●)
 #
 # As `causal_mask`, for $s \le t$, with a window: each query sees the `window` latest keys up to and including itself.
@@ -1003,7 +1012,8 @@ predict("window_reach")
 # $$\text{receptive field} = L\,(W - 1) + 1.$$
 #
 # For other masks there is no formula, but there is an algorithm. Find it.
-#
+
+# %% [markdown]
 # ### Exercise 12 · The receptive field  (3 points · 8 min · ●●)
 #
 # `masks` holds one mask per layer, the bottom layer first; row $i$ is True where token $i$ sees in that layer (always
@@ -1063,7 +1073,8 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 # | after the second | 3 | 1.185 | 43.20 |
 #
 # Divided, $43.20 / 1.185 = 36.46$, which is what a softmax over 0, 1 and 3 gives. How did 1.368 become 1.185?
-#
+
+# %% [markdown]
 # ### Exercise 13 · A block of keys  (3 points · 12 min · ●●●)
 #
 # `scores` holds the scores of $s$ queries for the $t$ keys of the next block, already scaled, and `v` their values.
@@ -1126,7 +1137,8 @@ with your("block_update"):
 # $dP$ the gradient that arrives at them, it needs $\sum_j P_{ij}\, dP_{ij}$, a sum over the *whole* row. A block of
 # keys sees a part of the row. Where can you get that number without the row? Two lines on paper are enough: write down
 # what $dP_{ij}$ is made of, and swap the two sums.
-#
+
+# %% [markdown]
 # ### Exercise 14 · Backwards, block by block  (4 points · 18 min · ●●●)
 #
 # One causal head, with scores divided by $\sqrt d$. `out` is its result, `log_sum` as above, and `d_out` the gradient

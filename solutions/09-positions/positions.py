@@ -78,7 +78,8 @@ predict("learned_beyond")
 # $$\text{PE}(p)=(\sin\omega_0p,\ \cos\omega_0p,\ \sin\omega_1p,\ \cos\omega_1p,\ \dots,\ \sin\omega_{d/2-1}p,\ \cos\omega_{d/2-1}p).$$
 #
 # Pair 0 turns by $\omega_0=1$ radian a token. From pair to pair the speed falls by the same ratio, so that pair $d/2$, one after the last, would turn by 1/10,000. For $d=4$ that makes $\omega_0=1$ and $\omega_1=0.01$: position 2 becomes $(\sin2,\cos2,\sin0.02,\cos0.02)=(0.909,-0.416,0.020,1.000)$. Which speeds does $d=8$ have?
-#
+
+# %% [markdown]
 # ### Exercise 1 · The table  (3 points · 7 min · ●●)
 #
 # Return the sinusoidal vectors of these positions, in float32. At position 20,000, where float32 rounds an angle by up to 0.001, all numbers must be right to 0.0001. For an odd `d` raise `ValueError`.
@@ -162,7 +163,8 @@ predict("flattest_head")
 #
 # 1. What follows for $m=n$?
 # 2. Compare the step from 0 to 1 with the step from $n$ to $n+1$. What must $c(n+1)/c(n)$ be?
-#
+
+# %% [markdown]
 # ### Exercise 2 · The factor of a position  (2 points · 8 min · ●●)
 #
 # Return $c(m)$, one complex number (Python writes $i$ as `1j`), for a position from 0 to 100,000. `speed`, between 0 and $\pi$, sets how far apart positions are; two speeds below $\pi$ must give two functions. Several answers are right: the check looks only at the properties, to nine digits after the point.
@@ -190,7 +192,8 @@ explore(figures.rotating_pair, words_before=(0, 12), words_between=(0, 6), turne
 # > **Spot the slip.** A colleague writes: "Inner products are invariant to arbitrary rotations, so rotating is free." Choose *only know* and move the first slider. What is missing?
 #
 # A real head has 64 or 128 features. Cut them into pairs, and turn pair $i$ at a speed $\theta_i$ of its own, usually that of section 2, with the width of a *head* for $d$.
-#
+
+# %% [markdown]
 # ### Exercise 3 · RoPE  (3 points · 8 min · ●●)
 #
 # Turn `x`, whose last two axes are tokens and features, to the given positions, which may be fractions. Neighbouring features $2i$ and $2i+1$ are a pair: $a+bi$ becomes $(a+bi)\,e^{im\theta_i}$, with $\theta_i$ in `speeds`. Compute in float32, whatever comes in, and give back the dtype of `x` (near 1,000, five positions in a row are one number in bf16). Gradients must reach `x`. For an odd width raise `ValueError`. Write it without `transformers`.
@@ -216,7 +219,8 @@ def rope(
 # ## 5 · Is it relative?
 #
 # How would you test whether a scheme knows the distance alone? Put the *same* query and the *same* key at every position, and write the scores into a matrix. If a score depends on $j-i$ only, each diagonal is constant: a **Toeplitz** matrix.
-#
+
+# %% [markdown]
 # ### Exercise 4 · The Toeplitz test  (3 points · 6 min · ●●)
 #
 # Return True if every diagonal of every matrix in `scores` is constant: its largest entry minus its smallest is at most `tolerance`. Masked entries are $-\infty$, and a diagonal of nothing else is constant.
@@ -306,7 +310,8 @@ predict("which_to_keep")
 # - **Interpolation** (Chen et al., 2023): divide all speeds by the factor.
 # - **NTK-aware** (bloc97, 2023, in a post on Reddit): change the base alone, so that the last pair slows down by exactly the factor. Which base is that? (The last pair's exponent is not −1.)
 # - **By parts** (the idea of YaRN, Peng et al., 2024; with these two limits, of Llama 3.1): count the turns of a pair within the trained length. At one turn or fewer its speed is divided by the factor; at four or more it stays; in between it is a mix of the two, and the share that is kept grows linearly with the turns.
-#
+
+# %% [markdown]
 # ### Exercise 5 · The speeds  (3 points · 8 min · ●●)
 #
 # Return the speeds of all `width // 2` pairs in radians a token, in float32, for the kinds `"none"` (as trained), `"interpolation"`, `"ntk"` and `"by parts"`. `trained` is the trained length in tokens.
@@ -356,7 +361,8 @@ for kind, (old, new) in before.items():
 # | by parts | 1.0 to 2.6 | 2.2 to 3.1 |
 #
 # Every recipe harms the old length, interpolation most: the neighbour is no longer where pair 0 looks for it. And at 128 even the best is far from copying. Which pairs does it take?
-#
+
+# %% [markdown]
 # ### Exercise 6 · Slow down some  (1 point · 3 min · ●)
 #
 # Return a copy of the speeds in which those of the given pairs are divided by the factor.
@@ -393,7 +399,8 @@ with your("slow_down"):
 # The copier stays as it is. Make it read 64 and 128 tokens, and lose nothing at 32: **write the scores**.
 #
 # **Finish line: at most 0.4 nats per copied token at 32 tokens, 1.0 at 64 and 1.0 at 128**, for the worse of seeds 0 and 1. As trained, about 0.1, 4.1 and 5.6; by parts beyond 32, about 0.1, 1.7 and 2.9 (the last digits depend on the machine).
-#
+
+# %% [markdown]
 # ### Exercise 7 · Far scores  (4 points · 8 min · ●●●)
 #
 # `far_scores` gets queries and keys that are not turned, the speeds and the length (32) of the training, and your `rope`. Return all scores. Each may depend on its own query and key, their positions and the length of the text alone. Hide no key: scale, causal mask and softmax follow, in both layers. As trained: `rope(q, positions, speeds) @ rope(k, positions, speeds).mT`.
@@ -516,7 +523,8 @@ predict("one_matrix")
 # $$\begin{pmatrix} \sin \omega(p + k) \\ \cos \omega(p + k) \end{pmatrix} = \begin{pmatrix} ? & ? \\ ? & ? \end{pmatrix} \begin{pmatrix} \sin \omega p \\ \cos \omega p \end{pmatrix}.$$
 #
 # For all $d/2$ pairs together it is a $(d, d)$ matrix with $d/2$ such blocks along its diagonal and zeros elsewhere.
-#
+
+# %% [markdown]
 # ### Exercise 8 · The matrix of a step  (3 points · 8 min · ●●)
 #
 # Return the float32 matrix $A_k$ for which $A_k\,\text{PE}(p) = \text{PE}(p + k)$ at every position, with the features in the order of Exercise 1. Steps back (negative $k$) count as well, and far ones, as there.
@@ -622,7 +630,8 @@ explore(figures.t5_buckets, bidirectional=[False, True], max_distance=[64, 128, 
 
 # %% [markdown]
 # The encoder looks both ways. There each side has half of the buckets, 16: the past the lower half, the future the upper. In the decoder there is no future; offsets that point to it, which the mask removes anyway, fall into bucket 0.
-#
+
+# %% [markdown]
 # ### Exercise 10 · T5's buckets  (3 points · 10 min · ●●●)
 #
 # Return the bucket of each offset, key minus query: the past is negative. Integers of the same shape come out. The rule is in the numbers above: from distance 16 to 128, a factor of 8, there are 16 buckets. `buckets` is an even number, of both sides together where there are two.
@@ -675,7 +684,8 @@ explore(figures.slopes_by_head, heads=(1, 40))
 
 # %% [markdown]
 # Now the bias itself. When a model generates text with a cache (notebook 17), only the newest tokens ask, but all earlier ones are keys. So there may be fewer queries than keys, and the queries are the *last* tokens.
-#
+
+# %% [markdown]
 # ### Exercise 11 · The bias  (2 points · 6 min · ●●)
 #
 # Return what is added to the scores: $m_h\,(j - i)$ for keys that are not ahead of the query, $-\infty$ for those that are, in the dtype of the slopes. With more queries than keys raise `ValueError`.
@@ -741,7 +751,8 @@ explore(figures.pair_layouts, d=[4, 8, 16])
 
 # %% [markdown]
 # It is the same operation with another order of the features: even ones first, then the odd ones, $\pi = (0, 2, 4, \dots, 1, 3, 5, \dots)$. If queries *and* keys get the same permutation, no score changes. So a checkpoint made for one layout can be used with code for the other: permute the rows of $W_Q$ and $W_K$ in each head, once. That is what the conversion of Meta's Llama weights does. Forget it, and the model loads without an error and talks nonsense.
-#
+
+# %% [markdown]
 # ### Exercise 12 · RoPE in halves, and the way there  (3 points · 8 min · ●● · differentiable)
 #
 # Turn pairs $(i,\ i + d/2)$, at base 10,000. With `interleaved=True` the features come in the order of Exercise 3: bring them into halves *first* (and leave the result in halves). So `rope_half(x, p, interleaved=True)` is `rope(x, p, speeds)[..., π]` with the speeds of this base.
@@ -807,7 +818,8 @@ predict("no_positions")
 # The causal mask breaks the symmetry. The first token can see one token, the tenth ten. Suppose a head attends to all of them equally, and the tokens are noise: independent features with mean 0 and variance 1. Then token $s$ receives an average of $s$ vectors, and the variance of an average is $1/s$. So the mean square of what it receives is about $1/s$, and its inverse is about $s$: the position.
 #
 # By hand: the average of four random signs is 0, ±½ or ±1, and its mean square is $0 \cdot \tfrac{6}{16} + \tfrac14 \cdot \tfrac{8}{16} + 1 \cdot \tfrac{2}{16} = \tfrac14$.
-#
+
+# %% [markdown]
 # ### Exercise 13 · The signal in the mask  (2 points · 6 min · ●●)
 #
 # Let every token attend equally to itself and all tokens before it (all scores equal, values unchanged). Return, for each token, 1 over the mean square (over the features) of what it receives.

@@ -78,7 +78,8 @@ print("equal features, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,), e
 
 # %% [markdown]
 # Over the sequence, the first word knows about the last: the model reads the future, and its training loss looks wonderful.
-#
+
+# %% [markdown]
 # ### Exercise 1 · LayerNorm  (2 points · 6 min · ● · differentiable)
 #
 # Write it without torch's own norms, for the last of any number of axes. Gradients must pass. Three rules:
@@ -130,7 +131,8 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
 
 # %% [markdown]
 # Zeros, without a warning. bf16 has the range of fp32, but only 2.4 decimal digits. So norms compute in fp32, even in 16-bit models.
-#
+
+# %% [markdown]
 # ### Exercise 2 · RMSNorm  (2 points · 5 min · ● · differentiable)
 #
 # The rules of Exercise 1 hold.
@@ -168,7 +170,8 @@ predict("from_layer_to_rms")
 # By hand: a layer writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; without the mean that is $(-2, 2)$. Another matrix writes without its mean for *every* $h$: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$.
 #
 # If every vector in the sum has mean 0, so has the sum. Then the variance *is* the mean square, and LayerNorm and RMSNorm are the same function.
-#
+
+# %% [markdown]
 # ### Exercise 3 · Centre the writers  (3 points · 10 min · ●●●)
 #
 # `weights` holds the tensors of a pre-norm model with LayerNorms, by name. Matrices are (out, in), as in `nn.Linear`, and act as $Wh + b$.
@@ -568,7 +571,8 @@ assert all(1.65 < end < before - 0.3 for end, before in zip(short, ends[16]["pre
 # ### A · Fold the norm  (8 min)
 #
 # Section 3 removed the means from a model. The second step of the same surgery removes scale and shift. A norm's $\gamma$ and $\beta$ come right before a matrix, and two linear maps in a row are one.
-#
+
+# %% [markdown]
 # ### Exercise 7 · Fold the norm  (2 points · 6 min · ●●)
 #
 # A linear layer reads $\gamma \odot \hat x + \beta$. Return weight and bias of the layer that reads $\hat x$ itself and computes the same. `bias` may be `None`, as in most models today; return a new bias all the same.
@@ -699,7 +703,8 @@ print(f"their sum differs from the stream by up to {(torch.stack(list(parts.valu
 
 # %% [markdown]
 # So a logit, too, is a sum: the head reads the stream through a norm, and multiplies it by a token's row. *Which layer wanted this word?* has an answer in numbers. There is one catch, and it is the norm.
-#
+
+# %% [markdown]
 # ### Exercise 8 · Who made the logit?  (3 points · 8 min · ●●●)
 #
 # `parts[0]` is the embedding of one token, the other rows are what each branch has added to it. The head reads an RMSNorm (`scale`, `eps`) of their sum; `row` is the row of the head for one token of the vocabulary. Keep the norm's divisor fixed. How much does each part add to the logit? The results add up to the logit.
@@ -769,7 +774,8 @@ explore(figures.block_wiring, branches=["serial", "parallel", "parallel_two_norm
 
 # %% [markdown]
 # A colleague writes the serial block in one line, $y = x + M(N(x + A(N(x))))$, with $A$ for attention and $M$ for the feed-forward layer. It looks right. Let attention find something that the feed-forward layer does not care about, so that $M$ is 0. What is in $y$?
-#
+
+# %% [markdown]
 # ### Exercise 9 · Serial and parallel  (3 points · 8 min · ●● · differentiable)
 #
 # Write both blocks as one function. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a tensor of shape (b, s, d). The parallel block has one norm, `norm_1`, and `norm_2` may be `None`. Call each function at most once, and do not change `x`.

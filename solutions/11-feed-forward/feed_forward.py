@@ -73,7 +73,8 @@ print(f"shuffled before the layer, or after it: the results differ by up to {apa
 # the layer returns $(1, 0.5)$, and two of its three hidden units are silent (0). The other two orders return $(0, 1.5)$ and $(0, -0.5)$.
 #
 # Tokens are *rows* here, as in PyTorch, so a matrix comes after the token that it multiplies.
-#
+
+# %% [markdown]
 # ### Exercise 1 · The feed-forward layer  (2 points · 5 min · ● · differentiable)
 #
 # `x` holds tokens as rows, with any axes before: `(d,)`, `(s, d)` or `(b, s, d)`. Return what the layer makes of each.
@@ -158,7 +159,8 @@ print("gradient", z.grad)
 
 # %% [markdown]
 # On the way back autograd multiplies the 0 of the fraction by the $\infty$ of the exponential. One such number, and every weight before it is NaN after the next step. Another sigmoid uses $\tanh$, which goes from −1 to 1 and never overflows: what must be done to $\tanh(z/2)$?
-#
+
+# %% [markdown]
 # ### Exercise 2 · SiLU  (3 points · 8 min · ●● · differentiable)
 #
 # $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the true ones are. A gate near 0 keeps few digits in 16 bits: compute those in float32 and round once, at the end. float64 stays float64. Write the sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are `silu` and `glu`, which have it inside.
@@ -238,7 +240,8 @@ with your("silu", "glu_ffn"), torch.no_grad():
 # One number decides: run the *same* model ten times, and the score scatters with a standard deviation of 0.235 (Raffel et al., 2020). Each score is one run.
 #
 # How surprising is a difference? A mean of $n$ runs scatters with $s/\sqrt n$. The difference of *two* such means is noisier than either: *variances* add. Divide the difference by its standard deviation; call that $z$. With $s = 0.235$, GLU's lead of 0.40 is 1.20 deviations (0.3323) with one run of each, 2.41 with 4, 6.02 with 25. Without any real difference, $|z|$ is above 2 in one case of 22.
-#
+
+# %% [markdown]
 # ### Exercise 4 · Is it significant?  (3 points · 7 min · ●●)
 #
 # Return $z$ for every name but the baseline's. Each score is a mean of `runs` runs, and `deviation` is the standard deviation of one run.
@@ -314,7 +317,8 @@ explore(figures.hidden_unit, layer=[0, 1, 2, 3], unit=(0, 351))
 # Unit 225 waits for *li* and makes *ter* and *st* likelier: *literal*, *list*. Unit 286 of layer 0 waits for the end of a sentence, and says "new line" or "space".
 #
 # Whether the model *uses* a unit, no picture tells. Switch it off, and see what the text loses.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Switch units off  (4 points · 12 min · ●●●)
 #
 # `loss(change)` returns the loss of every next token of a text, (b, s); `loss()` changes nothing. `change(layer, hidden)` is called for each layer, from 0 on, with its hidden numbers, (b, s, d_ff), and returns those to go on with. `units` is a list of pairs, (layer, unit). `wanted`, (b, s), is True where the effect is asked for.
@@ -379,7 +383,8 @@ print(f"60 units at random: median {statistics.median(alone):+.4f}, largest {max
 # ## 7 · Find the units
 #
 # Which units carry *one skill*: closing a bracket? In the 60 texts, 82 of 7,620 next tokens begin with ")". Switch eight units off so that the loss of these rises as much as possible, and that of all others by at most 0.06.
-#
+
+# %% [markdown]
 # ### Exercise 6 · Eight units  (5 points · 12 min · ●●●)
 #
 # `silence(loss, wanted, k)` returns at most `k` pairs, (layer, unit). `loss` is as above, of 60 texts; `loss(change, 20)` reads the first 20 only, which is faster: take `wanted[:20]`. `loss.text` holds the tokens, `loss.model` the model. Useful:
@@ -524,7 +529,8 @@ assert max(alone) < 0.05 and statistics.median(alone) < 0.002 and sum(rise < 0.0
 # The first goes from −1 to 1, the second from 0 to 1, and the second curve is wider. What do you have to do to the input and to the result of erf?
 #
 # One trap is numerical. For $x = -3$ the erf that you need is −0.9973, and in fp16 $1 - 0.9973$ keeps two or three bits. You know the cure from notebook 01: compute in fp32, cast at the end.
-#
+
+# %% [markdown]
 # ### Exercise 7 · GELU  (3 points · 8 min · ●● · differentiable)
 #
 # The exact GELU, $x\,\Phi(x)$, of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64): not one of the approximations that you may know. `torch.erf` is allowed; torch's own GELU and its $\Phi$ (`torch.special.ndtr`) are not.
@@ -565,7 +571,8 @@ for name, near in approximations.items():
 # $$\sigma(x) + x\,\sigma(x)\,(1 - \sigma(x)) = \sigma(x)\,\big(1 + x\,(1 - \sigma(x))\big),$$
 #
 # which is zero where $x\,(1 - \sigma(x)) = -1$. Then $x\,\sigma(x) = x + 1$: the value at the minimum is the place plus one. No simple formula gives the place; you need a search. GELU's is nearer to zero and shallower.
-#
+
+# %% [markdown]
 # ### Exercise 8 · Where the dip is  (3 points · 8 min · ●●)
 #
 # Return `[x, f(x)]` at the minimum of $x\,\sigma(s x)$ (`kind="silu"`) or $x\,\Phi(s x)$ (`kind="gelu"`), where $s$ is `scale` (above 0). Four correct digits are enough. (Search as you like. Is there a way to search once, for $s = 1$, and know the answer for every $s$?)
@@ -601,7 +608,8 @@ predict("gelu_backward")
 # ReLU in bf16: one operation, 2 bytes in, 2 bytes out, so $I = 1/4$. The product of gate and value: one operation, 4 bytes in, 2 out, $I = 1/6$. A GELU of, say, 20 operations: $I = 5$.
 #
 # A chip has a ratio of its own, the **ridge**: peak FLOP/s over bytes per second. Below it, the arithmetic units wait for memory. An H100 reaches 67 TFLOP/s on its ordinary fp32 units and moves 3.35 TB/s, so its ridge for such work is 20. (Its famous 989 TFLOP/s are those of the tensor cores, which only multiply matrices.)
-#
+
+# %% [markdown]
 # ### Exercise 9 · Intensity  (2 points · 5 min · ●)
 #
 # Several elementwise kernels run one after the other on the same number of elements. Each is `[operations, reads, writes]`: operations per element, and how many arrays it reads and writes. A number takes `bytes_each` bytes. Return the intensity of all together.
@@ -630,7 +638,8 @@ def elementwise_intensity(kernels: list[list[int]], bytes_each: int) -> float:
 # A gated layer has a third matrix. If it wins against a plain one of the same width, was it the gate, or the weights? To find out, both must have the same number of parameters.
 #
 # A plain layer of width $4d$ has $8d^2$ weights. (Attention has $4d^2$, so feed-forward to attention is 2 to 1.) Count those of a gated layer, and find the width at which it has as many. For $d = 4096$ that width is 10,922⅔, which is as inconvenient as a number can be: matrix units like multiples of 64 or more.
-#
+
+# %% [markdown]
 # ### Exercise 10 · The matched width  (3 points · 7 min · ●●)
 #
 # A plain layer has width `expansion` · `d_model`. Return the smallest width of a gated layer that is a multiple of `multiple` and has at least as many weights.
@@ -728,7 +737,8 @@ for name in ("gpt-2", "llama-7b", "llama-3-8b", "llama-3.1-405b", "qwen3-0.6b", 
 
 # %% [markdown]
 # The table of a large model hardly counts; that of a small one takes the parameters away from its layers. Now choose a shape yourself.
-#
+
+# %% [markdown]
 # ### Exercise 11 · A shape of your own  (3 points · 14 min · ●●)
 #
 # A LLaMA-like decoder: gated feed-forward layers, no biases, as many key heads as query heads, and a tied table (embedding and head share it). Norms are too small to count. Return `{"layers": …, "d_model": …, "heads": …, "d_ff": …}` such that
@@ -813,7 +823,8 @@ predict("moe_flops")
 #
 # - **An expert is full.** Experts are on different GPUs, and each reserves memory for a fixed number of tokens. With a **capacity** of $c$ an expert takes at most $\lfloor c\, n k / E \rfloor$ of the $n$ tokens, those that come first in the text. For the others it adds nothing. They are not lost: the residual stream carries them on.
 # - **One expert takes all.** An expert that is chosen more often learns more, and is chosen more often. A **balance loss** works against that (Fedus et al., 2022): $E \sum_e f_e\, \bar p_e$, where $f_e$ is the fraction of the $n k$ choices that fell on expert $e$, and $\bar p_e$ the mean of $p_e$ over all tokens. Only $\bar p$ has a gradient: $f$ counts. Equal shares give 1. What does it give when every token is certain of the same expert?
-#
+
+# %% [markdown]
 # ### Exercise 12 · A mixture of experts  (4 points · 18 min · ●●● · differentiable)
 #
 # `x` holds $n$ tokens. Expert $e$ is a SwiGLU layer with the matrices `w_gate[e]`, `w_value[e]` and `w_down[e]`. Return `(y, balance)`: the result for each token, and the balance loss, which counts the choices before any token is dropped. Without a `capacity` there is no limit.
@@ -873,7 +884,8 @@ for name, (of_seeds, observed) in MEASURED.items():
 
 # %% [markdown]
 # The first two rows are the scale for the others. With $k = 2$ a token uses 66,880 parameters, nearly as many as in the narrow dense model (65,856), and the model has 140,608 in all, nearly as many as the wide one (139,584). With every seed the mixture ends below the narrow model and above the wide one: for equal FLOPs it wins, for equal parameters it loses. That is the bargain. The balance loss halves the favourite's share. Whether it lowers the loss itself, three seeds of so small a model cannot say. A capacity of 1.25 without balance drops a third of all choices, and the loss rises with every seed.
-#
+
+# %% [markdown]
 # ### Exercise 13 · Count a mixture  (2 points · 6 min · ●)
 #
 # Return `[parameters, parameters that a token uses, FLOPs for a token]` of one layer, forward: `experts` gated experts of the given `width`, of which each token uses `k`; `shared` more experts of that width, which every token uses and no router scores; and the router. A weight that a token uses costs 2 FLOPs.

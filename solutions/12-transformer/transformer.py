@@ -295,7 +295,8 @@ with your("self_attention", "decoder", "first_difference"):
 # ## 4 · The order of features
 #
 # One step was hidden in `decoder_weights`. Your `rope` rotates *neighbours*, feature $2i$ with $2i + 1$, as the paper has it. Nearly all published files are for code that rotates $i$ with $i + d_{head}/2$. A score does not depend on the order of a head's features, as long as queries and keys agree. So one reorders the *rows* of the matrices, once, when loading.
-#
+
+# %% [markdown]
 # ### Exercise 4 · Neighbours  (2 points · 6 min · ●●)
 #
 # `weight` has (heads · d_head) rows, one head after the other. Reorder the rows of each head so that the pairs $(i,\; i + d_{head}/2)$ become neighbours: pair 0 first, then pair 1, and so on; within a pair the order stays. Raise `ValueError` if `d_head` is odd, or rows are left over.
@@ -371,7 +372,8 @@ if smol:
 # | minus 1 | the scales of all norms are stored minus 1 | Gemma |
 #
 # (Applied in this order, so undo the last one first.) No shape tells. But a text does.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Decipher  (5 points · 12 min · ●●●)
 #
 # `file` has the names of Exercise 2 in a stranger's habits, and `sizes` has `"heads"`, `"kv_heads"` and `"d_head"`. `loss(weights)` returns the loss of the decoder with these weights on a text, in nats a token; guessing has 6.24, the right weights 1.92, and any other reading more than 3.5. Return the weights as your decoder takes them, and leave `file` as it is. A file *speaks* if all your numbers are right.
@@ -488,7 +490,8 @@ def first_step(model: Transformer) -> tuple[float, float, float]:
 # Positions may have such a table as well: GPT-2 starts the stream with $x = E_{\text{token}} + P_{\text{position}}$. LLaMA has no such table; it rotates queries and keys in every block.
 #
 # The other end of the model is the **head**: a logit for each token of the vocabulary, and so a matrix $(v, d)$ as well. It may be the same matrix. Such a model is **tied**.
-#
+
+# %% [markdown]
 # ### Exercise 6 · Which rows learn?  (1 point · 4 min · ●)
 #
 # A model reads the tokens $0 \dots s-2$ of each text and predicts the tokens $1 \dots s-1$. Return the sorted indices of the embedding rows that receive a gradient. If it is `tied`, the same matrix is the head. `vocabulary` is at least 2, and a text may have one token only.
@@ -558,7 +561,8 @@ for blocks in (2, 8, 32):
 # The stream grows with every block (notebook 10), and without the norm so do the logits. At 32 blocks the model is *sure* of its random guesses, and pays for it. With the norm, depth makes no difference.
 #
 # Because the head reads a norm, it can read *any* vector of this width: also the stream of an earlier block. That is the **logit lens** (nostalgebraist, 2020): what would the model predict if it had to stop here?
-#
+
+# %% [markdown]
 # ### Exercise 7 · The logit lens  (3 points · 9 min · ●●)
 #
 # `states` is a list of streams, each of shape (b, s, d). For each, return the mean loss in nats if the final norm (an RMSNorm with this `scale` and $\varepsilon = 10^{-5}$) and the `head` (v, d) read it and have to predict `targets`: `targets[:, t]` belongs to position `t`, so nothing is shifted here.
@@ -619,7 +623,8 @@ with your("self_attention", "decoder", "logit_lens"):
 # A text of 1,024 tokens gives 1,023 examples in one pass. A recurrent model (notebook 06) has the same 1,023 examples, but it cannot compute the positions at the same time.
 #
 # A colleague minimises the mean of $\operatorname{softmax}(z_t)$ at the next token, without a logarithm and without a sign. What does that model learn? (Answer: to make its own training text unlikely.)
-#
+
+# %% [markdown]
 # ### Exercise 8 · The loss  (3 points · 10 min · ●● · differentiable)
 #
 # `logits[:, t]` predicts `tokens[:, t + 1]`. Targets that are equal to `ignored` (such as padding) do not count, wherever they are. `ignored` may be any number, even one that is no token. Average over all targets that count, of all texts at once; if none counts, the loss is 0.
@@ -751,7 +756,8 @@ reading
 # Nothing is learned, so nothing is known: if all $v$ logits are equal, the loss is $\ln v$, 5.55 nats for bytes, 10.82 for GPT-2's tokens. But the logits of a random model are not equal. Let them be independent and normal with standard deviation $\sigma$. Then
 #
 # $$\mathcal{L} = \mathbb{E}\Big[\ln \sum_j e^{z_j} - z_y\Big] \approx \ln\big(v \, \mathbb{E}\,e^{z}\big) - 0$$
-#
+
+# %% [markdown]
 # ### Exercise 10 · The first loss  (2 points · 6 min · ●●)
 #
 # Finish it: you need the mean of $e^z$ for a normal $z$. (For a large vocabulary the sum is nearly $v$ times the mean; take that as exact.) Raise `ValueError` for less than one token or a spread below 0.

@@ -154,7 +154,8 @@ figures.resumed_runs(forgetful)
 # Setting all seeds is not enough: workers that load data have their own generators, and some GPU kernels add up in the order in which their threads arrive. You get equal bits only on the same machine, with the same number of threads and deterministic kernels.
 #
 # ## 3 · Your run
-#
+
+# %% [markdown]
 # ### Exercise 3 · Your run  (4 points · 14 min · ●●●)
 #
 # Write `fit`. It trains `model` on batches from `loader` until `settings.steps` updates are done, and returns the loss of each update that it did: a list of Python floats. Use your `accumulate` and `Snapshot`. All fields: `Settings(steps, rate, warmup, decay, micro_batches, weight_decay, limit, every, snapshots, report, optimizer, factor)`.
@@ -247,7 +248,8 @@ figures.strangers(curves())
 # 3. Only matrices decay (by `settings.weight_decay`).
 # 4. The norm of the gradient is at most `settings.limit`.
 # 5. In a warm-up of W steps the first update counts, at 1/W of the rate.
-#
+
+# %% [markdown]
 # ### Exercise 4 · A probe  (4 points · 14 min · ●●●)
 #
 # `suspicious(fit)` returns True if a trainer breaks a promise. Design the measurements: train small models with `fit`, and look. You have
@@ -323,7 +325,8 @@ for before, after in pairwise(RUNGS):
 
 # %% [markdown]
 # Each rung keeps the changes before it. The first is worth more than all others together: a tied model uses the same 64 numbers a token for reading *and* writing. The last two are hardly larger than the spread of their seeds; with one seed each, you would believe any order.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Climb on  (4 points · 10 min · ●●●)
 #
 # `recipe(meter, seed)` returns a model, a loader and `Settings`; your `fit` does the rest.
@@ -552,7 +555,8 @@ for verb, names in kinds.items():
 # A `Parameter` is trained, saved and moved; a buffer is saved and moved; `factor` is none of these. It stays on the CPU when the model moves to a GPU, and after a restart it is lost. If you wanted it trained, no error will tell you that it is not.
 #
 # An optimizer gets its parameters in **groups**, each with settings of its own. The usual two: parameters that *decay* and parameters that do not (AdamW, notebook 04). Matrices decay. Biases and the scales of norms do not: pull a scale to 0, and the next matrix grows to undo it.
-#
+
+# %% [markdown]
 # ### Exercise 7 · What decays  (2 points · 6 min · ●)
 #
 # `shapes` has every parameter's shape by its name; `norms` are the names of those that belong to norms. Only matrices decay. Here a matrix is any parameter with two axes or more, embeddings included. A parameter of a norm never decays; some norms have a scale for each head, and so two axes. Return two lists of names: first those that decay, then all others, each sorted.
@@ -648,7 +652,8 @@ print(f"after 20 updates: {last:.1f} nats a byte")
 
 # %% [markdown]
 # What is it good for? Suppose you want to know how the loss depends on the length of a run: 100, 200, 400 steps and so on, each with a rate that falls to 0 at its end.
-#
+
+# %% [markdown]
 # ### Exercise 9 · What a sweep costs  (2 points · 6 min · ●●)
 #
 # You want a result for each of `lengths` (in steps); the run of length `lengths[i]` ends with a decay of `decays[i]` steps. Return how many steps you train in all: first if each length is a cosine, then with WSD. With WSD, the steps at the constant rate are one trunk that all runs share, trained once. Each run then pays for all steps of its own decay, even if two runs are equal. The warm-up is the same for all and shorter than anything else. The lists need not be sorted, and may be empty.
@@ -719,7 +724,8 @@ for what, dtype in dtypes_of_a_step(torch.bfloat16).items():
 # fp16 cannot hold small gradients. So a *loss scaler* multiplies the loss by a large number before the backward pass, and divides the gradients afterwards (notebook 16 builds one). In bf16 and fp32 it is switched off, and the same code runs.
 #
 # A step with all of this has seven parts. In alphabetical order: *backward* through the scaled loss, *clear* old gradients, *clip* the gradients, compute the *loss*, *unscale* the gradients, *update* the scaler, *update* the weights. In almost any order, the program runs.
-#
+
+# %% [markdown]
 # ### Exercise 10 · One step  (3 points · 10 min · ●●)
 #
 # `model(inputs)` gives logits of shape $(b, s, v)$; `targets` has the next token for each position. The loss is the mean of $-\log p$ over all $b \cdot s$ targets. If `dtype` is not None, the forward pass runs under autocast with that dtype; the loss itself is computed in fp32 (under autocast `F.cross_entropy` does that), and weights and gradients stay in fp32. The backward pass belongs outside of autocast.
@@ -785,7 +791,8 @@ with your("train_step"):
 
 # %% [markdown]
 # In mixed precision the weights stay in 32 bits: a **master copy**, which alone is updated. Why not store the weights in the 16 bits that the products use?
-#
+
+# %% [markdown]
 # ### Exercise 11 · A weight in sixteen bits  (2 points · 6 min · ●●)
 #
 # A weight gets `updates`, one after the other. Without a master copy it is stored in bf16: each sum is formed in fp32 and rounded to the nearest bf16 number (ties to even) before the next update. With a `master` copy each update is added to the weight in fp32, and the weight is rounded to bf16 once, at the end. Return the bf16 weight. `weight` itself is a bf16 number.
@@ -869,7 +876,8 @@ figures.sweep()
 # The best rate of a narrow model ruins the wide one: at 0.016 the model with 128 features ends *above* the one with 64. How would the rates have to change, so that one sweep is enough?
 #
 # Think of one output of a linear layer, $y = \sum_i w_i x_i$. Adam moves every $w_i$ by about the rate, and by a sign that depends on the gradient. The signs are not random: they are chosen so that all terms push $y$ in the same direction. So how much does $y$ move, if there are $n$ inputs? And what is $n$ for an embedding, from which one row is looked up, or for the scale of a norm?
-#
+
+# %% [markdown]
 # ### Exercise 12 · Rates by width  (3 points · 10 min · ●●)
 #
 # `shapes` has every parameter's shape by its name, and `base` the shapes of the model on which the rate was found; the names are the same. A single number has the shape []. A matrix has the shape (outputs, inputs); `embeddings` are the names of matrices that are looked up instead. For each parameter name, return the number its learning rate must be multiplied by so that one update moves its outputs as far as in the base model, whatever the width.
@@ -948,7 +956,8 @@ figures.two_texts()
 # So why do models that read everything once decay? Notebook 04 showed it on small ones: if a norm follows, decay acts on the *speed* of learning, and pays when the rate falls. D'Angelo, Andriushchenko et al. (2023) say of modern deep networks, vision models included, that decay is "never useful as an explicit regularizer", and that it keeps bf16 training from diverging: large weights have large gaps, in which updates are lost (exercise 11; notebook 16). In our figure, on the right, it *is* a regularizer. It depends on how often text comes back.
 #
 # **Dropout** (Srivastava et al., 2014) sets each feature to 0 with probability $p$ while the model is trained. A block has three places for it: the attention weights, and the outputs of attention and of the feed-forward layer. Without a mask, in use, the model runs as if nothing had happened. So during training, the *average* over all masks must be what the model computes in use.
-#
+
+# %% [markdown]
 # ### Exercise 13 · Dropout  (2 points · 8 min · ●●)
 #
 # `keep` is True where an entry of $x$ stays; it was drawn with probability $1 - p$ for True, each entry independently. Return two tensors in the dtype of $x$. The first is the result of dropout with this mask, rescaled so that its average over all masks is $x$. The second is the variance of each entry of the result over all masks. If $p$ is such that this is impossible, or no probability, raise `ValueError`. Every `dropout` of torch is forbidden.

@@ -88,7 +88,8 @@ predict("mixed_states")
 
 # %% [markdown]
 # Small updates vanish in 16 bits (notebook 01), so the optimizer updates an fp32 copy, the **master weights**. Gradients are usually summed in fp32, too.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Bytes of the states  (2 points · 5 min · ●●)
 #
 # Return a dict with the bytes of `weights`, `gradients` and `optimizer`. Master weights belong to the optimizer. (In this notebook a whole number may be a float.)
@@ -175,7 +176,8 @@ for name, (operation, what) in operations.items():
 # | dropout of the result | ? | ? |
 #
 # There are two kinds of tensors: those with a number for each token and feature, $B \cdot S \cdot D$ (all heads together are $D$ wide), and the **scores**, with a number for each head and *pair* of tokens, $A \cdot B \cdot S^2$.
-#
+
+# %% [markdown]
 # ### Exercise 2 · Activations of attention  (3 points · 7 min · ●●)
 #
 # Fill in the table, and add it up: return the bytes that one attention layer keeps, without its norm.
@@ -193,7 +195,8 @@ def attention_activations(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 
 # %% [markdown]
 # The other half is shorter: $\text{dropout}(\text{down}(\text{GELU}(\text{up}(x))))$. The token vectors are $D$ wide, the hidden layer is $d_\text{ff}$ wide.
-#
+
+# %% [markdown]
 # ### Exercise 3 · Activations of the feed-forward layer  (2 points · 4 min · ●●)
 #
 # Return the bytes that one feed-forward layer keeps, without its norm.
@@ -228,7 +231,8 @@ print(getsource(Block))
 
 # %% [markdown]
 # `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` (notebook 03) calls `pack(tensor)` for each tensor that autograd keeps, and `unpack` when the backward pass needs it. Three things can go wrong when you add the sizes up. The same tensor may be kept twice, but its memory exists once. A kept tensor may be a *view*, and then the whole storage behind it stays alive. And some of the kept tensors are parameters, or views of them, which are in memory anyway.
-#
+
+# %% [markdown]
 # ### Exercise 4 · Measure it  (4 points · 10 min · ●●●)
 #
 # Run `block(x)` and return how many bytes autograd keeps, by dtype: `{"torch.float32": ..., "torch.bool": ...}`. Count every storage once and as a whole, under the dtype of the tensor through which it was kept first. Leave out the block's parameters and buffers, and all views of their storage, such as the $W^\top$ of a linear layer, which is no `nn.Parameter`; a copy of a parameter has its own storage, and counts. The input `x` counts if it is kept. A block that keeps nothing gives `{}`. You build `saved_tensors` here, so do not use it.
@@ -289,7 +293,8 @@ print(memory_events(lambda: x.exp().sin().cos()))
 
 # %% [markdown]
 # Three results are allocated. How many are in memory at once?
-#
+
+# %% [markdown]
 # ### Exercise 5 · Find the peak  (2 points · 5 min · ●)
 #
 # From the sizes of such a record, return two numbers: the most bytes in use at once, and the index of the event after which it is reached for the first time. The first event is an allocation. Later ones may release memory that was allocated before the record began.
@@ -599,7 +604,8 @@ from lmcourse.widgets import Log
 # | head | the embedding's matrix again (*tied*) | 0 |
 #
 # Together 324. In wide models the matrices of the layers are nearly everything: $q, k, v$ and output have $4D^2$ numbers, up and down $8D^2$. So a layer has about $12 D^2$ and a model of $L$ layers $12\,L\,D^2$: twice the depth doubles it, twice the width makes it four times as large.
-#
+
+# %% [markdown]
 # ### Exercise 8 · Count the parameters  (3 points · 10 min · ●●)
 #
 # `config` is a dict with `layers`, `d_model`, `heads`, `kv_heads` (key and value heads, each as wide as a query head), `d_ff`, `vocab_size`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward layer), `biases` and `tied`. With `biases`, every matrix but the embedding and the head has a bias and every norm a scale and a shift; without, a norm has a scale only. Each layer has two norms, and one more follows the last layer.
@@ -642,7 +648,8 @@ predict("train_or_write")
 
 # %% [markdown]
 # That is why training needs so much more than inference, before any arithmetic: 18 bytes per parameter instead of 2. Mind the unit: cards are *sold* in GB and *report* GiB, and manufacturers differ in what they mean. In the course's table a card of "80 GB" has 80 GiB; the exercise takes the word literally: $80 \cdot 10^9$.
-#
+
+# %% [markdown]
 # ### Exercise 9 · The largest model  (2 points · 4 min · ●)
 #
 # `devices` cards of `gigabytes` GB ($10^9$ bytes) each share one model, trained with AdamW; leave activations out. How many parameters can it have, at most? Precisions are those of `state_bytes`, which you may use.
@@ -737,7 +744,8 @@ for recompute in ("nothing", "blocks"):
 # In the core every block was recomputed alone. Chen et al. (2016) cut $L$ layers into **segments** of $s$. The forward pass keeps one unit of memory, the input, for each segment. Inside a segment, each layer makes one unit; these are thrown away when the next segment begins. The backward pass computes the inside of a segment again from its input, and all of it stays until the gradient has passed. Then the inside *and* the input of the segment are gone. The last segment is still in memory when the backward pass begins.
 #
 # By hand, for nine layers and $s = 3$: at the end of the forward pass there are three inputs, and three units inside the last segment, so six. On the way back, the middle segment has two inputs and three units, so five. Six layers are computed twice.
-#
+
+# %% [markdown]
 # ### Exercise 10 · Compute it twice  (3 points · 9 min · ●●)
 #
 # Return the most units in memory at any moment, and the number of layers that are computed a second time. The last segment may be shorter. Raise `ValueError` for less than one layer, or segments of less than one layer.
@@ -779,7 +787,8 @@ predict("eight_devices")
 # | shared, by heads | the three tensors of scores |
 #
 # You know the width of each, and the bytes of its numbers, from section 4.
-#
+
+# %% [markdown]
 # ### Exercise 11 · One of T devices  (3 points · 8 min · ●●●)
 #
 # $T$ devices share a model of $N$ parameters in mixed precision, with $p = 2$ and $d_\text{ff} = 4D$. Return a dict with the bytes of `states` and `activations` on each, not rounded. Raise `ValueError` if the heads cannot be shared evenly.

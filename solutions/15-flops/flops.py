@@ -69,7 +69,8 @@ print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operation
 # Every combination of $i$, $j$ and $k$ is visited once. So an $m \times k$ times a $k \times n$ matrix takes $2mkn$ FLOPs: 8.8 · 10¹² for 16,384 × 32,768 times 32,768 × 8192. (Strictly, $k$ products need only $k - 1$ additions.) We count products only, as papers do. An activation does a few operations per number, a product thousands; but it can take much *time*, waiting for memory (notebooks 11 and 19).
 #
 # How often would the body of the loop run if both tensors had one more axis, `b`, that stays?
-#
+
+# %% [markdown]
 # ### Exercise 1 · Any product  (3 points · 7 min · ●●)
 #
 # `pattern` has names between spaces: `"b s d, d f -> b s f"`. `first` and `second` are shapes that fit. Every summed axis is in both. Return the FLOPs; 0 where nothing is summed: that is no matrix product. Counts in this notebook are exact, and may be floats. Torch can count FLOPs, too: your answers do without.
@@ -179,7 +180,8 @@ predict("two_layers_back")
 
 # %% [markdown]
 # A product $z = x\,w$ has two gradients, $dw = x^\top dz$ and $dx = dz\,w^\top$ (notebook 03). How many FLOPs does each take? And which gradient of the two layers is never used?
-#
+
+# %% [markdown]
 # ### Exercise 3 · The way back  (3 points · 6 min · ●●)
 #
 # `batch` rows pass a chain of linear layers; `widths` `[128, 128, 32]` are two layers. All weights are trained. Return the FLOPs of the backward pass alone. `input_grad` says whether the gradient of the input is needed, too.
@@ -230,7 +232,8 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
 # $$\text{GPUs} \cdot \text{peak} \cdot \text{MFU} \cdot \text{time} = 6 N T$$
 #
 # The traps: the wrong format's peak, the sparse one, a percentage for a share.
-#
+
+# %% [markdown]
 # ### Exercise 4 · The question from the start  (2 points · 4 min · ●)
 #
 # Return the days. `peak` is one GPU's, in FLOP/s; `mfu` is a share from 0 to 1.
@@ -294,7 +297,8 @@ predict("which_is_faster")
 # | `all pairs` | and scores and values, forward and backward, with every query meeting all $S$ keys of its text (PaLM's formula) |
 # | `causal` | the same with half of the keys |
 # | `hardware` | `all pairs`, and what is computed a second time to save memory (notebook 14); this share is the **HFU** |
-#
+
+# %% [markdown]
 # ### Exercise 5 · One run, four shares  (4 points · 12 min · ●●●)
 #
 # Return a dict with the shares of the peak (0 to 1) under these four names.
@@ -609,7 +613,8 @@ explore(figures.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=
 # ### B · What is N, and how good is the rule?  (8 min)
 #
 # Kaplan et al. leave both ends of the model out. Their $N$ are the weights of the layers: in each of `layers` layers three matrices from `d_model` to `d_attn`, one back, and the two of a feed-forward layer of `d_ff`. Their compute is forward, per *token*. Count scores and values in it: under a causal mask a query sees half of the `context` on average.
-#
+
+# %% [markdown]
 # ### Exercise 9 · Size and compute  (1 point · 4 min · ●)
 #
 # Return Kaplan's two numbers, `[parameters, flops]`: $N$, and the forward FLOPs of a token.
@@ -649,7 +654,8 @@ explore(figures.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers
 # ### C · A step to the last digit  (15 min)
 #
 # Add up your table of section 3, and think of the way back. What comes out are the **model FLOPs** of a step: what has to be computed, whatever the implementation does.
-#
+
+# %% [markdown]
 # ### Exercise 10 · Model FLOPs  (3 points · 7 min · ●●)
 #
 # Return the model FLOPs of a training step on `batch` texts of `length` tokens, with all pairs counted, and with the head. The feed-forward layers have the width $F = E \cdot D$; `expansion` is $E$.
@@ -706,7 +712,8 @@ explore(figures.utilisation_by_peak, tflops=(10, 1200, 10), accelerator=["a100-s
 
 # %% [markdown]
 # A bf16 rate divided by the fp32 peak gives more than 100 %, and you notice. Divided by the sparse peak it gives half of the truth, and that looks plausible.
-#
+
+# %% [markdown]
 # ### Exercise 11 · The cheapest of four  (2 points · 7 min · ●●)
 #
 # You have a model to train on `tokens` tokens within `days`, and four offers. `offers` maps each name to `[gpus, price, peak, mfu]`: how many GPUs you may rent, dollars for one GPU-hour, dense FLOP/s of one GPU, and the MFU that you expect there. All GPUs of an offer work together, from start to end. Return `[name, dollars]` of the cheapest offer that is done in time, by 6·N·T; one that takes exactly `days` is in time. Raise `ValueError` if none is.

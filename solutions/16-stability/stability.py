@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **Core · 89 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
+# **Core · 88 min · 5 exercises · 18 points** · **Further · 63 min · 4 exercises · 13 points**
 #
 # *What is this run dying of, and what do you change while it is still running?*
 #
@@ -81,7 +81,8 @@ predict("who_saves_whom")
 # If you look at the loss alone, you learn of a spike when it is over. The norm of the gradient shows it earlier. But what is a large norm? Norms may fall by a factor of ten during a run, so a fixed limit is wrong at one end or the other. Compare with what was usual *lately*.
 #
 # By hand: the last norms were 1, 1, 1, 1, 1000. Now comes a 20. Their mean is 201, so 20 looks small; their **median** is 1, and 20 is twenty times that. A spike must not hide the next one.
-#
+
+# %% [markdown]
 # ### Exercise 1 · Find the spikes  (3 points · 7 min · ●●)
 #
 # Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. (`fewest` is never larger than `window`.) Whatever is infinite or NaN
@@ -132,7 +133,8 @@ with your("spike_detector"):
 # Why does B explode? SGD's step is as long as the gradient. One step too far leads to a place where the loss is steeper, the next gradient is longer, and so is the next step. It is a chain reaction, and the oldest cure stops it (Pascanu et al., 2013): if the gradient is longer than $c$, make it $c$ long, and keep its direction. A shorter one stays as it is.
 #
 # The norm is that of *all* gradients of the model, laid end to end. By hand: $(3, 4)$ and $(12)$ have norms 5 and 12, and together 13. Clipped to 1, they become $(3/13, 4/13)$ and $(12/13)$.
-#
+
+# %% [markdown]
 # ### Exercise 2 · Clip  (3 points · 6 min · ●●)
 #
 # Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. Gradients of 300 in fp16 are among the cases, and keep their dtype; so are empty tensors. (By hand: not with `torch.nn.utils`. Its $\varepsilon$ of 1e-6 beside the norm does no harm here.)
@@ -195,7 +197,8 @@ predict("doubled_weights")
 # The cure is to normalise queries and keys before they meet. Henry et al. (2020) proposed it for translation; Dehghani et al. (2023) needed it for a vision transformer of 22 billion parameters, and Chameleon (2024) for text and pictures, both with LayerNorm. Today's language models use an RMSNorm for the queries and another for the keys (notebook 10: divide by the root of the mean square, with $\varepsilon$ under the root, then multiply by a learned scale). That is what you write.
 #
 # By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the same vector: only the direction is left.
-#
+
+# %% [markdown]
 # ### Exercise 3 · QK-norm  (3 points · 8 min · ●● · differentiable)
 #
 # Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries may come from a transpose, as after a split into heads. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
@@ -311,7 +314,8 @@ explore(figures.vital_signs, patient=["healthy", "scores", "steps", "bad batch",
 
 # %% [markdown]
 # Which patients *besides* "bad batch" have a norm that is several times the usual? Which have been above the loss of guessing? The records are lists: `shown_signs()["scores"]["norm"][:3]`.
-#
+
+# %% [markdown]
 # ### Exercise 4 · Diagnose  (4 points · 10 min · ●●●)
 #
 # `signs` holds the lists `"loss"`, `"norm"`, `"score"` and `"log_z"`, all of one length, and the number `"guessing"`, the loss of guessing. Return the diagnosis, one of the five words. Records end after 25, 50 or 100 steps, those of each diagnosis alike. The rate, the optimizer, a warm-up and the first weights vary: scores may be small or in the hundreds in a healthy run. After 25 steps a healthy loss is below 3.2, after 50 below 2.6, after 100 below 2.3. Find a rule with some distance to both sides. Two signs may contradict each other: the order of your questions counts.
@@ -382,7 +386,8 @@ print(f"mean {fmean(visit.end for visit in found):.2f}, untreated {fmean(visit.t
 
 # %% [markdown]
 # R's alarm was its bad batch, from which it had recovered by itself, and the lower rate made it worse. P and S gave no alarm in time.
-#
+
+# %% [markdown]
 # ### Exercise 5 · A doctor  (5 points · 17 min · ●●●)
 #
 # Write `doctor(signs)`, with `signs` as in `diagnose`. All it knows is in the signs: it keeps nothing between calls, and it draws nothing. It is tried on this ward, and on one with other rates (0.05, 0.7, 0.002 and 0.0001) and a bad batch at step 90. Grading takes seed 1, which `visits(doctor, seed=1)` shows: keep a margin. A try takes 10 to 40 seconds.
@@ -532,7 +537,8 @@ predict("ten_on_top")
 # | 3 | 0.090 | 0.090 | 0.097 |
 #
 # The third column is the probability again, less 1 for the right token. What is the fourth, divided by the second?
-#
+
+# %% [markdown]
 # ### Exercise 6 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
 # `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `nn.functional` are. Logits of 200 must not overflow.

@@ -88,7 +88,8 @@ def temperature_probabilities(logits: Float[Tensor, "b v"], temperature: float) 
 
 # %% [markdown]
 # Now the loop. `model(tokens)` takes token ids of shape (1, s) and returns logits of shape (1, s, v): row i is for the token *after* token i. With `model(tokens, kv_cache=cache)`, `tokens` are only those after the `len(cache)` tokens in the cache, and the model adds them to it.
-#
+
+# %% [markdown]
 # ### Exercise 2 · The loop  (3 points · 7 min · ●●)
 #
 # Return `new` tokens that follow the list `prompt`. `choose(logits)` takes the last row of the logits, of shape (v,), and returns the next token. Without a cache (`None`), show the model the whole text in each pass; with one, what the cache has not read. It may hold a part of the prompt already. Make one pass for each new token, and no more.
@@ -136,7 +137,8 @@ measured.print_what_stays("The value of an expression is the result of")
 
 # %% [markdown]
 # (Four layers and the head.) Under a causal mask no old token sees the new one, so its vectors stay. In a *window* that drops its first token, the deeper vectors change: they depend on the token that is gone. Of the old tokens only keys and values are needed, because nobody asks an old query again.
-#
+
+# %% [markdown]
 # ### Exercise 3 · A cache that can forget  (4 points · 10 min · ●●●)
 #
 # In notebook 08 `torch.cat` copied the cache at each step. Build one as servers have it, for all layers:
@@ -248,7 +250,8 @@ predict("price_of_a_token")
 
 # %% [markdown]
 # A pass over $N$ weights reads $n$ new tokens of each of $B$ texts. Every weight takes part in one multiplication and one addition for every new token of every text. But its $w$ bytes are *read* from memory only once per pass. Each text has its own cache of $c$ bytes, read once too. (Attention's own FLOPs and all that a pass writes are left out.) A chip computes and reads at the same time.
-#
+
+# %% [markdown]
 # ### Exercise 4 · The time of a pass  (3 points · 6 min · ●●)
 #
 # Return the seconds of a pass, and `"arithmetic"` or `"memory"` for what limits it (if both take equally long: `"memory"`). `cache_bytes` is the cache of *one* text, `width` the bytes of a weight. `peak` and `bandwidth` are the chip's FLOP/s and bytes/s.
@@ -317,7 +320,8 @@ predict("draft_changes_the_text")
 
 # %% [markdown]
 # *How* does it accept? Let $p$ be the large model's distribution at a place, $q$ the draft's, and $x$ the token drawn from $q$. Keep $x$ with the probability $\min(1, p(x)/q(x))$. If it is not kept, draw one token from another distribution, such that both ways *together* give exactly $p$.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Speculate  (4 points · 8 min · ●●●)
 #
 # Which distribution? Find it by hand for $p = (0.5, 0.3, 0.2)$ and $q = (0.2, 0.3, 0.5)$: how much of each token comes from kept guesses, and what is still missing?
@@ -885,7 +889,8 @@ for name in ("a100-sxm-80gb", "h100-sxm"):
 # ### E · Slots and pages  (12 min)
 #
 # Find 200 people who ask at the same moment, and whose answers have the same length! How much of a batch is used otherwise? Count it, without a model and without a clock.
-#
+
+# %% [markdown]
 # ### Exercise 10 · Batches  (3 points · 9 min · ●●)
 #
 # All requests wait from the beginning, in this order. Request `i` writes `lengths[i]` tokens (at least 1), one per step. Return the fraction of slot-steps in which a token is written: all tokens, divided by `slots` times the number of steps until the last request is done.
@@ -968,7 +973,8 @@ for key_heads, found in LOSSES.items():
 # With an eighth of the cache the mean loss is higher by 0.013. But seeds of one design lie up to 0.024 apart, so three of them cannot say which design is best: only that sharing costs a few hundredths of a nat here at most. (Notebook 08 has what larger models lose.)
 #
 # **Two bits for the cache.** Or keep each number in fewer bits: store its distance from the smallest number, in steps. Which numbers share a scale? Either all channels of a token, or all tokens of a channel.
-#
+
+# %% [markdown]
 # ### Exercise 11 · Round the keys  (1 point · 4 min · ●●)
 #
 # `keys` of a head has a row for each token and a column for each channel. The line `low, high = keys.amin(axis, keepdim=True), keys.amax(axis, keepdim=True)` decides. Which axis loses less, 0 or 1? First look at the keys of layer 3, 128 channels of four heads:

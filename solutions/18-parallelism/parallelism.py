@@ -117,7 +117,8 @@ explore(figures.collective, kind=list(figures.COLLECTIVES), workers=(2, 8), step
 
 # %% [markdown]
 # **For all exercises:** an answer leaves its inputs as they are. (`+=` on a view of $x$, such as a chunk, changes $x$.)
-#
+
+# %% [markdown]
 # ### Exercise 1 · The ring  (4 points · 12 min · ●●●)
 #
 # Return the sum of all workers' $x$, on every worker. Cut $x$ with `torch.tensor_split` into a chunk for each worker (the first ones are longer if it cannot be cut evenly). Each worker sends one chunk per round, also an empty one, **to its right neighbour only** (rank + 1; the last one's is rank 0): $N - 1$ rounds in which what arrives is added, $N - 1$ in which sums are passed on. One worker alone sends nothing.
@@ -174,7 +175,8 @@ with your("ring_all_reduce"):
 # $$\text{all-reduce} = \text{reduce-scatter, then all-gather}$$
 #
 # It looks like bookkeeping, but half of this notebook follows from it.
-#
+
+# %% [markdown]
 # ### Exercise 2 · The two halves  (3 points · 7 min · ●●)
 #
 # Write both halves as separate collectives, for rows of a matrix. For the kind `"all-gather"`: all workers' rows below each other, in the order of ranks. For `"reduce-scatter"`: rank $r$ gets the $r$-th of $N$ equal parts of the rows of the *sum* of all $x$ (the number of rows can be divided). Any topology will do, as long as each worker sends only $N - 1$ parts. For another word raise `ValueError`.
@@ -250,7 +252,8 @@ print(f"the ring's six rounds take {ring:.1f} ms, {ring / alone:.0f} times a rou
 
 # %% [markdown]
 # You expect six times. On our two busy processors it was far more: in a chain each worker must be *woken* by the message of the worker before it. (If your factor is near 6, each worker has a processor of its own.) Rounds in a row contain the waking, so fit those.
-#
+
+# %% [markdown]
 # ### Exercise 3 · The wire  (3 points · 6 min · ●●)
 #
 # Return $(\alpha, \beta)$ of seconds $= \alpha + \beta\,\cdot$ bytes, in seconds and in seconds per byte: the least squares of the *relative* errors, $\sum\big((\alpha + \beta\,\text{bytes} - \text{seconds}) / \text{seconds}\big)^2$. If the best $\alpha$ is below 0, return $\alpha = 0$ and the $\beta$ that fits best with it. For fewer than two different sizes raise `ValueError`.
@@ -299,7 +302,8 @@ figures.all_reduce_seconds(SIZES, times, alpha, beta)
 # Each device has the whole model, and other texts. After the backward pass the gradients are averaged, and all copies take the same step.
 #
 # > **Question.** Worker 0 has 3 counted targets and a mean loss of 2; worker 1, whose batch was mostly padding, has 1 target and a loss of 6. What is the average of the means, and what the mean over all targets? (4, or 3.)
-#
+
+# %% [markdown]
 # ### Exercise 4 · Average the gradients  (2 points · 6 min · ●●)
 #
 # Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype, of any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0: take zeros where `targets` is 0, and only there. If there are no targets at all, return zeros.
@@ -390,7 +394,8 @@ explore(figures.shard_map, devices=[2, 4, 8])
 # Forward there is one all-reduce, at the end. In the paper's words, two operators stand around the pair of matrices: $g$ after it (all-reduce forward, nothing backward), and $f$ before it (nothing forward, and backward …?).
 #
 # > **Spot the slip.** "Every worker has $\partial L/\partial y$, and the derivative of a matrix product needs nothing else. So the backward pass of tensor parallelism needs no all-reduce." For which of the two matrices is that true?
-#
+
+# %% [markdown]
 # ### Exercise 5 · A feed-forward layer, forward and backward  (4 points · 9 min · ●●●)
 #
 # The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more bytes than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).

@@ -95,7 +95,8 @@ explore(figures.timing_spread, runs=(5, 60), disturbed=(0.0, 0.6, 0.05), warm_up
 
 # %% [markdown]
 # Other programs only *add* to a time, so they pull the mean up. The median ignores disturbed runs, until they are half of all. Report it with the quartiles, between which the middle half of the runs lies: 11.2 ms (10.7 to 12.0) is a measurement, 11.2 ms is a rumour.
-#
+
+# %% [markdown]
 # ### Exercise 1 · A stopwatch  (4 points · 8 min · ●●●)
 #
 # Run `warmup` times, then `repeats` times with the clock. Return the median time of a run. `synchronise()` returns when the device has nothing left to do; `clock()` returns seconds. Time every run by itself: the device must have nothing to do when the clock starts, and be done when it stops. Fewer than 1 run that counts, or fewer than 0 before, is a `ValueError`.
@@ -145,7 +146,8 @@ print(f"{title}: 512 × 512 in {number} takes {said(times)}")
 # A large product of square matrices comes nearest: it uses every number many times. Too small, and starting costs more than computing; too large, and it does not fit into the caches. Try several. Since we ask what *can* be done, the shortest time counts, not the median.
 #
 # A machine also moves numbers. Copy a large tensor: every byte is read and written, and *both* cross the bus. (A small one stays in a cache, and you measure the cache.) Peak over bandwidth is the **ridge** (notebook 11): the FLOPs that fit into the time of moving a byte.
-#
+
+# %% [markdown]
 # ### Exercise 2 · What it can do  (3 points · 6 min · ●●)
 #
 # `products` maps a width $n$ to the times of runs of a product of two $n \times n$ matrices: `{512: [0.011, 0.009], 1024: [0.08]}`. `copies` maps the bytes of a tensor to the times of copying it, and `cache` is the size of the cache in bytes. Return a dict with the best FLOP/s (`"peak"`), the best bytes/s of all tensors *larger* than the cache (`"bandwidth"`) and the `"ridge"`. A size without a time does not count. If nothing is left for one of them, raise `ValueError`.
@@ -192,7 +194,8 @@ predict("kernel_time")
 # | a product | 1000 | 20 | 10 s | 2 s | 10 s |
 # | a sum | 100 | 50 | 1 s | 5 s | 5 s |
 # | one after the other | | | | | 15 s |
-#
+
+# %% [markdown]
 # ### Exercise 3 · At best  (3 points · 5 min · ●●)
 #
 # `kernels` is a list of `[flops, bytes]`, run one after the other. Return the seconds they take at best.
@@ -250,7 +253,8 @@ figures.measured_roofline(peak, bandwidth, dots, title=f"{title}, {number}")
 # So a measured time has two parts: what the roofline needs at best, and a rest that it does not explain. Three remedies are for sale: a chip with twice the peak, a chip with twice the bandwidth, and a recorded graph that makes the rest disappear. Which one is worth its price?
 #
 # By hand, with 100 FLOP/s and 10 bytes/s: 800 FLOPs and 20 bytes took 10 s, 8 s of arithmetic and 2 s of rest. Twice the peak: 6 s. Twice the bandwidth: still 10 s. No rest: 8 s.
-#
+
+# %% [markdown]
 # ### Exercise 4 · What would help?  (3 points · 7 min · ●●)
 #
 # `kernels` is a list of `[flops, bytes, seconds]`, measured one after the other. Return how many seconds all of them take with each remedy: `{"peak": ..., "bandwidth": ..., "launches": ...}`. On a faster chip the rest of a kernel stays as it is. A kernel that is faster than the roofline was measured wrongly: `ValueError`.
@@ -305,7 +309,8 @@ print(f"{len(calls):,} calls in one step. Some of them, in µs:", nested(calls, 
 
 # %% [markdown]
 # Calls are inside calls. `aten::linear` holds `aten::matmul`, which holds `aten::mm`, and only the last one multiplies. Add up all these times, and a product counts four times.
-#
+
+# %% [markdown]
 # ### Exercise 5 · Time in itself  (4 points · 10 min · ●●●)
 #
 # `events` are the calls of one thread, each a list `[name, begin, end]`, in any order. Two calls are one after the other or one inside the other; they never have the same begin *and* the same end. Return for each name the share of the time that its calls together spend *in themselves*: the time of calls inside them belongs to those. The whole is the time from the first begin to the last end, and `"idle"` is the share in which no call is open. No events give `{}`.
@@ -351,7 +356,8 @@ figures.time_by_group(in_groups, title=f"{title}: a training step, profiled")
 # ## 6 · What can a change bring?
 #
 # Shares of time say what a change can bring *before* you write it. A step takes 1 s, and half of it are products. You are offered products that are twice as fast: how long does it take then? Now take several offers at once. (A colleague multiplies their speed-ups. Is that right?)
-#
+
+# %% [markdown]
 # ### Exercise 6 · At most  (2 points · 5 min · ●●)
 #
 # `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return how many times as fast the step becomes with each offer, and under `"all"` with all together. A name that is not in `shares` takes no time. If the shares add up to less than 1, the rest of the step stays as it is. No name is in two offers.
@@ -414,7 +420,8 @@ predict("which_mend")
 
 # %% [markdown]
 # A label sees the forward pass only: the backward pass of `norm` is in `backward`, so the bound for `norm` is too low.
-#
+
+# %% [markdown]
 # ### Exercise 7 · A faster step  (6 points · 9 min · ●●●)
 #
 # Make the step as fast as you can. Losses and weights after every step must be those of the given step, to $10^{-4}$. `weights` and `moments` are dicts that your step changes, `texts` holds tokens, and `t` is 1 in the first step. Change one thing at a time: share, bound, change, measure.
@@ -641,7 +648,8 @@ for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
 
 # %% [markdown]
 # Mind the unit: 312 TFLOP/s and 2.039 *TB/s* make a ridge of 153, but 2.039 *TiB/s* one of 139.
-#
+
+# %% [markdown]
 # ### Exercise 8 · The ridge point  (2 points · 5 min · ●)
 #
 # From the numbers as data sheets print them: `tflops` in TFLOP/s (`sparse` says that it is the figure for sparse matrices, twice the dense one) and `bandwidth` in `unit`, one of `"GB/s"`, `"TB/s"`, `"GiB/s"`, `"TiB/s"`. Return FLOPs per byte. Any other unit, also one in small letters, is a `ValueError`.
@@ -791,7 +799,8 @@ print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 pea
 
 # %% [markdown]
 # The last line has a rate in *tokens*, from a log; so multiply by the FLOPs of one token, $6N$, not of a whole batch.
-#
+
+# %% [markdown]
 # ### Exercise 9 · MFU from a log  (3 points · 8 min · ●●)
 #
 # `flops` are the model FLOPs of a step, `seconds` the times of several steps; take their median. `device` is what the driver calls the GPU, `number` the format of the products. `peaks` is a table of dense peaks, `peaks["NVIDIA H100 PCIe"]["bf16"]`. Return MFU as a share. Raise `ValueError` if the table does not have exactly this name of a GPU or a format (do not guess), and if the share comes out above 1.

@@ -61,7 +61,8 @@ predict("which_is_exact")
 # By hand, the smallest case: $d = 2$, one block, one head, $d_\text{ff} = 3$, 5 kinds of tokens. The table has 10 numbers, the head 10, attention $4 \cdot 2 \cdot 2$, the feed-forward layer $3 \cdot 2 \cdot 3$, three norms 2 each: 60.
 #
 # FLOPs of a step on one text of 2 tokens: only matrices that are multiplied count: $16 + 18 + 10$ numbers, each costing 2 FLOPs per token, 176 forward. For each of the $2 \cdot 2$ pairs of positions attention takes two products of 2 numbers: 8 FLOPs, 32. Backward costs twice as much: $3 \cdot 208 = 624$.
-#
+
+# %% [markdown]
 # ### Exercise 1 · The account  (4 points · 12 min · ●●●)
 #
 # For a decoder like that, of any size, return a dict of whole numbers:
@@ -125,7 +126,8 @@ print(table())
 # $$L(N, D) = E + \frac{A}{N^a} + \frac{B}{D^b}$$
 #
 # $N$ are parameters, $D$ bytes read; $E$ is what no model can learn. By hand: $E = 0.2$, $a = b = 0.5$, $N = 10^4$, $D = 10^6$, $A = 10$, $B = 100$ give $0.2 + 0.1 + 0.1 = 0.4$. Four times the parameters: 0.35. Four times the text as well: 0.3.
-#
+
+# %% [markdown]
 # ### Exercise 2 · Fit the law  (4 points · 13 min · ●●●)
 #
 # `runs` are triples (N, D, loss), `floor` is $E$, `exponents` a list. For every pair $a, b$ from the list find the $A, B \ge 0$ with the smallest sum of squared *relative* errors,
@@ -238,7 +240,8 @@ ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer="muon")
 # Is a difference luck? If two recipes were equally good, each pair's difference could as well have the other sign. The p-value is the fraction of all patterns of signs whose sum is at least as far from 0: 0.25 for three pairs that agree, 0.03 for six.
 #
 # Now `purse`, yours: $4\cdot10^{11}$ FLOPs, half a minute of training. Twice the order: finding out costs more than the run. Few long runs or many short ones? Spend it in your own cells.
-#
+
+# %% [markdown]
 # ### Exercise 4 · Forecast what you have not seen  (4 points · 14 min · ●●●)
 #
 # A single number cannot say how sure it is. Return for each design of `asked`, (blocks, $N$, $D$, batch, steps), an interval `(low, high)` that holds its loss *in four cases of five*. `runs` have the loss as a sixth number. You may use `fit_law` and `EXPONENTS`. The **interval score**, the mean of width + 10 · (distance to the interval, if the loss lies outside), judges:
@@ -295,7 +298,8 @@ with your("fit_law"):
 # > **Spot the slip.** "Two independent fits agree, so the forecast is right to within their difference." If the formula, the recipe or the designs are wrong, both fits are wrong in the same way, and their agreement does not show it.
 #
 # ## 5 · Commit, and seal
-#
+
+# %% [markdown]
 # ### Exercise 5 · Design and forecast  (4 points · 12 min · ●●●)
 #
 # Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte). Call what you wrote above.
@@ -515,7 +519,8 @@ figures.rate_by_width(rates)
 
 # %% [markdown]
 # So probe the model that you are going to train. Its first steps also pay for memory and caches.
-#
+
+# %% [markdown]
 # ### Exercise 7 · Predicted seconds  (2 points · 6 min · ●)
 #
 # `probe` has the seconds of the first steps. Drop the first `warm` of them, and predict the seconds of a run of `steps` steps by the median of the others: one that another program disturbed does not move it. If no step is left: `ValueError`.
@@ -539,7 +544,8 @@ print(f"2 × 48 with the whole order: about {expected:.0f} s by these ten steps"
 # ### B · Larger or longer?  (15 min)
 #
 # Given the law and a budget $C = 6ND$: which $N$? Every budget is a valley. On its left the model is too small, on its right it has read too little. At the bottom, one percent more of either helps equally.
-#
+
+# %% [markdown]
 # ### Exercise 8 · The best split  (3 points · 9 min · ●●)
 #
 # Return $N$ and $D$ of the smallest loss $E + A/N^a + B/D^b$ with $6ND = C$, as two floats, right to six digits (no search on a grid is that fine). All arguments are positive.
