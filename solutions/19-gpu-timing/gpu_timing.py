@@ -523,7 +523,7 @@ def fast_step(weights: dict[str, Tensor], moments: dict[str, list[Tensor]], text
             part.backward()
         loss += part.item()
     length = math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values()))
-    scale = min(1.0, 1.0 / length)  # the gradient is at most 1 long
+    scale = 1.0 / max(1.0, length)  # the gradient is at most 1 long
     with torch.no_grad(), record_function("optimizer"):  # AdamW without decay
         for name, w in weights.items():
             gradient = w.grad * scale

@@ -104,7 +104,7 @@ def slow_step(weights: dict[str, Any], moments: dict[str, list[Any]], texts: Any
             part.backward()  # type: ignore[no-untyped-call]
         loss += part.item()
     length = math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values()))
-    scale = min(1.0, 1.0 / length)  # the gradient is at most 1 long
+    scale = 1.0 / max(1.0, length)  # the gradient is at most 1 long
     with torch.no_grad(), record_function("optimizer"):  # AdamW without decay
         for name, w in weights.items():
             gradient = w.grad * scale
@@ -139,8 +139,8 @@ MENDS = {
     "return F.rms_norm(x, (D,), scale, 1e-6)",
     "gelu": f'{_TANH} → F.gelu(x, approximate="tanh")',
     "waits": "part.item() → part.detach() ;; math.sqrt(sum(w.grad.norm().item() ** 2 for w in weights.values())) → "
-    "torch.stack([w.grad.norm() for w in weights.values()]).norm() ;; min(1.0, 1.0 / length) → (1 / "
-    "length).clamp(max=1.0)",
+    "torch.stack([w.grad.norm() for w in weights.values()]).norm() ;; max(1.0, length) → "
+    "length.clamp(min=1.0)",
     "optimizer": f"{_LOOP} → {_KERNEL}",
 }
 """Edits of `slow_step`, each of which mends one thing."""
@@ -167,7 +167,7 @@ MISTAKES = {
     "the next: nothing clears them before `backward`.",
     "w.grad * scale → w.grad": "You do not shorten the gradient. Where it is longer than 1, the given step makes it 1 "
     "long.",
-    "min(1.0, 1.0 / length) → 1.0 / length": "You make every gradient 1 long. Only longer ones are shortened.",
+    "max(1.0, length) → length": "You make every gradient 1 long. Only longer ones are shortened.",
     "math.sqrt(sum(w.grad.norm().item() ** 2 for → (sum(w.grad.norm().item() for": "You add up the lengths of the "
     "tensors. The length of the whole gradient is the root of the sum of their squares.",
     "mean = moments[name][0] = → mean = ;; square = moments[name][1] = → square =": "The moments are the old ones "
