@@ -194,8 +194,8 @@ first_difference.slips(
         "in a whole decoder, and compare the logits. Some slips do not reach them: record what each part was given, "
         "and compare there.",
         "for name, given, result in recording → for name in right ;;         copies = [each.clone() if isinstance(each"
-        ", Tensor) else each for each in given]\n →  ;; suspect[name](*copies), result) → decoder(tokens, weights, sizes"
-        f", right | {{name: suspect[name]}}), decoder(tokens, weights, sizes, right)) ;; {_INPUTS} → "
+        ", Tensor) else each for each in given]\n →  ;; suspect[name](*copies), result) → decoder(tokens, weights, "
+        f"sizes, right | {{name: suspect[name]}}), decoder(tokens, weights, sizes, right)) ;; {_INPUTS} → "
         f" ;; {_GRADIENTS} → ": (
             "You replace one part at a time in a whole decoder, and compare the logits. Some slips do not reach them: "
             "record what each part was given, and compare there."
