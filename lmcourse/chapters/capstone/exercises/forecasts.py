@@ -245,7 +245,7 @@ forecasts.slips(
         "target = 1 - floor / loss → target = 1 - 2 * floor / loss ;; if law.min() >= 0 → if law.max() >= 0 ;; "
         "*law, a, b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` "
         "subtracts it again. Pass the losses as they are.",
-        "batch == batch.min() → batch > 0": "You fit one law to the runs of two recipes, and their difference bends it. "
+        "batch == batch.min() → batch > 0": "You fit one law to the runs of two recipes, which bends it. "
         "Fit the runs of one recipe, and use the others for the error.",
         "np.linspace(0.2, 1.4, 25) → [0.28, 0.34]": "The fit may choose only the exponents of a published law. They "
         "belong to another text: offer 0.2 to 1.4.",
