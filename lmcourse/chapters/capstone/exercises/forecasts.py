@@ -113,7 +113,7 @@ def _view(asked: Case, value: Plain) -> str:
     need = LEFT_OUT[asked.name] if public else float(asked.name.split("at most ")[1].split(",")[0])
     if reached > need:
         return _why(first, losses, reached)
-    if asked.script and parts[1:] == parts[:1] * 2:
+    if asked.script and np.ptp(np.array(parts), axis=0).max() < 0.0005:
         return "the intervals ignore the bought runs, and batch and steps of the designs"
     return f"interval score at most {need:g}"
 
@@ -243,8 +243,10 @@ forecasts.slips(
         "exponents = np.linspace → floor, known = 0.0, floor\n    exponents = np.linspace": "You fit with a floor of "
         "0. Then the power laws must explain what no model can learn.",
         "target = 1 - floor / loss → target = 1 - 2 * floor / loss ;; if law.min() >= 0 → if law.max() >= 0 ;; "
-        "*law, a, b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` does so "
-        "again. Pass the losses as they are.",
+        "*law, a, b)) → *np.maximum(law, 0.0), a, b))": "You subtract the floor before the fit, and `fit_law` "
+        "subtracts it again. Pass the losses as they are.",
+        "batch == batch.min() → batch > 0": "You fit one law to the runs of two recipes, which bends it. "
+        "Fit the runs of one recipe, and use the others for the error.",
         "np.linspace(0.2, 1.4, 25) → [0.28, 0.34]": "The fit may choose only the exponents of a published law. They "
         "belong to another text: offer 0.2 to 1.4.",
         "_, A, B, a, b = min(found) → A, B, a, b = 10.0, 100.0, 0.5, 0.5\n    loss = floor + (loss - floor)": "You use "
