@@ -121,8 +121,8 @@ with your("spike_detector"):
     for name in ("steps", "bad batch"):
         signs = shown_signs()[name]
         rings = spike_detector(signs["norm"], factor=3.0, window=20, fewest=5)
-        told = ", ".join(f"{step} (loss {signs['loss'][step]:.1f})" for step in rings)
-        print(f"{name:9} alarms at {told}; last loss {signs['loss'][-1]:.1f}")
+        told = ", ".join(f"{step} ({signs['loss'][step]:.1f})" for step in rings)
+        print(f"{name:9} alarms at step (loss) {told}; last loss {signs['loss'][-1]:.1f}")
 
 # %% [markdown]
 # It says *when*, not *what*: it rings at 17 for nothing, at 40 for a bad batch from which the run recovers by itself, and for an explosion when the loss is far above guessing.
