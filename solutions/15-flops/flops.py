@@ -260,7 +260,7 @@ predict("more_gpus")
 # %% [markdown]
 # ## 6 · How much of the peak?
 #
-# How many GFLOP/s of fp32 products does one core of your processor do? Guess, then run the cell.
+# How many GFLOP/s of fp32 products does one core of your processor do?
 
 # %% tags=["nbval-ignore-output", "because it shows a rate"]
 my_guess = 100  # GFLOP/s
@@ -277,7 +277,7 @@ predict("which_is_faster")
 #
 # <details><summary>Answer</summary>
 #
-# Divide $C$ by the tokens of the step, and the MFU is 0.42. A share above 1 is always a mistake.
+# Divide $C$ by the tokens of the step, and the MFU is 0.42.
 #
 # </details>
 #
@@ -404,7 +404,7 @@ for name in ("175B, blocks again", "175B, scores again"):
     print(f"{name}: MFU (all pairs) {100 * shares['all pairs']:.1f} %, HFU {100 * shares['hardware']:.1f} %")
 
 # %% [markdown]
-# HFU asks how busy the machine is, MFU how fast you get where you want to go. A run that computes everything twice has a fine HFU.
+# HFU asks how busy the machine is, MFU how fast you get where you want to go.
 #
 # One number is left. For the second run your function gives an HFU of 51.8 %. The paper prints 52.8 %.
 
