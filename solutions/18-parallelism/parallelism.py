@@ -454,7 +454,7 @@ with your("ring_all_reduce"):
 # %% [markdown]
 # ### Exercise 6 · The fastest all-reduce  (6 points · 9 min · ●●●)
 #
-# Write an all-reduce that is never far from the least. It gets the wire's $\alpha$ and $\beta$: cut, choose by size, or find a way that is good for both ends.
+# Write an all-reduce that is never far from the least. It gets the wire's $\alpha$ and $\beta$: cut, decide by size, or find a way that is good for both ends.
 #
 # - 2 points: the right sum (to $10^{-5}$), the same to the last bit on every worker, for 1, 2, 4 and 8 workers, and for 3 and 5, where any way will do.
 # - 1 point: with 8 workers the *worst* of the 16 sizes takes at most 1.65 times the least.

@@ -145,7 +145,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "18": [
         (
             "bucket_timeline",
-            "Take more tokens until almost all is hidden. Then choose a bucket that is too small",
+            "Then choose a bucket that is too small",
             ({"tokens": ALL}, {"bucket": "1 MB"}, {"bucket": "16,060 MB"}),
         ),
         (
