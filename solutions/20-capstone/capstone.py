@@ -7,7 +7,7 @@
 #
 # You count what can be counted, fit a law for the loss, and correct it by small runs of your own. Then you *seal* your forecast, train, and defend the result with numbers from your own functions. (The defence earns 6 more points.) Until you seal, no cell shows a loss of the order's size.
 #
-# **You will be able to** forecast a run with an honest error bar, and judge a law by what it adds.
+# At the end you have a model, trained to your own plan, and an honest error bar on its loss.
 #
 # **You need** notebooks 13 to 15. No GPU. Stuck? `hint("name_of_the_exercise")`.
 
@@ -302,7 +302,7 @@ with your("fit_law"):
 # %% [markdown]
 # ### Exercise 5 · Design and forecast  (4 points · 12 min · ●●●)
 #
-# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte). Call what you wrote above.
+# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte).
 #
 # | judged | points |
 # | --- | --- |
@@ -462,7 +462,8 @@ if sealed:
 #
 # | forecast | by | how far off |
 # | --- | --- | --- |
-# | parameters, states, FLOPs | counting | not at all |
+# | parameters, states | tensors | not at all |
+# | FLOPs | products | not at all |
 # | loss | $E + A/N^a + B/D^b$, from runs like the order | errors on unseen runs |
 # | a better recipe | pairs, in runs that are long against their warm-up | p-value |
 #
