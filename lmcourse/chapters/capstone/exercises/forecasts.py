@@ -122,7 +122,7 @@ def _why(intervals: Intervals, losses: list[float], reached: float) -> str:
     pairs = list(zip(intervals, losses, strict=True))
     low, high = sum(loss < pair[0] for pair, loss in pairs), sum(loss > pair[1] for pair, loss in pairs)
     width = statistics.mean(high - low for low, high in intervals)
-    said = f"score {reached:.3f}: {len(losses) - low - high} of {len(losses)} losses inside, {low} below, "
+    said = f"score {reached:.3f}: {len(losses) - low - high} of {len(losses)} inside, {low} below, "
     one = ", all the same" * (len(set(intervals)) == 1)
     return f"{said}{high} above; mean width {width:.3f}{one}"
 
