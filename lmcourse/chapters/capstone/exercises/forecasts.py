@@ -150,7 +150,7 @@ def _remark(asked: Case, value: Plain) -> str:
 
 def _preview(value: Plain) -> tuple[float, str]:
     """Say that the notebook cannot measure most of the points."""
-    return forecasts.points, f"Three of these points depend on {len(held_out())} designs that only the grade has."
+    return forecasts.points, f"Two of these points depend on {len(held_out())} designs that only the grade has."
 
 
 def _forecasts(runs: Runs, floor: float, asked: Asked) -> Intervals:
