@@ -130,11 +130,6 @@ def all_reduce_bytes(size: int, devices: int) -> float:
     return reduce_scatter_bytes(size, devices) + all_gather_bytes(size, devices)
 
 
-def naive_all_reduce_bytes(size: int, devices: int) -> int:
-    """Return the bytes that the root of a naive all-reduce exchanges with n − 1 other devices: 2(n − 1) · size."""
-    return 2 * (devices - 1) * size
-
-
 def data_parallel_traffic(parameters: int, recipe: PrecisionRecipe, layout: Layout) -> Breakdown[float]:
     """Return the bytes that each device sends per step to sum gradients and to gather divided weights.
 

@@ -16,7 +16,6 @@ from lmcourse.accounting.parallel import (
     data_parallel_traffic,
     idle_share,
     max_alive,
-    naive_all_reduce_bytes,
     pipeline_bubble_fraction,
     pipeline_orders,
     reduce_scatter_bytes,
@@ -108,10 +107,9 @@ def test_a_ring_sends_the_bytes_of_the_formulas(devices: int) -> None:
     assert ring.sent == [2 * all_gather_bytes(devices, devices)] * devices
 
 
-@pytest.mark.parametrize(("devices", "ring", "chief"), [(2, 1.0, 2), (8, 1.75, 14), (64, 1.97, 126)])
-def test_ring_traffic_is_bounded_and_root_traffic_grows(devices: int, ring: float, chief: int) -> None:
+@pytest.mark.parametrize(("devices", "ring"), [(2, 1.0), (8, 1.75), (64, 1.97)])
+def test_ring_traffic_is_bounded(devices: int, ring: float) -> None:
     assert round(all_reduce_bytes(1, devices), 2) == ring
-    assert naive_all_reduce_bytes(1, devices) == chief
 
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])
