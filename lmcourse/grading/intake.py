@@ -78,7 +78,7 @@ class Submission:
 
     @property
     def note(self) -> str:
-        """What the learner must know about the files: a rejected time, and which of several notebooks counts."""
+        """Sentences for the learner about the files: a rejected time, and which of several notebooks counts."""
         if not self.others or self.notebook is None:
             return self.came.note
         names = ", ".join(map(files.escaped_name, self.others))

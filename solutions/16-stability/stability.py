@@ -5,7 +5,9 @@
 #
 # *What is this run dying of, and what do you change while it is still running?*
 #
-# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here in seconds. At the end a doctor of yours watches four live runs. It may change one thing in each, once, and has to beat their untreated twins.
+# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here in seconds.
+#
+# At the end a doctor of yours watches four live runs. It may change one thing in each, once, and has to beat their untreated twins.
 #
 # **You will be able to** say from its loss, gradient norms and scores what is wrong with a run before it is over; to write clipping and QK-norm; and to choose the treatment that fits.
 #

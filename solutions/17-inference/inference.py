@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 17 · Inference
 #
-# **Core · 90 min · 7 exercises · 25 points** · **Further · 93 min · 4 exercises · 12 points**
+# **Core · 90 min · 7 exercises · 25 points** · **Further · 94 min · 4 exercises · 12 points**
 #
 # *How many tokens a second can this machine write, if the text must stay the same?*
 #
@@ -833,8 +833,13 @@ for name in ("gpt-3", "llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-40b"
 # In the figure a step for 512 texts of 512 tokens is limited by arithmetic. From which batch on? Then make the texts four times as long. Why is there no such batch any more?
 
 # %%
-choices = {"model": ["llama-2-7b", "llama-3-8b", "llama-3-70b", "falcon-40b"], "accelerator": ["a100-sxm-80gb", "h100-sxm", "h200", "mi300x"]}
-explore(figures.decode_step, **choices, batch=Log(1, 1024), context=Log(256, 8192))
+explore(
+    figures.decode_step,
+    model=["llama-2-7b", "llama-3-8b", "llama-3-70b", "falcon-40b"],
+    accelerator=["a100-sxm-80gb", "h100-sxm", "h200", "mi300x"],
+    batch=Log(1, 1024),
+    context=Log(256, 8192),
+)
 
 # %% [markdown]
 # From 455 texts on: one more text adds 0.143 ms of arithmetic and 0.050 ms of reading its cache, and 455 times the difference is what the weights take, 42 ms. Arithmetic can become the limit only if one more text adds more time for arithmetic than for reading its cache. For this model, a cache of 2,048 tokens takes longer to read than its text takes to compute.

@@ -143,7 +143,7 @@ print(f"{title}: 512 × 512 in {number} takes {said(times)}")
 #
 # What is the best possible time? The maker of a GPU publishes a **peak**, in FLOP/s. For your CPU, measure it.
 #
-# A large product of square matrices comes nearest: it uses every number many times. Too small, and starting costs more than computing; too large, and it does not fit into the caches. Try several. Since we ask what *can* be done, the shortest time counts, not the median.
+# A large product of square matrices comes nearest: it uses every number many times. Too small, and starting costs more than computing; too large, and it does not fit into the caches; so several sizes take part. Since we ask what *can* be done, the shortest time counts, not the median.
 #
 # A machine also moves numbers. Copy a large tensor: every byte is read and written, and *both* cross the bus. (A small one stays in a cache, and you measure the cache.) Peak over bandwidth is the **ridge** (notebook 11): the FLOPs that fit into the time of moving a byte.
 

@@ -255,15 +255,15 @@ def test_build_passes_its_options_on(
 ) -> None:
     asked: list[object] = []
 
-    def build(chapters: Sequence[object], root: Path, *, force: bool, core: bool) -> list[Built]:
-        asked.extend([list(chapters), root, force, core])
+    def build(chapters: Sequence[object], root: Path, **options: object) -> list[Built]:
+        asked.extend([list(chapters), root, options])
         print("noise")
         return [Built(CHAPTERS[0], changed=True)]
 
     monkeypatch.setattr("lmcourse.authoring.build.build", build)
-    status, found = printed_json(capsys, ["build", "01", "--force", "--core", "--course", str(clone)])
+    status, found = printed_json(capsys, ["build", "01", "--force", "--core", "--without", "ulp", "--course", str(clone)])
     assert (status, found) == (0, [{"id": CHAPTERS[0].id, "changed": True}])
-    assert asked == [[CHAPTERS[0]], clone, True, True]
+    assert asked == [[CHAPTERS[0]], clone, {"force": True, "core": True, "without": ["ulp"]}]
     assert main(["build", "01", "--course", str(clone)]) == 0
     assert capsys.readouterr().out.endswith("01-floating-point  built\n")
 

@@ -78,6 +78,7 @@ def test_every_flag_of_the_document_exists(document: str, course: Path) -> None:
     assert documented(course, document) - known == NOT_OURS.keys() & documented(course, document)
 
 
+@pytest.mark.prove
 def test_files_of_a_class_that_the_docs_name_are_ignored_by_git(course: Path) -> None:
     text = (course / "docs" / "teaching.md").read_text(encoding="utf-8")
     commands = "\n".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))

@@ -32,7 +32,7 @@ LAYERS = (
     ("grading",),
     ("authoring",),
     ("collect", "proof", "site"),
-    ("carried", "doctor", "welcome"),
+    ("carried", "doctor", "updated", "welcome"),
     ("jupyter", "lab"),
     ("cli",),
     ("__main__",),

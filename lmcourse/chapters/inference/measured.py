@@ -1,4 +1,4 @@
-"""What notebook 17 measures: texts of the trained model, tokens a second, and the two phases on this machine."""
+"""Measurements of notebook 17: texts of the trained model, tokens a second, and the two phases on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loops of notebook 17 need: dice, a learner's cache in the course's models, and a model that records."""
+"""Helpers of the loops of notebook 17: dice, a learner's cache in the course's models, and a model that records."""
 
 from __future__ import annotations
 
