@@ -404,7 +404,7 @@ with your("speedup_bounds"):
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
 place = "cpu" if device.type == "mps" else device  # Apple's GPUs have no fp64
-given = running(slow_step, place)
+given, tried, rungs = running(slow_step, place), [slow_step], []
 with your("time_it", "roofline", "time_shares", "speedup_bounds"):
     slow, best = seconds(time_it, given, place).median, roofline(PRODUCTS, peak, bandwidth)
     calls, labels, _ = record(given, LABELS)
@@ -532,9 +532,6 @@ def fast_step(weights: dict[str, Tensor], moments: dict[str, list[Tensor]], text
             w -= 0.001 * (mean / (1 - 0.9**t)) / ((square / (1 - 0.99**t)).sqrt() + 1e-8)
     return loss
 
-
-# %%
-tried, rungs = [slow_step], []
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
 change, concerned = "your changes", []  # what you changed, and which labels it concerns
