@@ -104,6 +104,8 @@ def given_lines(cell: SourceCell) -> int:
 
 
 def _words(cell: SourceCell) -> int:
-    """Return the number of words of a text, without totals and the minutes of a section, which the build changes."""
-    text = _MINUTES.sub("", TOTALS.sub("", cell.text)) if cell.kind == "markdown" else ""
+    """Return the number of words of a text, without totals and the minutes of a section, which the build changes, and
+    without a mark scheme, which learners do not see."""
+    text = _MINUTES.sub("", TOTALS.sub("", cell.text.partition("### BEGIN MARK SCHEME")[0]))
+    text = text if cell.kind == "markdown" else ""
     return len(_MARKS.sub(" ", text).split())

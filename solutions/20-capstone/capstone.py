@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 20 · Capstone
 #
-# **Core · 91 min · 6 exercises · 24 points** · **Further · 49 min · 3 exercises · 9 points**
+# **Core · 90 min · 6 exercises · 24 points** · **Further · 49 min · 3 exercises · 9 points**
 #
 # *What will you get for this budget, and how far off may you be?*
 #

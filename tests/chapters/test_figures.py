@@ -22,7 +22,7 @@ from tests.plots.figures import check_figure
 
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 Explored = tuple[Callable[..., Figure], dict[str, Control]]
-MEASURED = {"alignment", "card", "histogram", "loss_in_format", "position_scores"}
+MEASURED = {"alignment", "card", "histogram", "iso_flop", "loss_in_format", "position_scores"}
 """Figures of numbers that a notebook computes first. The chapters' own tests draw them."""
 
 
