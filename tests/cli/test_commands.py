@@ -261,7 +261,9 @@ def test_build_passes_its_options_on(
         return [Built(CHAPTERS[0], changed=True)]
 
     monkeypatch.setattr("lmcourse.authoring.build.build", build)
-    status, found = printed_json(capsys, ["build", "01", "--force", "--core", "--without", "ulp", "--course", str(clone)])
+    status, found = printed_json(
+        capsys, ["build", "01", "--force", "--core", "--without", "ulp", "--course", str(clone)]
+    )
     assert (status, found) == (0, [{"id": CHAPTERS[0].id, "changed": True}])
     assert asked == [[CHAPTERS[0]], clone, {"force": True, "core": True, "without": ["ulp"]}]
     assert main(["build", "01", "--course", str(clone)]) == 0
