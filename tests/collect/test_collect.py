@@ -111,6 +111,7 @@ def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "13",
         "14",
         "15",
+        "17",
         "18",
         "20",
     }
