@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from lmcourse.errors import CourseError
+
+PUBLISHED = "0"
+TERM = ContextVar("term", default=PUBLISHED)
+"""The name from which hidden cases are drawn. A teacher's grading may set another one; `check(f, hidden=True)` uses the
+published cases."""
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ def add_matrix(parser: ArgumentParser) -> None:
 
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
-    from lmcourse.exercises.exercise import PUBLISHED, TERM
+    from lmcourse.course import PUBLISHED, TERM
     from lmcourse.proof.answers import answer_cells, only
     from lmcourse.proof.prove import prove
 

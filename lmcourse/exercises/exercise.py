@@ -10,7 +10,6 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -19,6 +18,7 @@ from typing import Any
 
 import torch
 
+from lmcourse.course import TERM
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
@@ -32,10 +32,6 @@ from lmcourse.exercises.values import Plain
 Answer = Callable[..., Any]
 HiddenCases = Callable[[random.Random], Sequence[Case]]
 
-PUBLISHED = "0"
-TERM = ContextVar("term", default=PUBLISHED)
-"""The name from which hidden cases are drawn. A teacher's grading may set another one; `check(f, hidden=True)` uses the
-published cases."""
 
 PRAISE = re.compile(r"\b(is|are) right\b")
 """Matches a sentence that says that a part of an answer is right."""

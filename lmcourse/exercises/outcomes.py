@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from lmcourse.course import TERM
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.exercise import TERM, Answer, Exercise, Misconception
+from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")

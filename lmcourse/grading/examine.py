@@ -14,8 +14,9 @@ from time import monotonic
 
 import torch
 
+from lmcourse.course import TERM
 from lmcourse.exercises.checking import seconds_after
-from lmcourse.exercises.exercise import TERM, Exercise
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.judge import instead_of, judge

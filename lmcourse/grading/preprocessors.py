@@ -20,8 +20,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
+from lmcourse.course import PUBLISHED
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import PUBLISHED
 from lmcourse.grading.files import UnreadableError, read_file, refuse_links
 from lmcourse.grading.intake import student_id_problem
 from lmcourse.grading.notebooks import add_notes, fingerprint, new_notebook, problem_of, read_submission

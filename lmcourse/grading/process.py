@@ -16,8 +16,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from lmcourse.course import PUBLISHED
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import PUBLISHED
 from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used, sandboxed
 from lmcourse.grading.wire import Channel, ProtocolError
 from lmcourse.units import GIB

@@ -14,7 +14,6 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.cells import read_cell
 from lmcourse.grading.notebooks import (
     HANDED_IN,
     SEALED,
@@ -153,6 +152,8 @@ def _claimed(cell: NotebookNode, course: CourseCells) -> str:
 def _defined_by(cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells) -> dict[int, str]:
     """Return the answers that no cell claims to be, by the place of the last cell that defines their name: a cell that
     was made anew has no metadata."""
+    from lmcourse.grading.cells import read_cell  # imported here because it loads torch
+
     answers = {name for name, one in course.items() if one.nbgrader["solution"] and name not in claimed}
     found: dict[str, int] = {}
     for place, cell in enumerate(cells) if answers else ():
