@@ -130,7 +130,7 @@ def exercises_here() -> Mapping[str, Exercise]:
         return {}
     if _is_ours(folder / BESIDE):
         return {exercise.name: exercise for exercise in exercises_beside(folder)}
-    notebooks = sorted(folder.glob("*.ipynb"), key=lambda path: path.stat().st_mtime_ns)
+    notebooks = sorted(filter(Path.is_file, folder.glob("*.ipynb")), key=lambda path: path.stat().st_mtime_ns)
     return {exercise.name: exercise for path in notebooks for exercise in read_released(path)}
 
 

@@ -101,17 +101,20 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def read_released(notebook: Path) -> tuple[ReleasedExercise, ...]:
-    """Return the exercises that a notebook file carries, none if it has none; raise CourseError if they are damaged."""
+    """Return the exercises that a notebook file carries, none if it has none or cannot be opened; raise CourseError if
+    they are damaged."""
     try:
         state = notebook.stat()
         return _read(notebook, state.st_mtime_ns, state.st_size)
+    except OSError:  # another program's file, or one that was just removed
+        return ()
     except Exception as error:  # for any content, the learner needs only one message
         raise CourseError(
             f"The exercises in {notebook.name} are damaged ({type(error).__name__}): get the assignment again."
         ) from error
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _read(notebook: Path, *state: int) -> tuple[ReleasedExercise, ...]:
     text = notebook.read_text(encoding="utf-8", errors="surrogateescape")
     data = json.loads(text)["metadata"].get("lmcourse", {}).get(CARRIED) if _MARK in text else None
