@@ -1171,7 +1171,7 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 
 # %%
 def swap(worker: CollectiveWorker, parts: list[Tensor]) -> list[list[float]]:
-    """What each worker has sent here."""
+    """The rows that each worker has sent to this one."""
     return [part.tolist() for part in worker.all_to_all(parts)]
 
 
