@@ -8,6 +8,7 @@ import pytest
 
 from lmcourse.cli import main
 from lmcourse.course import Chapter
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
 
@@ -22,6 +23,11 @@ def test_matrix_proves_every_answer_of_a_notebook(chapter: Chapter, capsys: pyte
         assert found[offenders] == [], offenders
     assert found["mutants"] == found["mutants_killed"] + found["equivalent"] > 0
     assert found["constants"] > 0
-    assert [each.name for each in exercises_of(chapter) if not each.variants] == []
+    assert [each.name for each in exercises_of(chapter) if not (each.variants or _reached(each))] == []
     assert [row for row in found["rows"] if not (row["killed"] and row["named"])] == []
     assert status == 0
+
+
+def _reached(exercise: Exercise) -> bool:
+    """Return whether a registered idea for an open task earns all its points."""
+    return any(idea.points == exercise.points for idea in exercise.ideas)
