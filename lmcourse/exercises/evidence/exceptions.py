@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lmcourse.exercises.evidence import Evidence, names
+from lmcourse.exercises.evidence import NEW_TENSORS, Evidence, names
 from lmcourse.exercises.failure import NOT_PLAIN, Failure
 
 
@@ -132,7 +132,22 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         (
-            *("must have the same dtype", "expected scalar type", "same dtype", "not implemented for", "can't be cast"),
+            *("Float and Double", "Double and Float", "(Float) and source (Double)", "Double but found Float"),
+            *("Float but found Double", "float for `end` but got dtype double", "float != double", "double != float"),
+        ),
+        f"Float32 meets float64 in that line: {NEW_TENSORS}",
+    ),
+    (
+        (
+            *(
+                "must have the same dtype",
+                "must have the same scalar type",
+                "dtype for `end`",
+                "expected scalar type",
+                "same dtype",
+                "not implemented for",
+                "can't be cast",
+            ),
             *(
                 "can only be applied",
                 "Only Tensors of floating point",

@@ -30,9 +30,7 @@ backpropagate = Exercise(
         detour("a short way and a detour", 0.25),
         sweep("two detours", "x = Node(0.5)\na = x * 3\nb = a + x\nL = b * a + b.tanh() * a", "L", "b", "a", "x"),
         beside("a node that does not lead to the end", 0.5),
-        sweep(
-            "a gradient of 0 on the way", "x = Node(-1.0)\ny = x * 3\nL = (y + 1).relu() * 5 + y * 2", "L", "y", "x"
-        ),
+        sweep("a gradient of 0 on the way", "x = Node(-1.0)\ny = x * 3\nL = (y + 1).relu() * 5 + y * 2", "L", "y", "x"),
         chain("a chain of 10,000 nodes, no recursion", 3_333, 0.95),
         ladder("forty fan-outs in a row", 40),
     ],
