@@ -5,8 +5,10 @@ A submission's process imports this module too, so it must not import the exerci
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,18 +20,22 @@ from torch import Tensor, nn
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.exercises.measured import one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 
 Schedule = Callable[[int, int], float]
 Entry = Callable[[nn.Module], Any]
 
 WINDOW, BATCH = torch.arange(12), 64
 
+_LOW = 0.2
+"""The peak of a schedule below which it may be a rate."""
+
 NO_PAIR = "`my_entry` must return two things: an optimizer, and a schedule or None."
 NO_OPTIMIZER = (
     "Your optimizer needs a method `step` and a list `param_groups` of dictionaries, each with its rate `lr`."
 )
 NO_SCHEDULE = "Your schedule must return a number for every step: `schedule(step, steps)`."
+RATE = "Your schedule is never above {most:.2g}. It is a fraction of the rate, and the race multiplies both."
 TOUCHED = "`my_entry` changed weights of the model. The race begins with the weights that it hands out."
 CHANGED = (
     "You changed something else in the model than its weights. Leave its modules, their `forward` and hooks alone."
@@ -184,9 +190,19 @@ def inspect_entry(my_entry: Entry) -> None:
         if not isinstance(made, tuple) or len(made) != 2:
             raise Unfit(NO_PAIR)
         _, _, schedule = prepared(my_entry, NextByte())
-        if not all(isinstance(schedule(step, 500), int | float) for step in (0, 250, 499)):
+        if not _takes_two(schedule) or not all(isinstance(schedule(step, 500), int | float) for step in (0, 250, 499)):
             raise Unfit(NO_SCHEDULE)
+        if (most := max(schedule(step, 500) for step in range(500))) < _LOW:
+            warnings.warn(RATE.format(most=most), Remark, stacklevel=1)
         run_entry(my_entry, 0, 2)
+
+
+def _takes_two(schedule: Schedule) -> bool:
+    try:
+        inspect.signature(schedule).bind(0, 500)
+    except (TypeError, ValueError) as error:  # ValueError: a callable without a signature
+        return isinstance(error, ValueError)
+    return True
 
 
 def measure_entry(my_entry: Entry, seeds: Sequence[int]) -> dict[str, float]:

@@ -195,6 +195,10 @@ class ChunkAfterChunk(torch.autograd.Function):
         return torch.cat(dh), dW, None, None
 
 
+_KEEPS = (
+    "The numbers are right, but autograd keeps the probabilities for the backward pass. Keep one log-sum-exp a row, "
+    "and compute the logits of the chunk again."
+)
 ChunkedCrossEntropy.slips(
     ChunkAfterChunk,
     {
@@ -235,8 +239,11 @@ ChunkedCrossEntropy.slips(
         "they are the n × V numbers that you wanted to avoid.",
         "h.split(rows), y.split(rows) → [h], [y] ;; h.split(ctx.rows), y.split(ctx.rows) → [h], [y]": "The numbers are "
         "right, but all n × V logits exist at once. Multiply `rows` rows of h at a time, backward too.",
-        "save_for_backward(h, W, y) → save_for_backward(h, W, y, (h @ W.T).softmax(-1)) ;; "
-        "h, W, y = → h, W, y, _ =": "The numbers are right, but autograd keeps the probabilities for the backward "
-        "pass. Keep one log-sum-exp a row, and compute the logits of the chunk again.",
+        "save_for_backward(h, W, y) → save_for_backward(h, W, y, (h @ W.T).softmax(-1)) ;; h, W, y = → h, W, y, _ =": ""
+        + _KEEPS,
+        "save_for_backward(h, W, y) → save_for_backward(h, W, y, *((a @ W.T).softmax(-1) for a in h.split(rows))) ;; "
+        "h, W, y = → h, W, y, *_ =": _KEEPS,
+        "losses.sum() → losses.sum() * (len(z) == rows) ;; upstream / len(h) → upstream / len(h) * (len(part) == "
+        "ctx.rows)": "Loss and gradients leave out a last chunk that is shorter than the others.",
     },
 )

@@ -121,7 +121,9 @@ def runs_cut_from_the_right(shape: list[int], strides: list[int], new_shape: lis
 
 
 _NEVER_USED = "The stride of an axis of size 1 is never used. The exercise asks for 0 there."
-_DIVIDES = "You cut a size off a run without asking whether it divides what is left. If it does not, only a copy has that shape."
+_DIVIDES = (
+    "You cut a size off a run without asking whether it divides what is left. If not, only a copy has that shape."
+)
 
 view_strides.slips(
     runs_cut_from_the_right,
