@@ -131,8 +131,9 @@ def inspect_step(step: Step) -> None:
 def _shares(step: Step, words: int) -> str:
     """Return a sentence if the mean of equal words is not that of one, as if each block of them had its own mean."""
     ids, y = new_words(1, 9)
-    inputs = (*new_weights(9), ids.expand(words, -1), y.expand(words))
-    (loss, found), (right_loss, right) = step(*inputs), by_autograd(*inputs)
+    inputs = (*new_weights(9), ids.repeat(words, 1), y.repeat(words))
+    with torch.inference_mode():
+        (loss, found), (right_loss, right) = measured_call(step, *inputs).result, by_autograd(*inputs)
     factors = float(loss) / right_loss, (found["head"].norm() / right["head"].norm()).item()
     return SHARES.format(words=words, factor=max(factors)) if max(factors) > _SHARED else ""
 

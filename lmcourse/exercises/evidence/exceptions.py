@@ -67,6 +67,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "The loop adds to the set or dict that it runs over, or takes from it: run over a copy, `list(...)`.",
     ),
     (("UnboundLocalError: ",), "The line uses a variable that has no value yet."),
+    (("MemoryError: ",), "The line needs more memory than the check allows: make fewer numbers at once."),
     (("NameError: ",), "No variable of that name exists where the line runs."),
     (
         (

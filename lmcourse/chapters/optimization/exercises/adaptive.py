@@ -265,8 +265,8 @@ AdamW.slips(
         "and correct them again at the next step. Keep m and s as they are.",
         "(1 - beta1) * g → g": "You add up the gradients in m. In a mean, each enters with the factor 1 − β₁.",
         "(1 - beta2) * g * g → g * g": "You add up the squares in s. In a mean, each enters with the factor 1 − β₂.",
-        "p *= → if p.ndim > 1: p *=": "You decay matrices alone. What decays is up to the groups: a parameter decays by "
-        "its group's λ.",
+        "p *= → if p.ndim > 1: p *=": "You decay matrices alone. The groups say what decays: a parameter decays by its "
+        "group's λ.",
         "p *= → _ =": "Your weights do not decay: this is Adam.",
         'p *= → _ = ;; g, state = p.grad → g, state = p.grad + group["weight_decay"] * p': "Your decay is part "
         "of the gradient and divided by √ŝ: that is Adam with L2, not AdamW.",
