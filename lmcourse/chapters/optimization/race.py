@@ -5,7 +5,6 @@ A submission's process imports this module too, so it must not import the exerci
 
 from __future__ import annotations
 
-import inspect
 import math
 import random
 import warnings
@@ -195,14 +194,6 @@ def inspect_entry(my_entry: Entry) -> None:
         if (most := max(schedule(step, 500) for step in range(500))) < _LOW:
             warnings.warn(RATE.format(most=most), Remark, stacklevel=1)
         run_entry(my_entry, 0, 2)
-
-
-def _takes_two(schedule: Schedule) -> bool:
-    try:
-        inspect.signature(schedule).bind(0, 500)
-    except (TypeError, ValueError) as error:  # ValueError: a callable without a signature
-        return isinstance(error, ValueError)
-    return True
 
 
 def measure_entry(my_entry: Entry, seeds: Sequence[int]) -> dict[str, float]:
