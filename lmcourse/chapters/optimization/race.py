@@ -189,10 +189,14 @@ def inspect_entry(my_entry: Entry) -> None:
         if not isinstance(made, tuple) or len(made) != 2:
             raise Unfit(NO_PAIR)
         _, _, schedule = prepared(my_entry, NextByte())
-        if not _takes_two(schedule) or not all(isinstance(schedule(step, 500), int | float) for step in (0, 250, 499)):
+        try:
+            fractions = [schedule(step, 500) for step in range(500)]
+        except TypeError as error:
+            raise (Unfit(NO_SCHEDULE) if "positional argument" in str(error) else error) from None
+        if not all(isinstance(fraction, int | float) for fraction in fractions):
             raise Unfit(NO_SCHEDULE)
-        if (most := max(schedule(step, 500) for step in range(500))) < _LOW:
-            warnings.warn(RATE.format(most=most), Remark, stacklevel=1)
+        if max(fractions) < _LOW:
+            warnings.warn(RATE.format(most=max(fractions)), Remark, stacklevel=1)
         run_entry(my_entry, 0, 2)
 
 
