@@ -441,6 +441,17 @@ def test_search_lists_sections_with_the_text_around_a_word(site: Path, page: Pag
     assert complaints == []
 
 
+def test_search_finds_beginnings_of_words_and_phrases(site: Path, page: Page) -> None:
+    page.goto((site / "search.html").as_uri())
+    for typed, marked in (("end", "end"), ('"arithmetic intensity"', "arithmetic intensity")):
+        page.locator("form.search input[name=q]").fill(typed)  # results come while one types
+        marks = page.locator(".found li mark")
+        assert marks.count()
+        assert {text.lower() for text in marks.all_inner_texts()} == {marked}
+        before = marks.evaluate_all("marks => marks.map(mark => mark.previousSibling?.textContent.at(-1) ?? ' ')")
+        assert not [char for char in before if char.isalnum()]
+
+
 def test_the_site_remembers_hints_position_and_read_chapters(site: Path, page: Page) -> None:
     chapter = (site / READ[1]).as_uri()
     page.goto(chapter)
