@@ -417,6 +417,17 @@ def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -
     assert box.locator("[role=status]").inner_text().startswith("Yes.")
 
 
+def test_a_printed_chapter_has_its_figures_and_no_menus(site: Path, page: Page) -> None:
+    page.goto((site / READ[1]).as_uri(), wait_until="networkidle")
+    page.wait_for_function("[...document.images].every(image => image.complete && image.naturalWidth)")
+    page.emulate_media(media="print")
+    assert [
+        name for name in (".bd-sidebar-primary", ".bd-header", "form") if page.locator(name).first.is_visible()
+    ] == []
+    assert page.locator("figure img").first.is_visible()
+    page.emulate_media(media="screen")
+
+
 def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     page.goto((site / READ[1]).as_uri())
     card = page.locator(".exercise-body").first
