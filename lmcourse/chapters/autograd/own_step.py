@@ -187,16 +187,8 @@ def _reason(name: str, gradients: Gradients, right: Gradients, inputs: tuple[Ten
         return TWICE
     if name != "head":
         return WRONG.format(name=name)
-    known = ((sentence, by_autograd(*inputs, mean=mean)[1]["head"]) for mean, sentence in _MEANS.items())
+    known = ((sentence, by_autograd(*inputs, mean=mean)[1]["head"]) for sentence, mean in _MEANS.items())
     return next((sentence for sentence, head in known if _near(gradients["head"], head)), FIRST)
-
-
-def _without_the_right_word(scores: Tensor, _: Tensor) -> Tensor:
-    return scores.logsumexp(-1).mean()
-
-
-def _right_words_summed(scores: Tensor, y: Tensor) -> Tensor:
-    return scores.logsumexp(-1).mean() - scores.gather(-1, y[:, None]).sum()
 
 
 def _over_words(scores: Tensor, y: Tensor) -> Tensor:
@@ -204,7 +196,11 @@ def _over_words(scores: Tensor, y: Tensor) -> Tensor:
     return (scores * ((sizes / sizes.sum(0) - F.one_hot(y, len(scores.T))) / len(y)).detach()).sum()
 
 
-_MEANS = {_without_the_right_word: NO_ONE, _right_words_summed: WHOLE_ONE, _over_words: OVER_WORDS}
+_MEANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    NO_ONE: lambda scores, y: scores.logsumexp(-1).mean(),
+    WHOLE_ONE: lambda scores, y: scores.logsumexp(-1).mean() - scores.gather(-1, y[:, None]).sum(),
+    OVER_WORDS: _over_words,
+}
 """Losses, or formulas with a wrong gradient, that give the head the same gradient as a known mistake."""
 
 
