@@ -19,7 +19,7 @@ class _ByTorch:
 
     @staticmethod
     def apply(h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
-        parts = zip(h.split(rows), y.split(rows), strict=True)
+        parts = zip(torch.split(h, rows), torch.split(y, rows), strict=True)
         return sum((checkpoint(_part, *part, W, use_reentrant=False) for part in parts), h.new_zeros(())) / len(y)
 
 
