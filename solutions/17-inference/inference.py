@@ -28,7 +28,8 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.inference import figures, measured
-from lmcourse.chapters.inference.recorder import Dice, InOurModel, print_all_drafts
+from lmcourse.chapters.inference.recorder import print_all_drafts
+from lmcourse.inference.own_loop import Dice, InOurModel
 from lmcourse.inference.row_cache import RowCache
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model

@@ -26,12 +26,13 @@ from lmcourse.chapters.inference.measured import (
     print_what_stays,
     trained_model,
 )
-from lmcourse.chapters.inference.recorder import Dice, InOurModel, LoadedDice, TokenCache, as_they_are, print_all_drafts
+from lmcourse.chapters.inference.recorder import LoadedDice, TokenCache, at_temperature_2, print_all_drafts
 from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.exercises.slips import slipped
 from lmcourse.inference import sampling
 from lmcourse.inference.cache import Cache
+from lmcourse.inference.own_loop import Dice, InOurModel
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
@@ -220,7 +221,7 @@ def test_loaded_dice_draw_by_cumulative_probability() -> None:
 
 
 def test_draft_guesses_from_counts_of_the_held_out_text() -> None:
-    guessed, q = Draft(as_they_are, Dice(), 3)(list(held_out()[:5]))
+    guessed, q = Draft(at_temperature_2, Dice(), 3)(list(held_out()[:5]))
     assert len(guessed) == len(q) == 3
     assert q.sum(-1).tolist() == pytest.approx([1, 1, 1])
 

@@ -15,11 +15,11 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.machine import matmul_rates
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import make_stopwatch, time_interleaved
-from lmcourse.chapters.inference.recorder import Dice
 from lmcourse.chapters.inference.server import Request, Serve, Work, counted, requests
 from lmcourse.data.token_file import TokenFile
 from lmcourse.inference.compiled import CompiledStep
 from lmcourse.inference.generate import generate
+from lmcourse.inference.own_loop import Dice
 from lmcourse.models.ngram import NGram
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained, pretrained_folder
