@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
+from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.inference import exercises, figures, server
@@ -27,7 +27,6 @@ from lmcourse.chapters.inference.measured import (
     trained_model,
 )
 from lmcourse.chapters.inference.recorder import LoadedDice, TokenCache, at_temperature_2, print_all_drafts
-from lmcourse.chapters.inference.shared_keys import LOSSES, config_of
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.exercises.slips import slipped
 from lmcourse.inference import sampling
@@ -176,13 +175,6 @@ def test_tree_of_texts_names_the_greedy_and_the_likeliest() -> None:
     assert "greedy is ac, the likeliest bc" in said(tree)
 
 
-def test_models_with_shared_keys_differ_in_nothing_else() -> None:
-    configs = {key_heads: config_of(key_heads) for key_heads in LOSSES}
-    assert {heads: bytes_per_token(config) for heads, config in configs.items()} == {8: 512, 2: 128, 1: 64}
-    assert all(len(found) == 3 for found in LOSSES.values())
-    assert {config.d_model for config in configs.values()} == {find_model("nano").decoder.d_model}
-
-
 def test_drafted_greedy_text_is_the_plain_greedy_text() -> None:
     model, prompt = server.small_model(), [5, 6, 7, 8]
 
@@ -229,7 +221,7 @@ def test_draft_guesses_from_counts_of_the_held_out_text() -> None:
 def test_only_the_first_layer_of_a_moving_window_stays(capsys: pytest.CaptureFixture[str]) -> None:
     print_what_stays("The value of an expression is the result of")
     rows = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()]
-    assert rows == [["same"] * 5, ["new"] * 5, ["same", *["new"] * 4]]
+    assert rows[1:] == [["same"] * 5, ["same", *["new"] * 4]]
 
 
 def test_scoreboard_counts_passes_and_compares_texts(capsys: pytest.CaptureFixture[str]) -> None:

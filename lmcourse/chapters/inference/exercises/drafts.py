@@ -110,10 +110,11 @@ write_with_draft.variant(guess_check_draw)
 write_with_draft.slips(
     guess_check_draw,
     {
-        "len(text) - 1) → min(len(cache), len(text)))": "After a miss your cache keeps a rejected guess. The last token "
-        "of the text has not been read: truncate to len(text) − 1.",
+        "len(text) - 1) → min(len(cache), len(text)))": "After a miss your cache keeps a rejected guess. The last "
+        "token of the text has not been read: truncate to len(text) − 1.",
         "[*drafted[:kept], dice.draw(after)] → [*drafted[:kept], *([dice.draw(after)] if kept < len(drafted) or not "
-        "drafted else [])]": "If all guesses are kept, you draw no token after them. The pass has predicted it already.",
+        "drafted else [])]": "If all guesses are kept, you draw no token after them. The pass has predicted it "
+        "already.",
         "text[len(cache) :] → text if len(text) == len(prompt) else text[len(cache) :]": "Your first pass shows the "
         "whole prompt, though the cache may have read a part of it already. Begin at `len(cache)`.",
         "text[len(cache) :] → text[-1:] if len(cache) else text": "If the cache is not empty, you show only the last "
@@ -123,12 +124,12 @@ write_with_draft.slips(
         "guess(text) → guess(prompt)": "You always ask for guesses after the prompt. They continue the text so far.",
         "drafted, q = guess(text) → drafted, q = (part[: end - len(text) - 1] for part in guess(text))": "Near the end "
         "you shorten the guesses. That saves work, but the task says to show them all, and to cut the result.",
-        "while len(text) < end: → while True: ;; truncate(len(text) - 1) → truncate(len(text) - 1)\n        if len(text) "
-        ">= end:\n            break": "With `new` = 0 you make a pass. There is nothing to write.",
+        "while len(text) < end: → while True: ;; truncate(len(text) - 1) → truncate(len(text) - 1)\n        if "
+        "len(text) >= end:\n            break": "With `new` = 0 you make a pass. There is nothing to write.",
         "dice.draw(after) → dice.draw(p[-1])": "You always draw from the last row of p. `speculate` returns the "
         "distribution of the token after the guesses.",
-        "probabilities(logits[len(unread) - 1 :]) → logits[len(unread) - 1 :].softmax(-1)": "You take a softmax of your "
-        "own. `probabilities` knows the temperature.",
+        "probabilities(logits[len(unread) - 1 :]) → logits[len(unread) - 1 :].softmax(-1)": "You take a softmax of "
+        "your own. `probabilities` knows the temperature.",
         "speculate(p, q, guesses → speculate(p, probabilities(q), guesses": "You make probabilities of q, which are "
         "distributions already. Only the logits need it.",
         "dice.chances(len(drafted)) → dice.chances(len(drafted) + 1)": "You take a random number too many. Each guess "

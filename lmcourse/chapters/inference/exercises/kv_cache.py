@@ -216,8 +216,6 @@ KVCache.variant(TwoTensorsPerLayer)
 KVCache.slips(
     TwoTensorsPerLayer,
     {
-        "return keys[:, :, :end], values[:, :, :end] → return keys, values": "You return the whole memory. Return the "
-        "part that holds tokens: `[:, :, :end]`.",
         "self.lengths[layer] = end → self.lengths[layer] += 1": "You count one token for each append. It may bring "
         "several: add `k.shape[2]`.",
         "if end > self.capacity: → if False:": "You do not ask whether the tokens fit. If they need more than "

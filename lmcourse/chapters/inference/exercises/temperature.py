@@ -208,17 +208,3 @@ temperature_probabilities.slips(
         "Subtract the row's largest logit first, or use `softmax`, which does.",
     },
 )
-
-
-for _before, _after in (
-    (
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
-        "return torch.nn.functional.one_hot(logits.argmax(dim=1), logits.shape[-1]).float()",
-    ),
-    (
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[1]).float()",
-    ),
-    ("return (logits.float() / temperature).softmax(dim=-1)", "return (logits.float() / temperature).softmax(dim=1)"),
-):
-    temperature_probabilities.equivalent_mutant(f"{_before} → {_after}", "Of two axes, the last is axis 1.")

@@ -106,7 +106,8 @@ write.slips(
     {
         "choose(logits[0, -1]) → choose(logits[:, -1])": "You give `choose` a row of the shape (1, v). It takes the "
         "shape (v,): `logits[0, -1]`.",
-        "choose(logits[0, -1]) → choose(logits[0, -1].softmax(-1))": "You give `choose` probabilities. It takes logits.",
+        "choose(logits[0, -1]) → choose(logits[0, -1].softmax(-1))": "You give `choose` probabilities. It "
+        "takes logits.",
         "torch.tensor([unread]) → torch.tensor(unread)": "You show the model a tensor with one axis. It takes a batch "
         "of one text, of the shape (1, s): `torch.tensor([unread])`.",
         "text[len(cache) :] → text[len(cache) - 1 :]": "You begin at len(cache) − 1: at the last token if the cache is "
