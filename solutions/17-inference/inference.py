@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 17 · Inference
 #
-# **Core · 90 min · 7 exercises · 25 points** · **Further · 88 min · 4 exercises · 12 points**
+# **Core · 90 min · 7 exercises · 25 points** · **Further · 85 min · 4 exercises · 12 points**
 #
 # *How many tokens a second can this machine write, if the text must stay the same?*
 #
@@ -221,7 +221,7 @@ with your("temperature_probabilities", "write", "KVCache"):
         flops.append(counter.get_total_flops())
     print(f"{sum(map(int.__eq__, *written))} of 80 tokens are the same; without the cache {flops[0] / flops[1]:.0f} times the FLOPs")
     print(f"the cache: {cache.nbytes:,} bytes, predicted {cache_bytes(model.config, 1, len(prompt) + 80, precision='fp64').total:,}")
-print(repr("If the " + tokenizer.decode(written[1])[:120]))
+    print(repr("If the " + tokenizer.decode(written[1])[:120]))
 
 # %% [markdown]
 # Without a cache the work grows with the square of the text's length. With it, a step costs the work of one token. And the clock?
@@ -279,10 +279,10 @@ weights, chip = count_parameters(llama).total, {"peak": h100.peak("bf16"), "band
 with your("pass_seconds"):
     reading, limit_reading = pass_seconds(weights, 0, 1, 2048, **chip)
     writing, limit_writing = pass_seconds(weights, 2048 * bytes_per_token(llama), 1, 1, **chip)
-print(f"prefill {1e3 * reading:5.1f} ms, {1e6 * reading / 2048:7.1f} µs a token, limited by {limit_reading}")
-print(f"decode  {1e3 * writing:5.1f} ms, {1e6 * writing:7.1f} µs a token, limited by {limit_writing}")
-print(f"a written token takes {writing / (reading / 2048):.0f} times as long as a read one;", end=" ")
-print(f"while decoding, the arithmetic is idle for {1 - 2 * weights / h100.peak('bf16') / writing:.1%} of the time")
+    print(f"prefill {1e3 * reading:5.1f} ms, {1e6 * reading / 2048:7.1f} µs a token, limited by {limit_reading}")
+    print(f"decode  {1e3 * writing:5.1f} ms, {1e6 * writing:7.1f} µs a token, limited by {limit_writing}")
+    print(f"a written token takes {writing / (reading / 2048):.0f} times as long as a read one;", end=" ")
+    print(f"while decoding, the arithmetic is idle for {1 - 2 * weights / h100.peak('bf16') / writing:.1%} of the time")
 
 # %% [markdown]
 # (Without a cache, each token would cost a pass over the whole text: 33 ms, by arithmetic.)
@@ -769,9 +769,9 @@ with your("KVCache", "decode_seconds"):
         print(row)
     for name, times in by_batch.items():
         print(f"{name}: 64 texts give {64 * times[1] / times[64]:.0f} times the tokens a second of one text")
-gains = {batch: by_batch["fp32"][batch] / by_batch["int8"][batch] for batch in BATCHES}
-print("int8 is faster by", ", ".join(f"{gain:.1f}" for gain in gains.values()), f"- most for {max(gains, key=gains.get)} texts;", end=" ")
-print("for 64 it", "loses: converting the weights costs more than it saves" if gains[64] < 0.95 else "does not lose")
+    gains = {batch: by_batch["fp32"][batch] / by_batch["int8"][batch] for batch in BATCHES}
+    print("int8 is faster by", ", ".join(f"{gain:.1f}" for gain in gains.values()), f"- most for {max(gains, key=gains.get)} texts;", end=" ")
+    print("for 64 it", "loses: converting the weights costs more than it saves" if gains[64] < 0.95 else "does not lose")
 
 # %% [markdown]
 # Below the knee, eight times the texts take far less than eight times as long, because they share the reading of the weights. Beyond the knee, every text brings its own arithmetic, and the curve bends. That is the roofline. According to your `pass_seconds`, int8 gains a factor of four for one text and nothing beyond the knee of fp32. Measured, it gains less: its weights are converted before each product, a third term. On three machines it gained most for 2 to 8 texts, a factor of 1.7 to 2.9; from 32 texts on it gained nothing, or lost up to a third. The last line above says what yours does.
@@ -925,7 +925,7 @@ print(f"pages of 16: {sum(shorter) / sum(16 * math.ceil(length / 16) for length 
 # %% [markdown]
 # **In real models.** Kwon et al. (2023) found that earlier systems used 20 to 38 % of the memory that they reserved for caches. Their vLLM has pages and continuous batches, and so has nearly every server since. Texts that begin with the same prompt can share its pages. And a long prompt is read in pieces, between the decoding steps of the other texts, so that they need not wait for all of it (*chunked prefill*; Agrawal et al., 2023).
 #
-# ### F · Smaller caches  (9 min)
+# ### F · Smaller caches  (10 min)
 #
 # Everything that makes a cache smaller makes decoding cheaper. For 32 layers with 32 query heads of 128, in bf16:
 
@@ -986,36 +986,7 @@ for name, bits, axis in (("exact", 0, 0), *((f"{bits} bits, axis {axis}", bits, 
 # %% [markdown]
 # (Values always had a scale per token.) With four bits little is lost. With two, a scale for each channel of the keys (axis 0) loses much less: a few channels are always large, and a scale for a whole token then leaves hardly any steps for the others. KIVI (Liu et al., 2024) rounds keys per channel and values per token, for this reason.
 #
-# ### G · Four bits for the weights  (4 min)
-#
-# What do fewer bits do to the model? A row's scale fits its largest weight, and with four bits only 15 steps are left for all others. So **int4** gives a scale of 16 bits to each *group* of weights. On the trained model, with 20 windows of the text that it has not read:
-
-# %%
-def in_groups(weight: Float[Tensor, "n d"], bits: int, group: int) -> Float[Tensor, "n d"]:
-    groups = weight.unflatten(1, (-1, group))
-    scales = groups.abs().amax(dim=-1, keepdim=True) / (2 ** (bits - 1) - 1)
-    return ((groups / scales).round() * scales).flatten(1)
-
-
-windows = torch.tensor(measured.held_out()[: 20 * 256]).view(20, 256)
-exact = model(windows)
-print("weights                   bits with scales   error of the logits    loss")
-losses = {}
-formats = {"fp64": (64, 0), "int8, a scale for each row": (8, 0), "int4, a scale for each row": (4, 0)}
-for name, (bits, group) in (formats | {f"int4, groups of {group}": (4, group) for group in (32, 16, 8)}).items():
-    rounded, scales = copy.deepcopy(model), 0.0  # bits of scales for each weight of a layer, at most
-    for layer in rounded.blocks.modules():
-        if isinstance(layer, torch.nn.Linear) and bits < 64:
-            size_of_group = group or layer.in_features
-            layer.weight.data = in_groups(layer.weight, bits, size_of_group)
-            scales = max(scales, 16 / size_of_group)
-    logits = rounded(windows)
-    error = (logits - exact).square().mean().sqrt().item()
-    losses[name] = F.cross_entropy(logits[:, :-1].flatten(0, 1), windows[:, 1:].flatten()).item()
-    print(f"{name:28}{bits + scales:14.1f}{error:22.2f}{losses[name]:8.3f}")
-
-# %% [markdown]
-# Eight bits cost nothing here. Four bits cost 0.03 nats with a scale for each row, and 0.01 with groups of 8, whose scales add two bits to each weight. Groups of 32 (llama.cpp's `Q4_0`) and 128 (most GPTQ and AWQ models) are usual.
+# **Four bits for the weights.** A scale for a whole row fits the row's largest weight, and with four bits only 15 steps are left for all others. So **int4** gives a scale of 16 bits to each *group*: of 32 weights in llama.cpp's `Q4_0` (half a bit more for each weight), of 128 in most GPTQ and AWQ models.
 #
 # **Your own model.** `lmcourse collect` makes a model, `my_transformer`, of your answers of 08 to 11 (see `docs/training.md`). Your cache fits it too, if you change two of its functions: rotation must start where the cache ends, and attention must see the cached keys. Nothing else in a transformer looks at other tokens.
 
@@ -1039,8 +1010,6 @@ assert abs(surprises["T = 1"][0] - surprises["T = 1"][1]) < 0.15
 assert surprises["greedy"][0] < 0.65 * surprises["greedy"][1] and surprises["T = 2"][0] > 2 * surprises["T = 2"][1]
 assert surprises["T = 2"][0] > surprises["T = 2, top-p 0.9"][0] > surprises["T = 2, min-p 0.1"][0]
 assert surprises["greedy"][2] < surprises["T = 1"][2] - 0.1
-costs = [loss - losses["fp64"] for loss in losses.values()]
-assert abs(costs[1]) < 0.001 and f"{costs[2]:.2f} {costs[-1]:.2f}" == "0.03 0.01" and 16 / 8 == 2
 gpt3 = find_model("gpt-3").decoder
 assert batch_where_cache_exceeds_weights(gpt3, 2048) == 37 and 6 * gpt3.d_model == 73_728 == 36 * 2048
 assert round(bytes_per_token(gpt3) / 1e6, 1) == 4.7 and round(cache_bytes(gpt3, 1, 2048).total / 1e9, 1) == 9.7

@@ -196,8 +196,8 @@ temperature_probabilities.slips(
     written_out,
     {
         "z = logits.float() / temperature\n    weights = (z - z.amax(dim=-1, keepdim=True)).exp() → weights = "
-        "logits.float().softmax(dim=-1) ** (1 / temperature)": "You raise probabilities to the power 1/T. For a small T "
-        "all of a row may round to 0, and 0/0 is NaN. Divide the logits, before the softmax.",
+        "logits.float().softmax(dim=-1) ** (1 / temperature)": "You raise probabilities to the power 1/T. For a small "
+        "T all of a row may round to 0, and 0/0 is NaN. Divide the logits, before the softmax.",
         "weights / weights.sum(dim=-1, keepdim=True) → weights": "Your rows do not sum to one: the softmax lacks its "
         "denominator.",
         "weights.sum(dim=-1, keepdim=True) → weights.sum()": "All rows together sum to one. Each row is a "
