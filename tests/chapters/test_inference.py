@@ -27,11 +27,13 @@ from lmcourse.chapters.inference.measured import (
     trained_model,
 )
 from lmcourse.chapters.inference.recorder import LoadedDice, TokenCache, at_temperature_2, print_all_drafts
+from lmcourse.exercises.forbidden_names import full_name, matches
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.exercises.slips import slipped
 from lmcourse.inference import sampling
 from lmcourse.inference.cache import Cache
 from lmcourse.inference.own_loop import Dice, InOurModel
+from lmcourse.inference.row_cache import RowCache
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
@@ -245,6 +247,10 @@ def test_dropping_rows_without_filling_misses_the_finish_line(seed: int) -> None
     filled, dropped = measured.values()
     assert dropped < 2.9
     assert filled > 3.1
+
+
+def test_a_server_may_use_the_cache_and_dice_of_before() -> None:
+    assert not any(matches(full_name(one), exercises.serve.rules) for one in (InOurModel, Dice, RowCache))
 
 
 def test_a_server_that_reads_nothing_is_rejected() -> None:
