@@ -21,7 +21,7 @@ from lmcourse.json_file import check_content, read_json
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.models.interop.family import DifferentModelError, Family, Model
+from lmcourse.models.interop.family import DifferentModelError, Family, Model, Weights
 from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.checks import check_type
@@ -118,7 +118,7 @@ def _settings_of(model: nn.Module) -> dict[str, Any]:
     return {**settings, "architectures": [type(model).__name__]}
 
 
-def _in_one_dtype(weights: Mapping[str, Tensor], settings: Mapping[str, Any]) -> Mapping[str, Tensor]:
+def _in_one_dtype(weights: Weights, settings: Mapping[str, Any]) -> Weights:
     """Return the weights; if they have several dtypes, in that of the settings, or else in that of the first name."""
     dtypes = list(dict.fromkeys(weights[name].dtype for name in sorted(weights)))
     if len(dtypes) < 2:
