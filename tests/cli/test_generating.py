@@ -47,8 +47,9 @@ def test_no_space_is_lost_after_tokens_without_text(decoder: str, before: list[i
     library.decoder = decoders.Sequence(parts) if isinstance(parts, list) else parts
     library.add_special_tokens(WORDS[:2])
     tokenizer, new = LibraryTokenizer(json.loads(library.to_str())), [token for part in tokens for token in part]
-    if UNKNOWN not in (text := tokenizer.decode(before + new)):
-        assert tokenizer.decode(before) + "".join(as_text(tokenizer, new, before)) == text
+    start, text = tokenizer.decode(before), tokenizer.decode(before + new)
+    if UNKNOWN not in start + text:
+        assert start + "".join(as_text(tokenizer, new, before)) == text
 
 
 def test_a_piece_does_not_wait_for_the_next_token() -> None:
