@@ -55,6 +55,10 @@ LIMITS = {f"the run: at most {SLACK} above the best of the given recipe": SLACK}
     f"the run: {gain} below it": -gain for gain in GAINS
 }
 
+RIGHT = {PUBLIC: "they do", REPORTED: f"within {REPRODUCED}", FORECAST: f"within {NEAR}"}
+RIGHT |= dict.fromkeys(LIMITS, "reached")
+"""For each case what `_view` says about a right answer."""
+
 
 _stories = cache(stories)
 
@@ -167,19 +171,20 @@ def _view(asked: Case, value: Plain) -> str:
     if not abs(reported - seen) <= REPRODUCED:
         bits = " (yours is in bits)" if abs(reported * math.log(2) - seen) <= REPRODUCED else ""
         return f"{wrong}the weights give {seen:.3f}{bits}"
+    right = RIGHT[asked.name]
     if asked.name == PUBLIC:
-        return "they do"
+        return right
     loss = measured(value, known=False)
     if asked.name == REPORTED:
         off = reported - loss
-        return f"within {REPRODUCED}" if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
+        return right if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
     if asked.name == FORECAST:
         off = forecast - loss
         if broken := _broken_seal(value):
             return broken
-        return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
+        return right if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
     worse = loss - BEST_GIVEN
-    return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
+    return right if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
 
 
 def _preview(value: Plain) -> tuple[float, str]:
@@ -229,6 +234,7 @@ trained = Exercise(
         f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has already put everything you need into it.',
     ],
     view=_view,
+    right=RIGHT,
     preview=_preview,
     remark=_remark,
     file=EXAMPLE,
