@@ -201,6 +201,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         numbers((1.0, raised("ValueError", "max() arg is an empty sequence", line="if max(x) > 2: raise ValueError"))),
         "Something in the line is empty.",
     ),
+    (exceptions.raises, numbers((1.0, raised("TypeError", "cannot unpack non-iterable NoneType object"))), "is None."),
     (exceptions.raises, numbers((1.0, raised("StrangeError"))), ""),
     (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "In “a case” `ValueError` must be raised, but your"),

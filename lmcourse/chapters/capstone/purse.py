@@ -59,6 +59,8 @@ class Purse:
             self._losses.append((by_law(self._law, *row[1:3]), loss, nearest_loss(small_runs(), *row[1:3])))
             columns = zip(*self._losses, strict=True)
             named = [{f"run {number}": one for number, one in enumerate(column)} for column in columns]
-            print(f"   the law said {self._losses[-1][0]:.3f}. Your forecasts before this run: ", end="")
-            print(f"skill {self._skill(*named):+.2f} against the nearest small run, over {len(self._losses)} bought")
+            print(
+                f"   the law said {self._losses[-1][0]:.3f}. Its skill against the nearest small run, over all ", end=""
+            )
+            print(f"{len(self._losses)} bought with AdamW: {self._skill(*named):+.2f}")
         return loss
