@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
 from torch import Tensor
 
 from lmcourse.chapters.capstone.after import LargeRun, bought, held_out
-from lmcourse.chapters.capstone.exercises.skill import skill
 from lmcourse.chapters.capstone.law import EXPONENTS, by_law, fit, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
 from lmcourse.exercises.cases import Case, case, script
@@ -94,15 +94,12 @@ def interval_score(intervals: Intervals, losses: list[float]) -> float:
     return statistics.mean(high - low + MISS * max(low - loss, loss - high, 0.0) for (low, high), loss in pairs)
 
 
-def _parts(value: Plain, asked: Case) -> list[Plain]:
-    return list(value) if asked.script and isinstance(value, list | tuple) and len(value) == 3 else [value]
-
-
 def _view(asked: Case, value: Plain) -> str:
     """Describe the score of the intervals. The measured losses stay in the judge's process."""
     public = asked.name in LEFT_OUT
     losses = [run[-1] for run in _left_out(asked.name)[1]] if public else [run.loss for run in held_out()]
-    parts = [_intervals(part, len(losses)) for part in _parts(value, asked)]
+    thrice = asked.script and isinstance(value, list | tuple) and len(value) == 3
+    parts = [_intervals(part, len(losses)) for part in (value if thrice else [value])]
     for part in parts:
         if isinstance(part, str):
             return part
@@ -133,16 +130,12 @@ def _remark(asked: Case, value: Plain) -> str:
     if asked.script or isinstance(intervals, str) or not asked.name.endswith(f" {SCORES[0]:g}"):
         return ""
     losses = [run.loss for run in runs]
-    named = [
-        {str(place): loss for place, loss in enumerate(each)}
-        for each in (
-            [(low + high) / 2 for low, high in intervals],
-            losses,
-            [trend(run.flops) for run in runs],
-            [nearest_times_trend(run.layers, run.parameters, run.flops) for run in runs],
-        )
-    ]
-    middles = min(skill.reference(*named[:2], baseline) for baseline in named[2:])
+
+    def off(forecast: Iterable[float]) -> float:
+        return sum(abs(one - loss) for one, loss in zip(forecast, losses, strict=True))
+
+    nearest = (nearest_times_trend(run.layers, run.parameters, run.flops) for run in runs)
+    middles = 1 - off(map(statistics.mean, intervals)) / min(off(nearest), off(trend(run.flops) for run in runs))
     said = _why(intervals, losses, interval_score(intervals, losses))
     return f"On the {len(runs)} hidden designs: {said}. The middles have a skill of {middles:.2f}."
 

@@ -193,14 +193,12 @@ def _preview(value: Plain) -> tuple[float, str]:
     loss = measured(value, known=True)
     off, worse, broken = _forecast(value) - loss, loss - BEST_GIVEN_KNOWN, _broken_seal(value)
     points = 2 + (abs(off) <= NEAR and not broken) + sum(worse <= limit for limit in LIMITS.values())
-    final = "The points are final only after grading, on stories that the notebook does not have."
-    if points == trained.points:
-        return points, f"By this notebook's fresh text, the grade would be all {points} points. {final}"
-    return points, (
-        f"By this notebook's fresh text, the grade would be {points} of {trained.points}. "
-        f"{f'Your forecast does not count ({broken}). ' if broken else ''}The loss is {loss:.4f}, your forecast is "
-        f"{off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"
-    )
+    said = f"By this notebook's fresh text, the grade would be {points} of {trained.points} points. "
+    if points < trained.points:
+        said += f"Your forecast does not count ({broken}). " if broken else ""
+        said += f"The loss is {loss:.4f}, your forecast is {off:+.3f} from it, "
+        said += f"and the best of the given recipe has {BEST_GIVEN_KNOWN}. "
+    return points, f"{said}The points are final only after grading, on stories that the notebook does not have."
 
 
 def _remark(asked: Case, value: Plain) -> str:
@@ -278,16 +276,3 @@ trained.slips(
 def one_by_one() -> dict[str, Tensor]:
     with safe_open("trained.safetensors", framework="pt") as file:
         return {name: file.get_tensor(name).double() for name in file.keys()}  # noqa: SIM118 - it is no dict
-
-
-@trained.variant
-def by_hand() -> dict[str, object]:
-    data = Path("trained.safetensors").read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    kinds = {"F16": torch.float16, "F64": torch.float64, "U8": torch.uint8, "I64": torch.int64}
-    found: dict[str, object] = {}
-    for name, about in json.loads(data[8 : 8 + size]).items():
-        begin, end = about["data_offsets"]
-        tensor = torch.frombuffer(bytearray(data[8 + size :][begin:end]), dtype=kinds[about["dtype"]])
-        found[name] = tensor.reshape(about["shape"]) if about["shape"] else tensor.item()
-    return found
