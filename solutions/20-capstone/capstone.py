@@ -51,8 +51,6 @@ print(story_grammar().generate(random.Random(3))[:480], "…")
 
 # %% [markdown]
 # ## 2 · What can be counted
-#
-# You will forecast parameters, FLOPs, bytes and the loss.
 
 # %%
 predict("which_is_exact")
@@ -246,7 +244,7 @@ ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer="muon")
 # %% [markdown]
 # ### Exercise 4 · Forecast what you have not seen  (4 points · 14 min · ●●●)
 #
-# A single number cannot say how sure it is. Each row of `asked` is a design: (blocks, $N$, $D$, batch, steps). Return for each an interval `(low, high)` that holds its loss *in four cases of five*. Rows of `runs` have the loss as a sixth number. Call your `fit_law` with `EXPONENTS`; other functions of the course are forbidden. You are judged by the **interval score**: the mean of width + 10 · (distance to the interval, if the loss lies outside).
+# A single number cannot say how sure it is. Each row of `asked` is a design: (blocks, $N$, $D$, batch, steps). Return for each an interval `(low, high)` that holds its loss *in four cases of five*. Rows of `runs` have the loss as a sixth number. Call your `fit_law` with `EXPONENTS`, and no other function of the course. The **interval score** judges: the mean of width + 10 · (distance to the interval, if the loss lies outside).
 #
 # | asked for | score at most | points |
 # | --- | --- | --- |
@@ -282,8 +280,7 @@ def forecasts(
 mine, known = Design(2, 32), [*(run.row for run in runs), *ours.rows, *purse.rows]  # put the design that you think of
 with your("forecasts"):
     [(low, high)] = forecasts(known, ENTROPY, [mine.asked(ORDER["flops"])])
-print(f"given recipe: {low:.3f} to {high:.3f}; trend {trend(ORDER['flops']):.3f},", end=" ")
-print(f"nearest × trend {nearest_times_trend(mine.layers, mine.parameters, ORDER['flops']):.3f}")
+print(f"given recipe: {low:.3f} to {high:.3f}; trend {trend(ORDER['flops']):.3f}, nearest × trend {nearest_times_trend(mine.layers, mine.parameters, ORDER['flops']):.3f}")
 
 # %% [markdown]
 # Fit again to each seed alone:
@@ -306,7 +303,7 @@ with your("fit_law"):
 # %% [markdown]
 # ### Exercise 5 · Design and forecast  (4 points · 12 min · ●●●)
 #
-# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte). Call your `account_of`; other functions of the course are forbidden.
+# Return a dict with your choice, `layers`, `d_model`, `steps`, `batch`, `optimizer`, `rate` and `warm_up`, and your forecasts: `parameters`, `flops` (of the *whole* training), bytes of `states` (as in Exercise 1, for Muon too), and `loss` (on fresh text, nats a byte). Call your `account_of`, and no other function of the course.
 #
 # | judged | points |
 # | --- | --- |
@@ -341,7 +338,7 @@ def commitment() -> dict[str, float | str]:
 # %% check="commitment"
 
 # %% [markdown]
-# `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; that is counted. A seal shows a change. It cannot keep you from starting over: that is a matter of honour.
+# `seal` prints a digest of choice, forecast and seed. From here on the sealed numbers count. You may seal another plan; that is counted. Nothing keeps you from starting over: that is a matter of honour.
 
 # %% tags=["nbval-ignore-output", "because it counts what was sealed in this folder"]
 with your("account_of"):
@@ -377,7 +374,7 @@ if sealed:
 # | that loss is at most 0.005 above the best of the given recipe | 1 |
 # | it is at least 0.004 below that best; at least 0.010 below it | 1 + 1 |
 #
-# That best is of all eight designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.005 with AdamW, 0.008 with Muon. Before the grade, the check judges by the notebook's fresh text.
+# That best is of all eight designs that keep the order with batches of 16. Two seeds of a run differ by up to 0.005 with AdamW, 0.008 with Muon. The check judges by the notebook's fresh text.
 
 # %% exercise="trained"
 def trained() -> dict[str, torch.Tensor]:
@@ -391,12 +388,8 @@ def trained() -> dict[str, torch.Tensor]:
 
 # %% tags=["nbval-ignore-output", "because the text depends on the last digits of the weights"]
 if sealed:
-    with your("trained"):
+    with your("trained", "account_of"):
         print(sealed.speaks(trained(), "Clara is at the sea. Many "))
-
-# %% tags=["nbval-ignore-output", "because it depends on your plan"]
-if sealed:
-    with your("account_of"):
         print(sealed.compared(account_of, model))
 
 # %% [markdown]
@@ -466,8 +459,7 @@ if sealed:
 #
 # | forecast | by | how far off |
 # | --- | --- | --- |
-# | parameters, states | tensors | not at all |
-# | FLOPs | products | not at all |
+# | parameters, states, FLOPs | tensors and products | not at all |
 # | loss | $E + A/N^a + B/D^b$, from runs like the order | errors on unseen runs |
 # | a better recipe | pairs, in runs that are long against their warm-up | p-value |
 #
