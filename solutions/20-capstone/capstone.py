@@ -41,7 +41,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # >
 # > *Free:* `layers` of 1, 2 or 4; `d_model` of 24, 32, 48, 64 or 96; the number of `steps`; the `batch`, 4 to 32 texts; the `optimizer`, `"adamw"` or `"muon"`; its peak `rate`, 0.1 to 10 times the given one; the steps of `warm_up`, at most half of all.
 # >
-# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, `d_ff` 8/3 of the width rounded up to a multiple of 8, `d_model` / 16 heads, rounded up, fp32, decay over the last 30 % of the steps.
+# > *Fixed:* 128 byte values, 64-byte texts from random places in the stories, `d_ff` 8/3 of the width rounded up to a multiple of 8, `d_model` / 16 heads (rounded up), fp32, decay over the last 30 % of the steps.
 #
 # *The given recipe* is AdamW with batches of 16, 30 steps of warm-up and a `rate` of 1. It stands for a peak of $0.064/\sqrt{d}$ (with Muon, for 0.02 in the matrices of the blocks). The language comes from a grammar (notebook 05), so we know its entropy: no loss can be below it.
 
@@ -234,7 +234,7 @@ with your("skill"):
     ours, purse = Purse(law, skill, 8e10), Purse(law, skill)
 ours.small(2, 24, 6e10)
 ours.small(2, 48, 1e10, batch=4, rate=0.5)
-ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer="muon")
+_ = ours.small(2, 48, 1e10, batch=4, rate=0.5, optimizer="muon")
 
 # %% [markdown]
 # Is a difference luck? If two recipes were equally good, each pair's difference could as well have the other sign. The p-value is the fraction of all patterns of signs whose sum is at least as far from 0: 0.25 for three pairs that agree, 0.03 for six.
@@ -389,8 +389,7 @@ def trained() -> dict[str, torch.Tensor]:
 # %% tags=["nbval-ignore-output", "because the text depends on the last digits of the weights"]
 if sealed:
     with your("trained", "account_of"):
-        print(sealed.speaks(trained(), "Clara is at the sea. Many "))
-        print(sealed.compared(account_of, model))
+        print(sealed.speaks(trained(), "Clara is at the sea. Many "), sealed.compared(account_of, model), sep="\n\n")
 
 # %% [markdown]
 # And the designs that you did not choose, with the given recipe:
