@@ -104,6 +104,8 @@ class Exercise:
         view: for exercises with many right results, a function that returns the property to compare with the reference,
             such as a property of a design. It runs in the judge's process, never in the learner's, and must accept any
             plain data that an answer may return.
+        right: for a `view` that also depends on the learner's folder or notebook, the property of a right answer for
+            each name of a case. The reference, which no learner's notebook holds, is then not viewed.
         preview: for exercises whose grade measures what no public case shows, a function from a result that passes all
             public cases to the points that the grade would give on the data that the notebook has, and a sentence about
             them.
@@ -134,6 +136,7 @@ class Exercise:
     value: bool = False
     uses: Sequence[str] = ()
     view: Callable[[Case, Plain], Plain] | None = None
+    right: Mapping[str, Plain] = field(default_factory=dict)
     preview: Callable[[Plain], tuple[float, str]] | None = None
     remark: Callable[[Case, Plain], str] | None = None
     new: bool = False
@@ -270,6 +273,10 @@ class Exercise:
     def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
         """Return outcomes of the reference and of known mistakes that need not run; a released exercise has all."""
         return {}
+
+    def wanted(self, case: Case, value: Plain) -> Plain:
+        """Return the property that a result must have, where the reference returns `value`."""
+        return self.right[case.name] if case.name in self.right else self.seen(case, value)
 
     def seen(self, case: Case, value: Plain) -> Plain:
         """Return the property of a result that is compared."""

@@ -73,9 +73,9 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
 
 
 def full_name(function: Any) -> str:
-    """Return the dotted name of a function, method or class, such as "math.frexp" or "builtins.sum"."""
+    """Return the dotted name of a function, method, class or of an object's class: "math.frexp", "builtins.sum"."""
     owner = getattr(function, "__self__", None)
-    name: str = getattr(function, "__qualname__", "")
+    name: str = getattr(function, "__qualname__", type(function).__qualname__)
     module = owner.__name__ if isinstance(owner, ModuleType) else getattr(function, "__module__", None) or "builtins"
     if module.startswith("_") and not module.startswith("__"):
         module = module[1:]  # the part of a module that is written in C, such as _struct for struct

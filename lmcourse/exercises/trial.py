@@ -103,7 +103,7 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         return str(outcome.failure)
     if case.gradients:
         return _wrong_gradient(exercise, case, expected.value, outcome.value)
-    right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
+    right, received = exercise.wanted(case, expected.value), exercise.seen(case, outcome.value)
     if exercise.view and isinstance(right, str) and isinstance(received, str):
         return None if right == received else f"expected “{right}”, yours: “{received}”"
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions)

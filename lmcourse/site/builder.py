@@ -146,11 +146,12 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
     ids = frozenset(chapter.id for chapter in chapters)
     repository, published = find_url(root, "Repository"), find_url(root, "Documentation")
-    preview = next(iter(front_figure(pages).frames.values()))
+    front = front_figure(pages)
+    preview = drawn[next(iter(front.frames.values()))].file if front else ""
     context = {
         "default_mode": "auto",
         "descriptions": {"index": LEAD, **{page.chapter.id: teaser(page) for page in pages}},
-        "preview": f"{published}/{FRAMES}/{drawn[preview].file}".lstrip("/"),
+        "preview": f"{published}/{FRAMES}/{preview}".lstrip("/"),
     }
     texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids, repository) for page in pages}
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:

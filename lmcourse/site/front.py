@@ -42,7 +42,7 @@ folder, `.venv`. You need no GPU. Your answers, your progress and your mistakes 
 def front_page(pages: list[Page], drawn: Mapping[Frame, Picture], repository: str = "") -> str:
     """Return the front page as MyST Markdown, with the table of contents of the site."""
     place = f"[the course's repository]({repository})" if repository else "the course's repository"
-    first = pages[0].chapter
+    first, figure = pages[0].chapter, front_figure(pages)
     begin = (
         f'<p class="lead">{LEAD}</p><p>{HOW}</p><p class="begin"><a class="button" href="{first.id}.html">Begin with '
         f'{escape(first.title)}</a> <a href="#two-commands">or run it yourself</a></p>'
@@ -53,9 +53,7 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture], repository: st
         "## Predict first",
         "Each idea begins with a question. Choose an answer, then read why.",
         _raw(prediction_html(find_prediction(PREDICTION))),
-        "## Then move it",
-        "Choose, and see what changes.",
-        _raw(front_figure(pages).html(drawn, "front")),
+        *(["## Then move it", "Choose, and see what changes.", _raw(figure.html(drawn, "front"))] if figure else []),
         "## The map",
         _raw(_map({page.chapter: page for page in pages})),
         "## Ways through",
@@ -71,10 +69,10 @@ def _link(here: Collection[Chapter], chapter: Chapter) -> str:
     return f"[{chapter.title}]({chapter.id}.ipynb)" if chapter in here else chapter.title
 
 
-def front_figure(pages: list[Page]) -> Explorable:
-    """Return the figure for the front page or, if its chapter is left out, the first available figure."""
+def front_figure(pages: list[Page]) -> Explorable | None:
+    """Return the figure for the front page or, if its chapter is left out, the first one, if there is any."""
     figures = [explorable for page in pages for explorable in page.explorables.values()]
-    return next((figure for figure in figures if figure.function == FIGURE), figures[0])
+    return min(figures, key=lambda figure: figure.function != FIGURE, default=None)
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:

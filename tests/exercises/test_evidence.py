@@ -207,6 +207,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         numbers((1.0, raised("RuntimeError", "self and mat2 must have the same dtype, but got Float and Double"))),
         "Float32 meets float64 in that line",
     ),
+    (exceptions.raises, numbers((1.0, raised("TypeError", "cannot unpack non-iterable NoneType object"))), "is None."),
     (exceptions.raises, numbers((1.0, raised("StrangeError"))), ""),
     (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "In “a case” `ValueError` must be raised, but your"),

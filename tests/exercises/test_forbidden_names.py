@@ -22,6 +22,7 @@ from lmcourse.exercises import check_exercise
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source, global_names, matches
 from tests.exercises.toy import Counter, doubling
 
+LAYER = torch.nn.Softmax(dim=-1)
 FORBID = ("torch.softmax", ".softmax", "math.frexp", "struct", "lmcourse")
 soft = torch.softmax
 
@@ -102,6 +103,13 @@ def test_a_use_names_the_line_and_its_number() -> None:
     [used, *_] = forbidden_in_source(by_helper, FORBID)
     number = inspect.getsourcelines(helper)[1] + 1
     assert used == Use(".softmax", "return F.softmax(x, dim=-1)", number)
+
+
+def test_an_object_is_named_by_its_class() -> None:
+    def by_object(x: Tensor) -> Any:
+        return LAYER(x)
+
+    assert forbidden_in_source(by_object, ("torch.nn",))[0].name == "torch.nn.modules.activation.Softmax"
 
 
 def innocent(x: Tensor) -> Any:

@@ -612,3 +612,8 @@ def test_a_formula_keeps_its_comma(pages: dict[str, BeautifulSoup]) -> None:
     formulas = [formula for page in pages.values() for formula in page.select("p span.math")]
     assert len(formulas) > 100
     assert [str(f) for f in formulas if re.match("[.,;:?!)”]", str(f.next_sibling or ""))] == []
+
+
+def test_a_site_may_have_no_figure_with_controls(course: Path, tmp_path: Path) -> None:
+    pages = [SitePage(find_chapter("20"), ChapterFiles.of(find_chapter("20"), course), tmp_path)]
+    assert "Then move it" not in front_page(pages, {})

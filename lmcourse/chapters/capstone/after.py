@@ -21,31 +21,15 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.training.training_config import OptimizerName
 
 LARGE = (
-    # layers, width, seed, optimizer, loss in nats per byte of fresh text
-    (1, 24, 0, "adamw", 0.3737),
-    (1, 32, 0, "adamw", 0.3466),
-    (1, 48, 0, "adamw", 0.3540),
-    (1, 64, 0, "adamw", 0.3694),
-    (2, 24, 0, "adamw", 0.3407),
-    (2, 32, 0, "adamw", 0.3448),
-    (2, 48, 0, "adamw", 0.3463),
-    (4, 24, 0, "adamw", 0.3385),
-    (1, 24, 1, "adamw", 0.3705),
-    (1, 32, 1, "adamw", 0.3504),
-    (1, 48, 1, "adamw", 0.3579),
-    (1, 64, 1, "adamw", 0.3656),
-    (2, 24, 1, "adamw", 0.3451),
-    (2, 32, 1, "adamw", 0.3408),
-    (2, 48, 1, "adamw", 0.3495),
-    (4, 24, 1, "adamw", 0.3408),
-    (1, 24, 0, "muon", 0.3428),
-    (1, 32, 0, "muon", 0.3334),
-    (1, 48, 0, "muon", 0.3366),
-    (1, 64, 0, "muon", 0.3450),
-    (2, 24, 0, "muon", 0.3184),
-    (2, 32, 0, "muon", 0.3271),
-    (2, 48, 0, "muon", 0.3354),
-    (4, 24, 0, "muon", 0.3288),
+    # layers, width, loss in nats per byte of fresh text: AdamW with seeds 0 and 1, Muon with seed 0
+    (1, 24, 0.3737, 0.3705, 0.3428),
+    (1, 32, 0.3466, 0.3504, 0.3334),
+    (1, 48, 0.3540, 0.3579, 0.3366),
+    (1, 64, 0.3694, 0.3656, 0.3450),
+    (2, 24, 0.3407, 0.3451, 0.3184),
+    (2, 32, 0.3448, 0.3408, 0.3271),
+    (2, 48, 0.3463, 0.3495, 0.3354),
+    (4, 24, 0.3385, 0.3408, 0.3288),
 )
 """Runs with all FLOPs that the order allows."""
 
@@ -120,8 +104,9 @@ def after(sealed: object) -> list[LargeRun]:
 def large_runs() -> list[LargeRun]:
     """Return all runs with the order's FLOPs; the notebook reads them through `after`."""
     return [
-        _run(layers, width, ORDER["flops"], loss, Recipe(optimizer="muon" if optimizer == "muon" else "adamw"), seed)
-        for layers, width, seed, optimizer, loss in LARGE
+        _run(layers, width, ORDER["flops"], loss, recipe, seed)
+        for layers, width, *losses in LARGE
+        for (recipe, seed), loss in zip(((GIVEN, 0), (GIVEN, 1), (Recipe(optimizer="muon"), 0)), losses, strict=True)
     ]
 
 

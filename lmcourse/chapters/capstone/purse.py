@@ -59,6 +59,6 @@ class Purse:
             self._losses.append((by_law(self._law, *row[1:3]), loss, nearest_loss(small_runs(), *row[1:3])))
             columns = zip(*self._losses, strict=True)
             named = [{f"run {number}": one for number, one in enumerate(column)} for column in columns]
-            print(f"   the law said {self._losses[-1][0]:.3f}. Your forecasts before this run: ", end="")
-            print(f"skill {self._skill(*named):+.2f} against the nearest small run, over {len(self._losses)} bought")
+            said, skill = self._losses[-1][0], self._skill(*named)
+            print(f"   the law said {said:.3f}; its skill so far, against the nearest small run: {skill:+.2f}")
         return loss

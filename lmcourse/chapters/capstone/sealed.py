@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import torch
 from safetensors.torch import save
 from torch import Tensor
@@ -66,11 +65,8 @@ def plan_of(value: Any) -> Numbers | str:
     missing, unknown = [key for key in KEYS if key not in value], [key for key in value if key not in KEYS]
     if missing or unknown:
         return f"the dict has no {missing[0]}" if missing else f"{unknown[0]} is not asked for"
-    alone = {
-        key: isinstance(each, np.generic) or (isinstance(each, Tensor) and each.numel() == 1)
-        for key, each in value.items()
-    }
-    items = {key: each.item() if alone[key] else each for key, each in value.items()}
+    single = {key for key, each in value.items() if math.prod(getattr(each, "shape", [2])) == 1}
+    items = {key: each.item() if key in single else each for key, each in value.items()}
     numbers = [items[key] for key in KEYS if key != "optimizer"]
     if not all(
         isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) for each in numbers
@@ -93,8 +89,8 @@ def problem_of(plan: Numbers) -> str:
 def _broken(plan: Numbers) -> str:
     for name, choices in CHOICES.items():
         if plan[name] not in choices:
-            allowed = ", ".join(map(str, choices)) if name != "batch" else "the whole numbers from 4 to 32"
-            return f"{name} must be one of {allowed}"
+            allowed = f"one of {', '.join(map(str, choices))}" if name != "batch" else "a whole number from 4 to 32"
+            return f"{name} must be {allowed}"
     design, steps, warm_up, batch = design_of(plan), float(plan["steps"]), float(plan["warm_up"]), int(plan["batch"])
     if steps < 1 or steps != int(steps):
         return "steps must be a whole number, at least 1"
@@ -106,11 +102,11 @@ def _broken(plan: Numbers) -> str:
         return f"{design.parameters:,} parameters"
     if design.memory(batch) > ORDER["memory"]:
         return f"{design.memory(batch) / 2**20:.2f} MiB of memory"
-    share = steps * design.flops_of_step(batch) / ORDER["flops"]
-    if share > 1:
+    spent = steps * design.flops_of_step(batch)
+    if (over := spent - ORDER["flops"]) > 0:
         pairs = int(ORDER["flops"] / (6 * design.parameters * batch * LENGTH)) == steps
-        return f"{share:.1%} of the FLOPs" + ("; 6ND leaves out the scores" * pairs)
-    return f"only {share:.1%} of the FLOPs are used" if share < LEAST_SHARE else ""
+        return f"{over:,.0f} FLOPs too many" + "; 6ND leaves out the scores" * pairs
+    return f"only {spent / ORDER['flops']:.1%} of the FLOPs are used" if spent < LEAST_SHARE * ORDER["flops"] else ""
 
 
 def design_of(plan: Mapping[str, Any]) -> Design:
@@ -185,13 +181,8 @@ class Sealed:
         optimizer = torch.optim.AdamW(copy.parameters())
         next_token_loss(copy(inputs), inputs).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        moments = [state[name] for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq")]
-        states = [
-            *copy.parameters(),
-            *(weight.grad for weight in copy.parameters() if weight.grad is not None),
-            *moments,
-        ]
-        size = sum(each.nbytes for each in states)
+        size = sum(weight.nbytes + cast(Tensor, weight.grad).nbytes for weight in copy.parameters())
+        size += sum(state[name].nbytes for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq"))
         return {
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "flops": int(self.plan["steps"]) * counted_flops(self.design.config, batch, LENGTH, backward=True).total,

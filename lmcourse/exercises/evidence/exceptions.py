@@ -92,6 +92,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "Two shapes in that line do not fit: a `print` of both right above the line shows them.",
     ),
     (("EinopsError",), "The pattern does not fit the shape of the tensor: count its axes and their sizes."),
+    (("'NoneType'", "not NoneType", "non-iterable NoneType"), "Something in the line is None."),
     (
         (
             *("Dimension out of range", "too many indices", "not enough values to unpack", "dimension specified as"),
@@ -165,7 +166,6 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("leaf Variable", "modified by an inplace operation"), "Autograd cannot follow what happens there."),
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
-    (("'NoneType'", "not NoneType"), "Something in the line is None."),
     (("AttributeError: ",), "The object before the dot has no attribute of that name."),
     (("object is not callable",), "The line calls something that is not a function."),
     (

@@ -67,16 +67,13 @@ account_of = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "A block: four matrices of attention, three of the feed-forward layer, two norms. Around "
-        "the blocks: a table, a "
-        "head, and one more norm.",
-        "Every number of a matrix costs two FLOPs a token. The table is only looked up. Scores "
-        "and weighted values: two "
-        "products of d_model FLOPs × 2 for each pair of positions, in every block.",
-        "tokens = batch * length; forward = 2 * tokens * (layers * (4 * d * d + 3 * d * d_ff) + "
-        "vocabulary * d) + layers "
-        "* 4 * tokens * length * d. A step is three times that. fp32 with Adam: four numbers of "
-        "four bytes a parameter.",
+        "A block: four matrices of attention, three of the feed-forward layer, two norms. Around the blocks: a table, "
+        "a head, and one more norm.",
+        "Every number of a matrix costs two FLOPs a token. The table is only looked up. Scores and weighted values: "
+        "two products of d_model FLOPs × 2 for each pair of positions, in every block.",
+        "tokens = batch * length; forward = 2 * tokens * (layers * (4 * d * d + 3 * d * d_ff) + vocabulary * d) + "
+        "layers * 4 * tokens * length * d. A step is three times that. fp32 with Adam: four numbers of four bytes a "
+        "parameter.",
     ],
 )
 

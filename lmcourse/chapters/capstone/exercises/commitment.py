@@ -19,9 +19,11 @@ def _counted(answer: Numbers, name: str) -> str:
     """Return "counted", or the quantity that the forecast counts instead."""
     design, steps, batch = design_of(answer), int(answer["steps"]), int(answer["batch"])
     n, step = design.parameters, design.flops_of_step(batch)
+    d_model, d_ff = design.d_model, design.d_ff
+    blocks = design.layers * d_model * (4 * d_model + 3 * d_ff)
     right = {"parameters": n, "flops": steps * step, "states": 16 * n}[name]
     every: dict[str, dict[float, str]] = {
-        "parameters": {n - 128 * design.d_model: "it lacks one of the two tables"},
+        "parameters": {n - 128 * d_model: "it lacks one of the two tables"},
         "flops": {
             step: "it is one step; the order counts all of them",
             steps * step // 3: "it lacks the backward pass",
@@ -32,25 +34,21 @@ def _counted(answer: Numbers, name: str) -> str:
         },
         "states": {
             18 * n: "18 bytes per parameter are mixed precision, not fp32",
+            16 * n - 4 * blocks: "Muon keeps one moment per matrix; count two, as in Exercise 1",
             12 * n: "12 bytes per parameter; Exercise 1 counts 16, for Muon too",
             4 * n: "it is the weights alone",
             design.memory(batch): "activations are no states",
         },
     }
-    d_model, d_ff = design.d_model, design.d_ff
     for other in (8 * d_model // 3, -(-8 * d_model // 3), 8 * d_model // 3 // 8 * 8, 4 * d_model):
         extra = 3 * design.layers * d_model * (other - d_ff)
         why = f"it has a d_ff of {other}, and the order says {d_ff}"
         every["parameters"].setdefault(n + extra, why)
         every["flops"].setdefault(steps * (step + 6 * batch * LENGTH * extra), why)
         every["states"].setdefault(16 * (n + extra), why)
-    known = every[name]
     given = float(answer[name])
-    return (
-        RIGHT[name]
-        if given == right
-        else f"{given:,.12g}: " + known.get(given, f"it is too {'small' if given < right else 'large'}")
-    )
+    unlike = f"it is too {'small' if given < right else 'large'}"
+    return RIGHT[name] if given == right else f"{given:,.12g}: {every[name].get(given, unlike)}"
 
 
 def _view(asked: Case, value: Plain) -> str:
@@ -123,6 +121,8 @@ commitment.slips(
         '"loss": 0.33 → "loss": 33.0': "You forecast a larger loss than that of a model which has learned nothing.",
         "16 * parameters → 12 * parameters": "You forecast 12 bytes per parameter. Weights, gradients and two moments "
         "are 16, as in Exercise 1, for Muon too.",
+        "16 * parameters → 16 * parameters - 4 * (matrices - 128 * width)": "You count one moment for matrices, as "
+        "Muon keeps it. Count two, as in Exercise 1.",
         "16 * parameters → 4 * parameters": "You forecast the bytes of the weights alone. The states are gradients and "
         "two moments as well.",
         '"parameters": parameters → "parameters": matrices': "You count only the matrices that multiply. The table and "
@@ -145,16 +145,9 @@ RETURNED = (
 FREE = {
     "which batch is free, and all is counted for it": ("batch = 16", "16", ("15", "17")),
     "the cost of heads does not depend on how many divide the width": (COSTS, "24, 2", ("24, 1", "24, 3")),
-    "one FLOP is less than what is left after the last step": (
-        STEPS,
-        "200000000000.0",
-        ("200000000001.0", "199999999999.0"),
-    ),
-    "a whole number may be a float, and int() drops what // drops": (
-        STEPS,
-        "int(200000000000.0 // costs['flops'])",
-        ("200000000000.0 // costs['flops']", "int(200000000000.0 / costs['flops'])"),
-    ),
+    "one FLOP is less than a step": (STEPS, "200000000000.0", ("200000000001.0", "199999999999.0")),
+    "a whole number may be a float": (STEPS, STEPS[8:], (STEPS[12:-1],)),
+    "int() drops what // drops": (STEPS, "//", ("/",)),
     "the rate is free": (RETURNED, "'rate': 1", ("'rate': 2",)),
     "the warm-up is free": (RETURNED, "'warm_up': 30", ("'warm_up': 29", "'warm_up': 31")),
     "the loss is judged with the weights": (RETURNED, "0.325", ("0.65",)),

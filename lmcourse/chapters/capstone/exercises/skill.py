@@ -61,6 +61,7 @@ skill = Exercise(
         case("worse than the baseline", {"x": 6.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 3.0}),
         case("off by different amounts", {"x": 1.0, "y": 9.0, "z": 2.0}, {"x": 1.5, "y": 5.0, "z": 2.0},
              {"y": 13.0, "z": 3.5, "x": 3.0}),
+        case("a baseline that is right once", {"x": 2.0, "y": 4.0}, {"x": 3.0, "y": 5.0}, {"x": 3.0, "y": 9.0}),
         case("a perfect baseline", {"x": 1.0}, {"x": 2.0}, {"x": 2.0}),
         case("a name that only the baseline has", {"x": 1.0}, {"x": 2.0}, {"x": 4.0, "y": 3.0}),
         case("another name in the forecast", {"x": 1.0, "z": 2.0}, {"x": 2.0, "y": 2.0}, {"x": 4.0, "y": 3.0}),
@@ -129,6 +130,8 @@ skill.slips(
         "of names may differ.",
         "== baseline.keys() → <= baseline.keys()": "You do not compare the baseline's names. All three dicts need the "
         "same names.",
+        "baseline == measured → any(baseline[name] == loss for name, loss in measured.items())": "You refuse a "
+        "baseline that is right for one name. It is perfect only if all its losses are right.",
         "np.mean → np.median": "You compare median errors. The skill compares the means of all errors.",
         "np.mean → np.max": "You compare the largest errors. The skill compares the means of all errors.",
         "losses[name] - loss → losses[name] / loss - 1": "You divide each error by the measured loss. The skill "

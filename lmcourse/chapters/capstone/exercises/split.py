@@ -132,13 +132,6 @@ def on_a_grid(A: float, B: float, a: float, b: float, flops: float) -> tuple[flo
 
 
 @best_split.variant
-def in_logarithms(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
-    tokens_times_size = math.log(flops) - math.log(6)
-    size = (math.log(a * A) - math.log(b * B) + b * tokens_times_size) / (a + b)
-    return math.exp(size), math.exp(tokens_times_size - size)
-
-
-@best_split.variant
 def by_bisection(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
     low, high = 1e-30, 1e60
     for _ in range(400):

@@ -55,6 +55,10 @@ LIMITS = {f"the run: at most {SLACK} above the best of the given recipe": SLACK}
     f"the run: {gain} below it": -gain for gain in GAINS
 }
 
+RIGHT = {PUBLIC: "they do", REPORTED: f"within {REPRODUCED}", FORECAST: f"within {NEAR}"}
+RIGHT |= dict.fromkeys(LIMITS, "reached")
+"""For each case what `_view` says about a right answer."""
+
 
 _stories = cache(stories)
 
@@ -167,19 +171,20 @@ def _view(asked: Case, value: Plain) -> str:
     if not abs(reported - seen) <= REPRODUCED:
         bits = " (yours is in bits)" if abs(reported * math.log(2) - seen) <= REPRODUCED else ""
         return f"{wrong}the weights give {seen:.3f}{bits}"
+    right = RIGHT[asked.name]
     if asked.name == PUBLIC:
-        return "they do"
+        return right
     loss = measured(value, known=False)
     if asked.name == REPORTED:
         off = reported - loss
-        return f"within {REPRODUCED}" if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
+        return right if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
     if asked.name == FORECAST:
         off = forecast - loss
         if broken := _broken_seal(value):
             return broken
-        return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
+        return right if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
     worse = loss - BEST_GIVEN
-    return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
+    return right if worse <= LIMITS[asked.name] else f"{worse:+.4f} nats from the best run of the given recipe"
 
 
 def _preview(value: Plain) -> tuple[float, str]:
@@ -188,14 +193,12 @@ def _preview(value: Plain) -> tuple[float, str]:
     loss = measured(value, known=True)
     off, worse, broken = _forecast(value) - loss, loss - BEST_GIVEN_KNOWN, _broken_seal(value)
     points = 2 + (abs(off) <= NEAR and not broken) + sum(worse <= limit for limit in LIMITS.values())
-    final = "The points are final only after grading, on stories that the notebook does not have."
-    if points == trained.points:
-        return points, f"By this notebook's fresh text, the grade would be all {points} points. {final}"
-    return points, (
-        f"By this notebook's fresh text, the grade would be {points} of {trained.points}. "
-        f"{f'Your forecast does not count ({broken}). ' if broken else ''}The loss is {loss:.4f}, your forecast is "
-        f"{off:+.3f} from it, and the best of the given recipe has {BEST_GIVEN_KNOWN}. {final}"
-    )
+    said = f"By this notebook's fresh text, the grade would be {points} of {trained.points} points. "
+    if points < trained.points:
+        said += f"Your forecast does not count ({broken}). " if broken else ""
+        said += f"The loss is {loss:.4f}, your forecast is {off:+.3f} from it, "
+        said += f"and the best of the given recipe has {BEST_GIVEN_KNOWN}. "
+    return points, f"{said}The points are final only after grading, on stories that the notebook does not have."
 
 
 def _remark(asked: Case, value: Plain) -> str:
@@ -229,6 +232,7 @@ trained = Exercise(
         f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has already put everything you need into it.',
     ],
     view=_view,
+    right=RIGHT,
     preview=_preview,
     remark=_remark,
     file=EXAMPLE,
@@ -272,16 +276,3 @@ trained.slips(
 def one_by_one() -> dict[str, Tensor]:
     with safe_open("trained.safetensors", framework="pt") as file:
         return {name: file.get_tensor(name).double() for name in file.keys()}  # noqa: SIM118 - it is no dict
-
-
-@trained.variant
-def by_hand() -> dict[str, object]:
-    data = Path("trained.safetensors").read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    kinds = {"F16": torch.float16, "F64": torch.float64, "U8": torch.uint8, "I64": torch.int64}
-    found: dict[str, object] = {}
-    for name, about in json.loads(data[8 : 8 + size]).items():
-        begin, end = about["data_offsets"]
-        tensor = torch.frombuffer(bytearray(data[8 + size :][begin:end]), dtype=kinds[about["dtype"]])
-        found[name] = tensor.reshape(about["shape"]) if about["shape"] else tensor.item()
-    return found
