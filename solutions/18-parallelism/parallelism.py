@@ -476,30 +476,24 @@ def my_all_reduce(worker: Worker, x: Float[Tensor, "n"], alpha: float, beta: flo
         for to in range(1, n):
             worker.send(to, total)
         return total
-    distances = [n >> step for step in range(1, n.bit_length())]
-    size, steps = x.numel() * x.element_size(), len(distances)
 
-    def seconds(k: int) -> float:
-        """With k steps of halving, doubling on the piece that is left, and k steps back."""
-        left = size / 2**k
-        return (steps + k) * alpha + beta * (2 * (size - left) + (steps - k) * left)
+    def add_up(x: Tensor, distance: int) -> Tensor:
+        """The sum over the workers whose ranks differ from this one's in the bits up to `distance`."""
+        if not distance:
+            return x
+        partner = rank ^ distance
+        if (distance.bit_length() - 1) * beta * x.nbytes <= 2 * alpha:  # short: exchange all of it
+            worker.send(partner, x)
+            return add_up(x + worker.receive(partner), distance // 2)
+        low, high = x.tensor_split(2)
+        keep, give = (low, high) if rank < partner else (high, low)
+        worker.send(partner, give)
+        own = add_up(keep + worker.receive(partner), distance // 2)
+        worker.send(partner, own)
+        parts = own, worker.receive(partner)
+        return torch.cat(parts if rank < partner else parts[::-1])
 
-    k = min(range(steps + 1), key=seconds)
-    x, low, high, halved = x.clone(), 0, len(x), []
-    for distance in distances[:k]:
-        partner, middle = rank ^ distance, (low + high) // 2
-        keep, give = [(low, middle), (middle, high)][:: 1 if rank < partner else -1]
-        worker.send(partner, x[slice(*give)])
-        x[slice(*keep)] += worker.receive(partner)
-        halved.append((partner, keep, give))
-        low, high = keep
-    for distance in distances[k:]:
-        worker.send(rank ^ distance, x[low:high])
-        x[low:high] += worker.receive(rank ^ distance)
-    for partner, keep, give in reversed(halved):
-        worker.send(partner, x[slice(*keep)])
-        x[slice(*give)] = worker.receive(partner)
-    return x
+    return add_up(x, n // 2)
     ### END SOLUTION
 
 

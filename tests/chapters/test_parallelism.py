@@ -115,7 +115,7 @@ def test_a_fit_finds_the_line_that_made_the_times() -> None:
 
 def test_the_best_all_reduces_stay_near_the_least_for_any_wire() -> None:
     ideas = {idea.name: idea for idea in exercises.my_all_reduce.ideas}
-    halving = ideas["halving some steps"].written
+    halving = ideas["halving while it pays"].written
     for alpha, beta in ((1e-3, 1e-6), (3e-5, 1e-8)):
         assert max(times_the_least(halving, alpha, beta).values()) == pytest.approx(1.26, abs=0.01)
     assert max(times_the_least(lambda worker, x, *_: through_rank_0(worker, x), 1e-3, 1e-6).values()) > 7
