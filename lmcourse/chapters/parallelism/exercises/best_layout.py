@@ -75,7 +75,7 @@ best_layout = Exercise(
         "Three sums for each layout: the seconds in which a device is busy, the seconds of sending gradients that are "
         "not hidden, and the bytes. Keep the best layout that fits so far.",
         "Bubble: a micro-batch keeps a stage busy for (busy seconds) / m, and the pipeline waits for P − 1 of them. "
-        "Check it with section 10: (P − 1)/(m + P − 1) is its fraction of *busy and waiting* together.",
+        "Of *busy and waiting* together the bubble is the fraction (P − 1)/(m + P − 1).",
         "Only the backward pass hides gradients: 4 of 6 FLOPs. And with 1F1B the first stage keeps P micro-batches, "
         "but never more than there are.",
         "seconds = busy · (1 + (P − 1)/m) + max(0, gradients − 2/3 · arithmetic); "
