@@ -145,9 +145,6 @@ gather_and_scatter.slips(
         "complete.",
         "parts[(r - s) % n]) → x)": "Your all-gather sends your own rows in every round. Pass on the part that came "
         "last.",
-        "parts[(r - s) % n]) → list(parts.values())[-1]) ;; parts[(r - s - 1) % n] = → parts[(r + s + 1) % n] "
-        "=": "Your all-gather takes what comes from the left for the rows of the ranks to the right. In round s arrive "
-        "those of rank − s − 1.",
         "return torch.cat → for _ in range(n - 1):\n            worker.send((r + 1) % n, x)\n            "
         "worker.receive((r - 1) % n)\n        return torch.cat": "The rows that you gather are right, but you send "
         "twice the bytes, as an all-reduce does. Nothing is to be added: each part goes around once.",

@@ -121,9 +121,6 @@ ring_all_reduce.slips(
         "1, the next to be sent.",
         "worker.send(right, chunks[(r + 1 - s) % n]) → worker.send(right, chunks[(r + 1) % n])": "In the second phase "
         "you send the same chunk in every round. Pass on the sum that arrived last.",
-        "chunks[(r + 1 - s) % n] → chunks[(r - 1 - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 2) % n] =": "In "
-        "the second phase you begin with chunk rank − 1. After the first phase worker r has the whole sum of chunk r + "
-        "1: pass on that one.",
         "chunks[(r - s) % n])\n        chunks[(r - s - 1) % n] += → chunks[r])\n        chunks[left] += ;; "
         "chunks[(r + 1 - s) % n])\n        chunks[(r - s) % n] = → chunks[r])\n        chunks[left] =": "You send your "
         "own chunk in every round of both phases, so no sum ever travels. Pass on the chunk that you added to last.",
