@@ -53,7 +53,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 #
 # If they hold (1, 2, 3), (10, 20, 30) and (100, 200, 300), a **reduce-scatter** gives them 111, 222 and 333, each its part of the sum.
 #
-# All are made of send and receive. In the next cell two workers run *the same* function; only `worker.rank` differs.
+# In the next cell two workers run *the same* function; only `worker.rank` differs.
 
 
 # %%
@@ -92,7 +92,7 @@ except CommunicationError as error:
     print(error)
 
 # %% [markdown]
-# On real machines nobody prints that sentence. The job stands still, at full price, until somebody looks.
+# On real machines nobody prints that sentence: the job stands still.
 #
 # ## 2 · Adding up
 #
@@ -169,9 +169,7 @@ with your("ring_all_reduce"):
         print(f"{way.__name__:15} {run.rounds:2} rounds; sent by each: {run.sent}")
 
 # %% [markdown]
-# Look at the middle of your ring. After the first phase each worker holds a part of the sum: a *reduce-scatter*. The second phase is an *all-gather*.
-#
-# $$\text{all-reduce} = \text{reduce-scatter, then all-gather}$$
+# Look at the middle of your ring. After the first phase each worker holds a part of the sum: a *reduce-scatter*. The second phase is an *all-gather*. **An all-reduce is the two in a row.**
 
 # %% [markdown]
 # ### Exercise 2 · The two halves  (3 points · 7 min · ●●)
@@ -517,23 +515,17 @@ with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
 #
 # ## What to keep
 #
-# | collective | each sends, of $M$ bytes in all | is |
-# | --- | --- | --- |
-# | reduce-scatter | $(N-1)/N \cdot M$ | the backward pass of all-gather |
-# | all-gather | $(N-1)/N \cdot M$ | the backward pass of reduce-scatter |
-# | all-reduce | $2(N-1)/N \cdot M$ | the two in a row |
+# Of $M$ bytes in all each worker sends $(N-1)/N \cdot M$ in a reduce-scatter or an all-gather (each is the backward pass of the other), and twice as many in an all-reduce, the two in a row.
 #
 # Short messages cost rounds, long ones bytes. Average over *targets*; DDP averages over workers. Cut matrices by outputs, then by inputs, and *add* the parts.
 #
 # ## Check yourself
 #
-# 1. Rank 0 broadcasts 1 GB to seven others by a tree. Who sends how much?
-# 2. Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+# Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
 #
-# <details><summary>Answers</summary>
+# <details><summary>Answer</summary>
 #
-# 1. Rank 0 sends in each of the three rounds, 3 GB; rank 1 sends 2, ranks 2 and 3 send 1, the others nothing.
-# 2. Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+# Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
 #
 # </details>
 
