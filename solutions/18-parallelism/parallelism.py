@@ -103,8 +103,8 @@ except CommunicationError as error:
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
 # | at first | a₀ b₀ c₀ | a₁ b₁ c₁ | a₂ b₂ c₂ |
-# | round 1: 0 sends a, 1 sends b, 2 sends c, each to the right | a₀ b₀ **c₀₂** | **a₀₁** b₁ c₁ | a₂ **b₁₂** c₂ |
-# | round 2: 0 sends c₀₂, 1 sends a₀₁, 2 sends b₁₂ | a₀ **b₀₁₂** c₀₂ | a₀₁ b₁ **c₀₁₂** | **a₀₁₂** b₁₂ c₂ |
+# | 0 sends a, 1 b, 2 c, to the right | a₀ b₀ **c₀₂** | **a₀₁** b₁ c₁ | a₂ **b₁₂** c₂ |
+# | 0 sends c₀₂, 1 a₀₁, 2 b₁₂ | a₀ **b₀₁₂** c₀₂ | a₀₁ b₁ **c₀₁₂** | **a₀₁₂** b₁₂ c₂ |
 #
 # After $N - 1$ rounds each chunk's sum is complete *somewhere*, and $N - 1$ rounds more pass the sums on. How many bytes has each worker sent then?
 
@@ -144,7 +144,7 @@ def ring_all_reduce(worker: Worker, x: Float[Tensor, "n"]) -> Float[Tensor, "n"]
 # %% check="ring_all_reduce"
 
 # %% [markdown]
-# $$\text{each sends } \frac{2(N-1)}{N}\,M \text{ bytes, in } 2(N-1) \text{ rounds.}$$
+# $$\frac{2(N-1)}{N}\,M \text{ bytes each, in } 2(N-1) \text{ rounds}$$
 #
 # The price is rounds. A third way, **doubling**, has few of them: each worker exchanges all it has with a partner, first at distance 1, then 2, then 4, and adds. ($N$ is a power of two here; `^` flips one bit of the rank.)
 

@@ -111,7 +111,7 @@ tensor_parallel_ffn.slips(
         "features, which differ from worker to worker. The gradient of x is what all have a part of: add up dL/dx.",
         "worker.all_reduce(y), worker.all_reduce(dx) → worker.all_gather(y[None]).sum(0), "
         "worker.all_gather(dx[None]).sum(0)": "The result is right, but you gather all parts and add them up on every "
-        "worker. An all-reduce sends less: 2 (N − 1)/N tensors in the place of N − 1.",
+        "worker. An all-reduce sends 2 (N − 1)/N tensors in the place of N − 1.",
         "worker.all_reduce(dx) → dx": "Your dL/dx has this worker's part only. All workers read x, so each has a part "
         "of its gradient: add the parts.",
         "worker.all_reduce(y) → worker.all_reduce(worker.all_reduce(y))": "You sum y a second time, so it is too "
