@@ -218,7 +218,7 @@ with your("gather_and_scatter"):
 #
 # `together` has the signature of `simulate`. It starts a process for each worker, which takes seconds, and sends your function there; `send` and `receive` are those of `torch.distributed`.
 #
-# On many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
+# On many networks a **send waits until the receiver takes the message** (gloo's does). What does your ring do there? With `patient=True` the simulator's sends wait, too.
 
 # %%
 numbers = [torch.arange(10.0) * 10**rank for rank in range(2)]
@@ -233,7 +233,7 @@ with your("ring_all_reduce"):
         print(error)
 
 # %% [markdown]
-# Your function ran without a change. But a ring in which all send first stands still if sends wait. So the real worker uses `isend`: it hands the message over, and continues. (Or let even ranks send first.)
+# Your function ran without a change. But a ring in which all send first stands still if sends wait. So the real worker uses `isend`: it hands the message over, and continues.
 #
 # Now the clock. Suppose that a message of $M$ bytes takes $\alpha + \beta M$ seconds: $\alpha$ to start, $\beta$ for each byte. Four processes measure one *round* (all send to the right and receive from the left), six rounds in a row, the ring, and doubling. This takes about half a minute.
 
@@ -292,9 +292,7 @@ figures.all_reduce_seconds(SIZES, times, alpha, beta)
 #
 # From here on a worker has `all_reduce(x)`, `all_gather(x, dim=0)` and `reduce_scatter(x, dim=0)`, counted as in a ring.
 #
-# Each device has the whole model, and other texts. After the backward pass the gradients are averaged, and all copies take the same step.
-#
-# > **Question.** Worker 0 has 3 counted targets and a mean loss of 2; worker 1, whose batch was mostly padding, has 1 target and a loss of 6. What is the average of the means, and what the mean over all targets? (4, or 3.)
+# Each device has the whole model, and other texts. Padding leaves some with fewer counted targets. After the backward pass the gradients are averaged, and all copies take the same step.
 
 # %% [markdown]
 # ### Exercise 4 · Average the gradients  (2 points · 6 min · ●●)
@@ -435,7 +433,7 @@ print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, all-redu
 #
 # $$\log_2 N \cdot \alpha + \frac{2(N-1)}{N}\,\beta M$$
 #
-# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time. (Only $\alpha/\beta$ matters.)
+# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time.
 
 # %%
 with your("ring_all_reduce"):
@@ -453,7 +451,7 @@ with your("ring_all_reduce"):
 # - 1 point: with 8 workers the *worst* of the 16 sizes takes at most 1.65 times the least.
 # - 3 points, the finish line: at most **1.45** times.
 #
-# Messages have the dtype of $x$, and workers meet in their messages only: each runs a copy of your function with its own variables. A try takes a few seconds.
+# Messages have the dtype of $x$, and workers meet in their messages only: each runs a copy of your function with its own variables.
 
 
 # %% exercise="my_all_reduce"
@@ -515,17 +513,24 @@ with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
 #
 # ## What to keep
 #
-# Of $M$ bytes in all each worker sends $(N-1)/N \cdot M$ in a reduce-scatter or an all-gather (each is the backward pass of the other), and twice as many in an all-reduce, the two in a row.
+# | of $M$ bytes in all | each sends | in rounds |
+# | --- | --- | --- |
+# | reduce-scatter | $(N-1)/N \cdot M$ | $N - 1$ |
+# | all-gather, its backward pass | $(N-1)/N \cdot M$ | $N - 1$ |
+# | all-reduce in a ring, the two in a row | $2(N-1)/N \cdot M$ | $2(N-1)$ |
+# | all-reduce by doubling | $\log_2 N \cdot M$ | $\log_2 N$ |
 #
 # Short messages cost rounds, long ones bytes. Average over *targets*; DDP averages over workers. Cut matrices by outputs, then by inputs, and *add* the parts.
 #
 # ## Check yourself
 #
-# Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+# 1. Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+# 2. Worker 0 has 3 counted targets and a mean loss of 2, worker 1 has 1 target and a loss of 6. What is the mean over all targets?
 #
-# <details><summary>Answer</summary>
+# <details><summary>Answers</summary>
 #
-# Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+# 1. Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+# 2. $(3 \cdot 2 + 1 \cdot 6)/4 = 3$. The average of the means is 4.
 #
 # </details>
 
