@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from itertools import groupby
+from types import FunctionType
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -83,8 +84,17 @@ def _replace(exercise: Exercise, notebook: dict[str, Any]) -> str:
         return LEFT_OUT
     reason = _judge(exercise, notebook[exercise.name]) if exercise.name in notebook else NOT_WRITTEN
     if reason and not isinstance(exercise, ReleasedExercise):
-        notebook[exercise.name] = exercise.course_answer
+        notebook[exercise.name] = _named(exercise.course_answer, exercise.name)
     return reason
+
+
+def _named(answer: Any, name: str) -> Any:
+    """Return a copy of a function that has the name of its exercise, because later cells print `__name__`."""
+    if not isinstance(answer, FunctionType):
+        return answer
+    copied = FunctionType(answer.__code__, answer.__globals__, name, answer.__defaults__, answer.__closure__)
+    copied.__kwdefaults__ = answer.__kwdefaults__
+    return copied
 
 
 def _judge(exercise: Exercise, answer: Any) -> str:

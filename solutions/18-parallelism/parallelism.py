@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18 · Parallelism
 #
-# **Core · 90 min · 6 exercises · 22 points** · **Further · 139 min · 6 exercises · 20 points**
+# **Core · 89 min · 6 exercises · 22 points** · **Further · 124 min · 5 exercises · 17 points**
 #
 # *What does it cost to agree?*
 #
@@ -9,7 +9,7 @@
 #
 # At the end you have measured what a message costs on your machine, and designed an all-reduce that is fast at every size.
 #
-# Many people imagine a master who hands out work. There is none: **you write one program, and every worker runs it** (SPMD, *single program, multiple data*). A worker knows its rank, and can send and receive. Everything here is made of these two, first in a simulator that counts every byte, then on real processes.
+# No master hands out work: **you write one program, and every worker runs it** (SPMD, *single program, multiple data*). A worker knows its rank, and can send and receive. Everything here is made of these two, first in a simulator that counts every byte, then on real processes.
 #
 # **You will be able to** write the collectives of training, say what each costs, and cut a model along its texts and its matrices.
 #
@@ -51,9 +51,9 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # | **all-gather** | (1, 2, 3) | (1, 2, 3) | (1, 2, 3) |
 # | **all-reduce** | 6 | 6 | 6 |
 #
-# Now the workers hold (1, 2, 3), (10, 20, 30) and (100, 200, 300). **Scatter** from 0 gives 1 to worker 0, 2 to worker 1, 3 to worker 2. **Reduce-scatter** gives them 111, 222 and 333, each its part of the sum. **All-to-all** gives them (1, 10, 100), (2, 20, 200) and (3, 30, 300).
+# If they hold (1, 2, 3), (10, 20, 30) and (100, 200, 300), a **reduce-scatter** gives them 111, 222 and 333, each its part of the sum.
 #
-# All are made of send and receive. Both workers run *the same* function; only `worker.rank` differs.
+# In the next cell two workers run *the same* function; only `worker.rank` differs.
 
 
 # %%
@@ -92,20 +92,19 @@ except CommunicationError as error:
     print(error)
 
 # %% [markdown]
-# On real machines nobody prints that sentence. The job stands still, at full price, until somebody looks.
+# On real machines nobody prints that sentence: the job stands still.
 #
 # ## 2 · Adding up
 #
 # Training adds up gradients in every step: an **all-reduce**. The first idea, `through_rank_0`: all send to rank 0, which adds, and sends the sum back.
-
 #
 # The link of rank 0 carries $(N-1)\,M$ bytes each way; the other links carry $M$ and are idle most of the time. The **ring** (Patarasuk & Yuan, 2009) keeps all of them busy. By hand, with three workers and three chunks each:
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
 # | at first | a₀ b₀ c₀ | a₁ b₁ c₁ | a₂ b₂ c₂ |
-# | round 1: 0 sends a, 1 sends b, 2 sends c, each to the right | a₀ b₀ **c₀₂** | **a₀₁** b₁ c₁ | a₂ **b₁₂** c₂ |
-# | round 2: 0 sends c₀₂, 1 sends a₀₁, 2 sends b₁₂ | a₀ **b₀₁₂** c₀₂ | a₀₁ b₁ **c₀₁₂** | **a₀₁₂** b₁₂ c₂ |
+# | 0 sends a, 1 b, 2 c, to the right | a₀ b₀ **c₀₂** | **a₀₁** b₁ c₁ | a₂ **b₁₂** c₂ |
+# | 0 sends c₀₂, 1 a₀₁, 2 b₁₂ | a₀ **b₀₁₂** c₀₂ | a₀₁ b₁ **c₀₁₂** | **a₀₁₂** b₁₂ c₂ |
 #
 # After $N - 1$ rounds each chunk's sum is complete *somewhere*, and $N - 1$ rounds more pass the sums on. How many bytes has each worker sent then?
 
@@ -145,7 +144,7 @@ def ring_all_reduce(worker: Worker, x: Float[Tensor, "n"]) -> Float[Tensor, "n"]
 # %% check="ring_all_reduce"
 
 # %% [markdown]
-# $$\text{each sends } \frac{2(N-1)}{N}\,M \text{ bytes, in } 2(N-1) \text{ rounds.}$$
+# $$\frac{2(N-1)}{N}\,M \text{ bytes each, in } 2(N-1) \text{ rounds}$$
 #
 # The price is rounds. A third way, **doubling**, has few of them: each worker exchanges all it has with a partner, first at distance 1, then 2, then 4, and adds. ($N$ is a power of two here; `^` flips one bit of the rank.)
 
@@ -170,11 +169,7 @@ with your("ring_all_reduce"):
         print(f"{way.__name__:15} {run.rounds:2} rounds; sent by each: {run.sent}")
 
 # %% [markdown]
-# Look at the middle of your ring. After the first phase each worker holds a part of the sum: a *reduce-scatter*. The second phase is an *all-gather*.
-#
-# $$\text{all-reduce} = \text{reduce-scatter, then all-gather}$$
-#
-# It looks like bookkeeping, but half of this notebook follows from it.
+# Look at the middle of your ring. After the first phase each worker holds a part of the sum: a *reduce-scatter*. The second phase is an *all-gather*. **An all-reduce is the two in a row.**
 
 # %% [markdown]
 # ### Exercise 2 · The two halves  (3 points · 7 min · ●●)
@@ -221,9 +216,9 @@ with your("gather_and_scatter"):
 #
 # ## 3 · On real processes, with a clock
 #
-# Was all this real? `together` has the signature of `simulate`. It starts a process for each worker, which takes seconds, and sends your function there; `send` and `receive` are those of `torch.distributed`.
+# `together` has the signature of `simulate`. It starts a process for each worker, which takes seconds, and sends your function there; `send` and `receive` are those of `torch.distributed`.
 #
-# On many networks a **send waits until the receiver takes the message** (gloo's `send` does, and MPI's may). What does your ring do there? With `patient=True` the simulator's sends wait, too.
+# On many networks a **send waits until the receiver takes the message** (gloo's does). What does your ring do there? With `patient=True` the simulator's sends wait, too.
 
 # %%
 numbers = [torch.arange(10.0) * 10**rank for rank in range(2)]
@@ -238,7 +233,7 @@ with your("ring_all_reduce"):
         print(error)
 
 # %% [markdown]
-# Your function ran without a change. But a ring in which all send first stands still if sends wait. So the real worker uses `isend`: it hands the message over, and continues. (Or let even ranks send first.)
+# Your function ran without a change. But a ring in which all send first stands still if sends wait. So the real worker uses `isend`: it hands the message over, and continues.
 #
 # Now the clock. Suppose that a message of $M$ bytes takes $\alpha + \beta M$ seconds: $\alpha$ to start, $\beta$ for each byte. Four processes measure one *round* (all send to the right and receive from the left), six rounds in a row, the ring, and doubling. This takes about half a minute.
 
@@ -277,7 +272,7 @@ def fit_wire(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
 # %% check="fit_wire"
 
 # %% [markdown]
-# In seconds the largest message alone would count, and $\alpha$ would be what is left over.
+# With errors in seconds the largest message alone would count, and $\alpha$ would be what is left over.
 
 # %%
 predict("ring_from_here")
@@ -288,20 +283,16 @@ with your("fit_wire"):
 print(f"your wire: α = {1e3 * alpha:.2f} ms, β = {1e9 * beta:.2f} ns a byte;", end=" ")
 print(f"by the fit the ring is faster from {8 * alpha / beta / 1e6:.1f} MB on")
 print(compared(SIZES, times, alpha, beta))
-
-# %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 figures.all_reduce_seconds(SIZES, times, alpha, beta)
 
 # %% [markdown]
-# With $N = 4$ the ring takes $6\alpha + 1.5\,\beta M$ and doubling $2\alpha + 2\,\beta M$. Two numbers predict twelve times: on our machine most within a factor of 2.4. If your crossing is within a factor of four, the model is good enough to design with.
+# With $N = 4$ the ring takes $6\alpha + 1.5\,\beta M$ and doubling $2\alpha + 2\,\beta M$. Two numbers predict twelve times: on our machine most within a factor of 2.4. If the ring becomes faster within a factor of four of the size by the fit (or that size is above your largest), the model is good enough to design with.
 #
 # ## 4 · Other texts on each: data parallelism
 #
 # From here on a worker has `all_reduce(x)`, `all_gather(x, dim=0)` and `reduce_scatter(x, dim=0)`, counted as in a ring.
 #
-# Each device has the whole model, and other texts. After the backward pass the gradients are averaged, and all copies take the same step.
-#
-# > **Question.** Worker 0 has 3 counted targets and a mean loss of 2; worker 1, whose batch was mostly padding, has 1 target and a loss of 6. What is the average of the means, and what the mean over all targets? (4, or 3.)
+# Each device has the whole model, and other texts. Padding leaves some with fewer counted targets. After the backward pass the gradients are averaged, and all copies take the same step.
 
 # %% [markdown]
 # ### Exercise 4 · Average the gradients  (2 points · 6 min · ●●)
@@ -355,7 +346,7 @@ for rank, (before, after, plain, cured) in enumerate(ddp):
 #
 # The cure is in the loss: the **sum** over this worker's targets, times workers / all targets. DDP's division then cancels.
 #
-# DDP sends the gradients of the last layers while earlier layers still compute. How much can your wire hide like that?
+# DDP sends the gradients of the last layers while earlier layers still compute. How much of it can your backward pass hide?
 
 # %% tags=["nbval-ignore-output", "because it shows times of this machine"]
 backward, size = backward_pass(layers=4, width=512, tokens=1024)
@@ -391,14 +382,14 @@ print(f"inputs first, then outputs: off by {(inputs_first - y).abs().max():.1f}"
 explore(figures.shard_map, devices=[2, 4, 8])
 
 # %% [markdown]
-# Forward there is one all-reduce, at the end. In the paper's words, two operators stand around the pair of matrices: $g$ after it (all-reduce forward, nothing backward), and $f$ before it (nothing forward, and backward …?).
+# Forward there is one all-reduce, at the end.
 #
-# > **Spot the slip.** "Every worker has $\partial L/\partial y$, and the derivative of a matrix product needs nothing else. So the backward pass of tensor parallelism needs no all-reduce." For which of the two matrices is that true?
+# > **Spot the slip.** "Every worker has $\partial L/\partial y$, and the derivative of a matrix product needs nothing else. So the backward pass needs no all-reduce." Through which of the two matrices is that true?
 
 # %% [markdown]
 # ### Exercise 5 · A feed-forward layer, forward and backward  (4 points · 9 min · ●●●)
 #
-# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ (F, d) and $D$ (d, F): $f = F/T$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more bytes than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).
+# The whole layer is $y = \text{GELU}(x\,U^\top)\,D^\top$ with the exact GELU (`F.gelu`). `up` and `down` are this worker's parts of $U$ and $D$, with $f$ of the hidden features. $x$ and $\partial L/\partial y$ = `dy` are the same on all workers. Return $y$ and $\partial L/\partial x$ of the **whole** layer, on every worker. Send no more bytes than two all-reduces of (t, d) do. Autograd may do what stays on one worker (messages carry no graph).
 
 
 # %% exercise="tensor_parallel_ffn"
@@ -431,10 +422,10 @@ with your("tensor_parallel_ffn", "gather_and_scatter"):
 print(f"two workers are off by {gaps[0]}, with the two halves of an all-reduce by {gaps[1]}; sent {run.sent}")
 x, w = torch.randn(512, 1024), torch.randn(1024, 2048)
 products, wire = seconds_for(lambda: F.gelu(x @ w) @ w.T), 2 * alpha + beta * 4 * x.numel()
-print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, an all-reduce {1e3 * wire:.0f} ms by your fit")
+print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, all-reduce of two {1e3 * wire:.0f} ms by your fit")
 
 # %% [markdown]
-# So $f$ is the all-reduce of the backward pass: all workers read the same $x$, and its gradient has a part from each. Both halves of a transformer's block are cut like this, attention along its heads: one all-reduce forward and one backward in each half.
+# Back through $D$ each worker needs nothing from the others. But all read the same $x$, so its gradient has a part from each: an all-reduce. (In the paper this one is the operator $f$, and the one after $D$ is $g$.) Both halves of a transformer's block are cut like this, attention along its heads: one all-reduce forward and one backward in each half.
 #
 # ## 6 · The fastest all-reduce
 #
@@ -442,7 +433,7 @@ print(f"512 tokens of 1,024 features: products {1e3 * products:.0f} ms, an all-r
 #
 # $$\log_2 N \cdot \alpha + \frac{2(N-1)}{N}\,\beta M$$
 #
-# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time. (Only $\alpha/\beta$ matters.)
+# (Chan et al., 2007): a round can at most double what a worker knows, and the second term is the ring's. `times_the_least` simulates the clock for 16 sizes from $\alpha/\beta/512$ to $64\,\alpha/\beta$ bytes, and divides by that time.
 
 # %%
 with your("ring_all_reduce"):
@@ -460,7 +451,7 @@ with your("ring_all_reduce"):
 # - 1 point: with 8 workers the *worst* of the 16 sizes takes at most 1.65 times the least.
 # - 3 points, the finish line: at most **1.45** times.
 #
-# Messages have the dtype of $x$, and workers meet in their messages only: each runs a copy of your function with its own variables. A try takes a few seconds.
+# Messages have the dtype of $x$, and workers meet in their messages only: each runs a copy of your function with its own variables.
 
 
 # %% exercise="my_all_reduce"
@@ -476,30 +467,24 @@ def my_all_reduce(worker: Worker, x: Float[Tensor, "n"], alpha: float, beta: flo
         for to in range(1, n):
             worker.send(to, total)
         return total
-    distances = [n >> step for step in range(1, n.bit_length())]
-    size, steps = x.numel() * x.element_size(), len(distances)
 
-    def seconds(k: int) -> float:
-        """With k steps of halving, doubling on the piece that is left, and k steps back."""
-        left = size / 2**k
-        return (steps + k) * alpha + beta * (2 * (size - left) + (steps - k) * left)
+    def add_up(x: Tensor, distance: int) -> Tensor:
+        """The sum over the workers whose ranks differ from this one's in the bits up to `distance`."""
+        if not distance:
+            return x
+        partner = rank ^ distance
+        if (distance.bit_length() - 1) * beta * x.nbytes <= 2 * alpha:  # short: exchange all of it
+            worker.send(partner, x)
+            return add_up(x + worker.receive(partner), distance // 2)
+        low, high = x.tensor_split(2)
+        keep, give = (low, high) if rank < partner else (high, low)
+        worker.send(partner, give)
+        own = add_up(keep + worker.receive(partner), distance // 2)
+        worker.send(partner, own)
+        parts = own, worker.receive(partner)
+        return torch.cat(parts if rank < partner else parts[::-1])
 
-    k = min(range(steps + 1), key=seconds)
-    x, low, high, halved = x.clone(), 0, len(x), []
-    for distance in distances[:k]:
-        partner, middle = rank ^ distance, (low + high) // 2
-        keep, give = [(low, middle), (middle, high)][:: 1 if rank < partner else -1]
-        worker.send(partner, x[slice(*give)])
-        x[slice(*keep)] += worker.receive(partner)
-        halved.append((partner, keep, give))
-        low, high = keep
-    for distance in distances[k:]:
-        worker.send(rank ^ distance, x[low:high])
-        x[low:high] += worker.receive(rank ^ distance)
-    for partner, keep, give in reversed(halved):
-        worker.send(partner, x[slice(*keep)])
-        x[slice(*give)] = worker.receive(partner)
-    return x
+    return add_up(x, n // 2)
     ### END SOLUTION
 
 
@@ -522,30 +507,30 @@ with your("my_all_reduce", "ring_all_reduce", "average_gradients"):
 # %% [markdown]
 # <details><summary>What others found</summary>
 #
-# Rabenseifner (2004) replaces the ring by *halving*: partners at distance 4, 2, 1 exchange halves of what is left, so the ring's bytes take $2\log_2 N$ messages. Halving or doubling, by size, stays within 1.42 of the least. MPI (Thakur et al., 2005) and NCCL choose by size, too. The best that we know halves $k$ times, doubles on the piece, and gathers back: 1.26. With 8 workers $k = 2$ is never slower than $k = 3$. Why?
+# Rabenseifner (2004) replaces the ring by *halving*: partners at distance 4, 2, 1 exchange halves of what is left, so the ring's bytes take $2\log_2 N$ messages. Halving or doubling, by size, stays within 1.42 of the least. MPI (Thakur et al., 2005) and NCCL choose by size, too. The best that we know halves while that pays, doubles on the piece, and gathers back: 1.26. A last halving, at distance 1, never pays: exchanging all sends as many bytes, in one message less.
 #
 # </details>
 #
 # ## What to keep
 #
-# | collective | each sends, of $M$ bytes | is |
+# | of $M$ bytes in all | each sends | in rounds |
 # | --- | --- | --- |
-# | reduce-scatter | $(N-1)/N \cdot M$ | the backward pass of all-gather |
-# | all-gather | $(N-1)/N \cdot M$ | the backward pass of reduce-scatter |
-# | all-reduce | $2(N-1)/N \cdot M$ | the two in a row |
-# | all-to-all | $(N-1)/N \cdot M$ | its own backward pass |
+# | reduce-scatter | $(N-1)/N \cdot M$ | $N - 1$ |
+# | all-gather, its backward pass | $(N-1)/N \cdot M$ | $N - 1$ |
+# | all-reduce in a ring, the two in a row | $2(N-1)/N \cdot M$ | $2(N-1)$ |
+# | all-reduce by doubling | $\log_2 N \cdot M$ | $\log_2 N$ |
 #
 # Short messages cost rounds, long ones bytes. Average over *targets*; DDP averages over workers. Cut matrices by outputs, then by inputs, and *add* the parts.
 #
 # ## Check yourself
 #
-# 1. Eight workers hold 1 GB each. What does each send in an all-reduce, and in a broadcast by a tree? Who sends most?
-# 2. Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+# 1. Your network has $\alpha = 50$ µs and $\beta = 0.02$ ns. Is a tensor of 100 kB short or long for it?
+# 2. Worker 0 has 3 counted targets and a mean loss of 2, worker 1 has 1 target and a loss of 6. What is the mean over all targets?
 #
 # <details><summary>Answers</summary>
 #
-# 1. In the all-reduce each sends $2 \cdot \tfrac78 = 1.75$ GB. In the tree rank 0 sends in each of the three rounds, 3 GB; rank 1 sends 2, ranks 2 and 3 send 1, the others nothing.
-# 2. Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+# 1. Short: $\alpha/\beta = 2.5$ MB, and 100 kB take 2 µs beside 50. Send few messages, by putting many tensors into one.
+# 2. $(3 \cdot 2 + 1 \cdot 6)/4 = 3$. The average of the means is 4.
 #
 # </details>
 
@@ -583,14 +568,8 @@ from lmcourse.accounting.parallel import (
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.step_time import Machines, TrainingStep, candidates, step_parts, step_time
-from lmcourse.models.initialize import initialize
-from lmcourse.models.loss import next_token_loss
-from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.models.zoo.course import modern
 from lmcourse.nn.attend import block_update
-from lmcourse.training.parallelism import Parallelism
-from lmcourse.training.training_config import TrainingConfig
 from lmcourse.widgets import Log
 
 PEAK = find_accelerator("h100").peak("bf16")  # FLOP/s
@@ -661,57 +640,7 @@ print(
 )
 
 # %% [markdown]
-# > **Question.** Why can ZeRO 1 save memory without sending a byte more, and ZeRO 3 not?
-# > <details><summary>Answer</summary>An all-reduce has a middle: after the reduce-scatter the step is taken on a part, and weights are gathered in the place of gradients. ZeRO 3 does not keep the weights, so it gathers them twice, forward and backward.</details>
-
-# %% [markdown]
-# ### B · Cut the heads  (12 min)
-#
-# Attention is cut already: into heads, which know nothing of each other until the output matrix. `qkv` produces them (outputs first), `out` reads them (then inputs). Each worker computes the attention of its own heads, softmax and all, without a message.
-#
-# > **Question.** A colleague wants to concatenate the heads' results over the workers. With two heads $u_1, u_2$ and $O = (O_1\ O_2)$, is the layer's output $(u_1 O_1^\top,\ u_2 O_2^\top)$, side by side, or $u_1 O_1^\top + u_2 O_2^\top$?
-
-# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-torch.manual_seed(0)
-u, out_matrix = torch.randn(5, 8).double(), torch.randn(8, 8).double()
-parts = [half @ columns.T for half, columns in zip(u.chunk(2, dim=1), out_matrix.chunk(2, dim=1), strict=True)]
-print("the whole layer:", tuple((u @ out_matrix.T).shape))
-print("the parts side by side:", tuple(torch.cat(parts, dim=1).shape))
-print("the parts added:", tuple(sum(parts).shape), f" off by {(sum(parts) - u @ out_matrix.T).abs().max().item():.0e}")
-
-# %% [markdown]
-# ### Exercise 7 · Cut the heads  (3 points · 9 min · ●●)
-#
-# Causal self-attention without biases and positions. `qkv` (3 · heads · d_head, d) has this worker's rows: the queries of all its `heads`, then their keys, then their values. `out` (d, heads · d_head) has the columns of the output matrix that belong to them. Return the output of the **whole** layer on every worker, with one all-reduce.
-
-
-# %% exercise="tensor_parallel_attention"
-def tensor_parallel_attention(
-    worker: CollectiveWorker, x: Float[Tensor, "t d"], qkv: Float[Tensor, "n d"], out: Float[Tensor, "d m"], heads: int
-) -> Float[Tensor, "t d"]:
-    """The output of attention with the heads of all workers, on every worker."""
-    ### BEGIN SOLUTION
-    q, k, v = (part.unflatten(1, (heads, -1)).transpose(0, 1) for part in (x @ qkv.T).chunk(3, dim=1))
-    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return worker.all_reduce(mixed.transpose(0, 1).flatten(1) @ out.T)
-    ### END SOLUTION
-
-
-# %% check="tensor_parallel_attention"
-
-# %% [markdown]
-# What if there are more devices than key heads? Llama 3 has 8 of them. With $T = 16$ two devices would need the same key head, and each would keep a copy.
-#
-# Dropout needs care, too. Inside attention and the hidden features each worker has *other* numbers, so its random stream must differ from the others'. On the residual stream all workers have the *same* numbers, and must drop the same ones: there they share a stream.
-#
-# > **Question.** A SwiGLU layer has a second matrix beside `up`. Which axis of it is cut, and how many all-reduces are there now?
-# > <details><summary>Answer</summary>`gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.</details>
-#
-# > **Question.** Which norm must be divided by heads, and not by tokens? (Think of QK-norm, notebook 16.)
-# > <details><summary>Answer</summary>QK-norm. It works inside the cut part: a worker has the queries and keys of its own heads only, but of all tokens.</details>
-
-# %% [markdown]
-# ### C · Cut the vocabulary  (16 min)
+# ### B · Cut the vocabulary  (16 min)
 #
 # The head is the widest matrix of all: 128,256 outputs in Llama 3. Cut along the vocabulary, worker $r$ has the logits of its own tokens, $r\,v$ to $(r+1)\,v - 1$. And then comes a softmax over *all* of them. Gathering the logits is expensive:
 
@@ -735,7 +664,7 @@ print(f"cross-entropy {right:.4f}, with each worker's own softmax {torch.stack(o
 # Much too low: each worker's softmax divides by its own part of the vocabulary only. Which three small numbers per token must be sent?
 
 # %% [markdown]
-# ### Exercise 8 · Cross-entropy in parts  (4 points · 12 min · ●●●)
+# ### Exercise 7 · Cross-entropy in parts  (4 points · 12 min · ●●●)
 #
 # `logits` (t, v) are those of tokens $r\,v$ to $(r + 1)\,v - 1$ on rank $r$; `targets` (t) are numbers in the whole vocabulary. Return the mean cross-entropy over the $t$ tokens in nats, on every worker. Compute in fp32 or fp64, whatever the dtype of the logits is; logits may be 1000, −1000 or −∞. A worker may send 48 bytes per token in all: the vocabulary is larger than that. `worker.all_reduce(x, op="max")` gives the larger of each number.
 
@@ -776,7 +705,17 @@ run = simulate(cut_embedding, [ids] * 3, list(table.chunk(3)), collectives=True)
 print(run.results[0].tolist(), "is", table[ids].tolist())
 
 # %% [markdown]
-# ### D · Cut the tokens between  (6 min)
+# ### C · Cut the heads, and the tokens between  (7 min)
+#
+# Attention is cut already: into heads, which know nothing of each other until the output matrix. `qkv` produces them (outputs first), `out` reads them (then inputs). Each worker computes the attention of its own heads, softmax and all, without a message.
+#
+# > **Question.** With two heads $u_1, u_2$ and $O = (O_1\ O_2)$, is the layer's output $(u_1 O_1^\top,\ u_2 O_2^\top)$, side by side, or $u_1 O_1^\top + u_2 O_2^\top$? And what if there are more devices than key heads?
+# > <details><summary>Answer</summary>The sum: each part has the full width already. Llama 3 has 8 key heads; with $T = 16$ two devices need the same one, and each keeps a copy.</details>
+#
+# > **Question.** A SwiGLU layer has a second matrix beside `up`. Which axis of it is cut, and how many all-reduces are there now?
+# > <details><summary>Answer</summary>`gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.</details>
+#
+# Dropout needs care. Inside attention and the hidden features each worker has *other* numbers, so its random stream must differ from the others'. On the residual stream all workers have the *same* numbers, and must drop the same ones: there they share a stream.
 #
 # Between the cut matrices lie norms, residual additions and dropout. Tensor parallelism leaves them **whole on every device**: each of the $T$ devices normalizes all tokens, and keeps what backward needs. Of the 34 bytes that a block keeps per token and feature (notebook 14), those are 10.
 
@@ -833,7 +772,7 @@ for sequence_parallel in (False, True):
 # > <details><summary>Answer</summary>Tensor parallelism. Sequence parallelism divides tokens: the scales of the norms are whole on each device, and their gradients have to be added up.</details>
 
 # %% [markdown]
-# ### E · Cut the layers  (19 min)
+# ### D · Cut the layers  (19 min)
 #
 # The simplest cut of all: the first layers here, the next ones there. Two **stages** exchange only the activations of one layer, so this cut may cross the slowest link. But a stage waits for the one before it, and in the backward pass for the one after it. With one batch, $p - 1$ of $p$ devices are always idle.
 #
@@ -849,7 +788,7 @@ for sequence_parallel in (False, True):
 # This is **GPipe** (Huang et al., 2019): all forwards, then all backwards. Its price is memory: at the turning point a stage keeps the activations of all $m$ micro-batches. But look at stage 2: it could start the backward pass of micro-batch 0 right at time 3. **1F1B** (*one forward, one backward*, from PipeDream: Narayanan et al., 2019) does that: each stage starts a few micro-batches, and then alternates a backward and a forward pass.
 
 # %% [markdown]
-# ### Exercise 9 · Who does what when?  (3 points · 12 min · ●●●)
+# ### Exercise 8 · Who does what when?  (3 points · 12 min · ●●●)
 #
 # Return the order in which stage `rank` of `stages` works through `micro` micro-batches: `"F0"` is the forward pass of the first one, `"B0"` its backward pass. Both kinds go through the micro-batches in order.
 #
@@ -909,7 +848,7 @@ explore(figures.pipeline_schedule, stages=[2, 4, 8], micro=[1, 4, 8, 32], schedu
 # > <details><summary>Answer</summary>$7/(m + 7) = 0.2$ gives $m = 28$, and 5% takes 133.</details>
 
 # %% [markdown]
-# ### F · Which cut for which machine?  (35 min)
+# ### E · Which cut for which machine?  (31 min)
 #
 # Texts and matrices are two of the cuts. The others, in short:
 #
@@ -977,7 +916,7 @@ for part in ("state", "activations"):
     print(f"{part:11} {getattr(parts, part) / 1e9:6.2f} GB")
 
 # %% [markdown]
-# ### Exercise 10 · The best layout  (4 points · 18 min · ●●●)
+# ### Exercise 9 · The best layout  (4 points · 18 min · ●●●)
 #
 # Return the fastest layout whose memory fits into `machines.memory`, as a list, and its seconds a step. Put the parts together like this:
 #
@@ -1048,50 +987,10 @@ print(f"measured: {step.flops / (400e12 * 16_384):.2f} s, MFU {400e12 / machines
 # %% [markdown]
 # With interleaving the published layout takes about as long as measured, and beats the best one that your search finds. Part of this agreement is luck: that matrix products reach 70% of the peak was our guess. And the layout does not fit into 80 GB. The Llama team freed tensors that backward does not need and tuned how many micro-batches are alive; our model knows no such tricks. It also leaves out latency, the scores of attention, embedding and head as layers, failures, and the slowest of 16,384 devices. Use it to rule layouts out, then measure the rest.
 #
-# Last, the real thing, with torch's own tools: the course's trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is the rule of section 5 as a dictionary (`lmcourse/training/parallel/tensor_parallel.py`). Two processes, each with half of every matrix, against one:
-
-
-# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
-def first_losses(worker: CollectiveWorker, tokens: Tensor) -> list[float]:
-    """Losses of five steps of a small transformer, its matrices cut among the workers."""
-    parallel = Parallelism(tensor_parallel=worker.size)
-    model = Transformer(modern(2, 32, 4, 64))
-    torch.manual_seed(0)
-    initialize(model)
-    called = model
-    if worker.size > 1:
-        from lmcourse.training.parallel.parallelize import make_mesh, parallelize
-
-        config = TrainingConfig(steps=5, batch=8, seq_len=32, parallel=parallel)
-        _, called = parallelize(model, config, make_mesh(parallel, "cpu"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, foreach=False)
-    losses = []
-    for _ in range(5):
-        loss = next_token_loss(called(tokens[:, :-1]), tokens[:, 1:])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-some_tokens = torch.randint(256, (8, 33), generator=torch.Generator().manual_seed(0))
-(one,) = simulate(first_losses, [some_tokens], collectives=True).results
-two, other = together(first_losses, [some_tokens] * 2).results
-print(f"loss of one process {one[0]:.3f} → {one[-1]:.3f}; of two {two[0]:.3f} → {two[-1]:.3f}")
-gap = max(abs(a - b) for a, b in zip(one, two, strict=True))
-between = max(abs(a - b) for a, b in zip(two, other, strict=True))
-print(f"largest difference {gap:.0e}; between the two processes {between:.0e}")
-assert gap < 1e-4
+# `lmcourse train --tensor-parallel 2` under `torchrun` does it with torch's own tools: the trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is the rule of section 5 as a dictionary (`lmcourse/training/parallel/tensor_parallel.py`).
 
 # %% [markdown]
-# `lmcourse train --tensor-parallel 2` under `torchrun` is the same with everything around it: data, checkpoints, the rest of the mesh.
-#
-# > **Question.** A colleague spreads tensor parallelism of 16 over two machines "because it fits". What do you ask first?
-# > <details><summary>Answer</summary>How fast is the link between the machines? At $d = 16{,}384$ a network of 50 GB/s takes 2.8 times as long as the arithmetic, with $T = 8$ already. Try $T = 8$, and layers or copies across the machines.</details>
-
-# %% [markdown]
-# ### G · Cut one long text  (20 min)
+# ### F · Cut one long text  (20 min)
 #
 # All cuts so far leave a whole text on a device. With 131,072 tokens that no longer fits. **Context parallelism** leaves $s/N$ tokens of a text on each worker everywhere, also in attention: worker $r$ has tokens $r\,s/N$ to $(r+1)\,s/N - 1$. Each query then needs keys that other workers hold.
 #
@@ -1105,7 +1004,7 @@ at_once = torch.tensor([0.0, 1.0, 3.0]).softmax(0) @ torch.tensor([10.0, 20.0, 3
 print(f"two blocks {(numerator / total).item():.4f}, at once {at_once.item():.4f}")
 
 # %% [markdown]
-# ### Exercise 11 · Ring attention  (3 points · 15 min · ●●●)
+# ### Exercise 10 · Ring attention  (3 points · 15 min · ●●●)
 #
 # One head of *causal* attention, with scores $q k^\top/\sqrt d$. Each worker has the queries, keys and values of its own $t = s/N$ tokens. Return the output for these tokens, as if one worker had the whole text. Keys and values travel to the right neighbour only (rank + 1; the last one's is rank 0), in $N - 1$ rounds: $2 \cdot t \cdot d$ numbers a round, for all workers. Scores may be in the thousands.
 
@@ -1161,10 +1060,10 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # | Megatron's 530B and 1T | tensor 8 within a machine, sequence parallelism, pipelines of 35 and 64 | Korthikanti et al., 2022, table 3 |
 # | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024, section 3.2 |
 #
-# The first three keep the cut that sends most inside a machine. DeepSeek-V3 spreads its experts over eight machines; so it sends a token to at most four of them, and hides that behind arithmetic.
+# The first three keep the cut that sends most inside a machine.
 
 # %% [markdown]
-# ### H · Experts on other devices  (18 min)
+# ### G · Experts on other devices  (18 min)
 #
 # In a mixture of experts (notebook 11, exercise 12) a router sends each token to $k$ of $E$ small layers. The experts are most of the model, and a token needs few of them. So put $E/N$ experts on each worker, and let the *tokens* travel: **expert parallelism**. `worker.all_to_all(parts)` sends `parts[r]` to worker $r$, and returns what each worker has sent to this one, in the order of ranks. The parts may differ in length.
 
@@ -1181,7 +1080,7 @@ run = simulate(
 print(run.results, "bytes sent:", run.sent)
 
 # %% [markdown]
-# ### Exercise 12 · Experts on other devices  (3 points · 15 min · ●●●)
+# ### Exercise 11 · Experts on other devices  (3 points · 15 min · ●●●)
 #
 # Each worker has $t$ tokens `x` of its own, and the whole router. Worker $r$ has the experts $r\,E/N$ to $(r+1)\,E/N - 1$: `w_gate[0]` is the first of its own. For each token $p = \text{softmax}(x\,W_r)$ over all $E$ experts; it goes to the $k$ experts with the largest $p$. Expert $e$ computes $(\text{SiLU}(x\,G_e) \cdot (x\,V_e))\,D_e$. The results are added with the weights $p$, for $k > 1$ divided by the sum of these $k$. Return the result of this worker's tokens. For each choice that lies on another worker, send one token there, one result back, and at most 16 bytes more. (With three all-to-alls it is short.)
 

@@ -15,7 +15,7 @@ COURSE = "with the course's `{}`: {}\n"
 STUB = "def double(x):\n    raise NotImplementedError\n"
 WRONG = "def double(x):\n    return x * x\n"
 RIGHT = "def double(x):\n    return x + x\n"
-BLOCK = 'with your("double"):\n    found = double(torch.tensor([5.0])).tolist()\n'
+BLOCK = 'with your("double"):\n    found, called = double(torch.tensor([5.0])).tolist(), double.__name__\n'
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def cell(code: str) -> dict[str, Any]:
 )
 def test_block_runs_with_a_right_answer(answer: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     names = cell(answer + "before = globals().get('double')\n" + BLOCK)
-    assert (names["found"], capsys.readouterr().out) == ([10.0], line)
+    assert (names["found"], names["called"], capsys.readouterr().out) == ([10.0], "double", line)
     assert names.get("double") is names["before"], "after the block, the name is the learner's again"
 
 

@@ -156,7 +156,11 @@ def measure_all_reduce(answer: AllReduce, alpha: float, beta: float) -> dict[str
     found = times_the_least(answer, alpha, beta)
     size = max(found, key=found.__getitem__)
     bytes_to_start = beta * size / alpha
-    what = "α decides: count the rounds" if bytes_to_start < 0.25 else "α and the bytes count alike"
+    what = (
+        "α decides: count the rounds"
+        if bytes_to_start < 0.25
+        else "α and the bytes count alike: compare your ways there"
+    )
     what = "the bytes decide: count what you send" if bytes_to_start > 4 else what
     warnings.warn(WORST_AT.format(size=size, what=what), Remark, stacklevel=2)
     return {WORST: found[size]}

@@ -161,9 +161,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "A dtype in the line does not work there: `print(x.dtype)` shows which, `.to(...)` changes it.",
     ),
     (
-        ("does not require grad", "grad can be implicitly"),
-        "A backward pass cannot begin there: it needs one number, made from a tensor with `requires_grad`.",
+        ("does not require grad",),
+        "Autograd has no graph there: no tensor with `requires_grad` leads to that value, or one was detached.",
     ),
+    (("grad can be implicitly",), "A backward pass begins at one number, or gets the gradient at the tensor as well."),
     (("leaf Variable", "modified by an inplace operation"), "Autograd cannot follow what happens there."),
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
     (("AttributeError: ",), "The object before the dot has no attribute of that name."),

@@ -5,7 +5,6 @@ answers their points: the first optimizer, `torch.func.vjp` or checkpoint makes 
 functions of `torch.distributed`.
 """
 
-from lmcourse.chapters.parallelism.exercises.attention import tensor_parallel_attention
 from lmcourse.chapters.parallelism.exercises.best_layout import best_layout
 from lmcourse.chapters.parallelism.exercises.experts import experts
 from lmcourse.chapters.parallelism.exercises.fastest import my_all_reduce
@@ -26,7 +25,6 @@ EXERCISES = (
     average_gradients,
     tensor_parallel_ffn,
     my_all_reduce,
-    tensor_parallel_attention,
     vocabulary_parallel_loss,
     stage_order,
     best_layout,

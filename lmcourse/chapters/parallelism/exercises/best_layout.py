@@ -75,7 +75,7 @@ best_layout = Exercise(
         "Three sums for each layout: the seconds in which a device is busy, the seconds of sending gradients that are "
         "not hidden, and the bytes. Keep the best layout that fits so far.",
         "Bubble: a micro-batch keeps a stage busy for (busy seconds) / m, and the pipeline waits for P − 1 of them. "
-        "Check it with section 10: (P − 1)/(m + P − 1) is its fraction of *busy and waiting* together.",
+        "Of *busy and waiting* together the bubble is the fraction (P − 1)/(m + P − 1).",
         "Only the backward pass hides gradients: 4 of 6 FLOPs. And with 1F1B the first stage keeps P micro-batches, "
         "but never more than there are.",
         "seconds = busy · (1 + (P − 1)/m) + max(0, gradients − 2/3 · arithmetic); "
@@ -152,37 +152,22 @@ best_layout.slips(
         "memory <= machines.memory and → ": "Your layout does not fit: leave out the layouts that need more than the "
         "memory.",
         "parts.state + → ": "You count only activations. Weights, gradients and optimizer states take memory, too.",
-        "bubble = busy → bubble = (busy - parts.border)": "Your bubble leaves out the traffic between stages. In each "
-        "micro-batch it takes time as well.",
         "max(0.0, parts.gradients - parts.arithmetic * 2 / 3) → parts.gradients - parts.arithmetic * 2 / 3": "You "
         "subtract the backward pass even if it is longer than sending the gradients. Then the rest is 0, not negative.",
-        "parts.arithmetic * 2 / 3 → busy - bubble": "You hide gradients behind the whole step. Only the arithmetic of "
-        "the backward pass hides them.",
         "return best, fastest → return best": "You return the layout alone. Return two things: the layout and its "
         "seconds.",
         "return best, fastest → return fastest": "You return the seconds alone. Return two things: the layout and its "
         "seconds.",
-        'float("inf") → 0.0 ;; seconds < fastest → seconds > fastest': "You return the slowest layout that fits.",
         "seconds < fastest → seconds <= fastest": "You return the last of several equally fast layouts. Return the "
         "first.",
         "seconds < fastest → best is None": "You return the first layout that fits, not the fastest one.",
-        "min(pipeline, parts.micro_batches) → min(pipeline + 1, parts.micro_batches)": "You keep the activations of P "
-        "+ 1 micro-batches. 1F1B keeps P: the first backward pass frees one before another forward starts.",
-        "min(pipeline, parts.micro_batches) → max(pipeline, parts.micro_batches)": "You keep the activations of the "
-        "larger of P and m. There are never more than m micro-batches, and 1F1B keeps at most P.",
-        "parts.state + parts.activations * alive → (parts.state + parts.activations) * alive": "You multiply the state "
-        "by the micro-batches that are alive. Only activations exist once for each.",
         "memory <= machines.memory → memory < machines.memory": "You leave out a layout that takes exactly all of the "
         "memory. It fits.",
-        "parts.arithmetic * 2 / 3) → parts.arithmetic * 2 / 3 - bubble)": "You hide gradients behind the bubble as "
-        "well. Only the arithmetic of the backward pass hides them.",
         "max(0.0, parts.gradients - parts.arithmetic * 2 / 3) → max(parts.gradients, parts.arithmetic * 2 / "
         "3)": "You add the longer of the gradients and the backward pass. The backward pass is part of the arithmetic "
         "already: add only what it does not hide.",
         "(pipeline - 1) / parts.micro_batches → (pipeline - 1)": "Your bubble waits for P − 1 whole steps. `busy` "
         "holds all micro-batches: divide by their number.",
-        "(pipeline - 1) / parts.micro_batches → (pipeline - 1) * parts.micro_batches": "You multiply by the number of "
-        "micro-batches. `busy` holds all of them: divide by their number.",
         "parts.arithmetic + parts.tensor + parts.border → parts.arithmetic + parts.border": "You leave out the traffic "
         "of tensor parallelism. A stage is busy with all three: add them.",
         "parts.arithmetic + parts.tensor + parts.border → parts.arithmetic + parts.tensor": "You leave out the traffic "

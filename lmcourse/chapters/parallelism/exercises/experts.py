@@ -134,9 +134,6 @@ experts.slips(
         "softmax(1) → softmax(0)": "Your softmax runs over the tokens. Each token has its own, over the experts.",
         "chosen[place] % each → chosen[place]": "You send an expert's number among *all* experts, and compare it with "
         "its number on the worker. There it is number e % len(w_gate).",
-        "chosen[place] % each → chosen[place] ;; results, y = worker → for rank, number in enumerate(numbers):\n       "
-        " arrived[rank][number >= each] = 0\n    results, y = worker": "You compare an expert's number among *all* "
-        "experts with its number on the worker. There it is number e % len(w_gate).",
         "for e in range(each):\n            here = numbers[rank] == e → for e in [each - 1]:\n            here = "
         "numbers[rank] >= 0": "Every token goes through the last expert of its worker. Send the numbers of the "
         "experts, too, and compute each expert's own tokens.",
@@ -156,9 +153,6 @@ experts.slips(
         "F.silu(own @ w_gate[e]) * (own @ w_value[e]) → (own @ w_gate[e]) * F.silu(own @ w_value[e])": "SiLU belongs "
         "to the gate: SiLU(x·gate) · (x·value).",
         "F.silu(own @ w_gate[e]) → (own @ w_gate[e])": "Your experts have no SiLU at the gate.",
-        "F.silu(own @ w_gate[e]) → torch.sigmoid(own @ w_gate[e])": "Your gate is a sigmoid. The experts are SwiGLU "
-        "layers: SiLU(x·gate) · (x·value).",
-        "return y → return x + y": "You add x. A residual connection is not part of the mixture.",
         "each = len(w_gate) → each = len(w_gate)\n    if worker.size > 1:\n        whole = [worker.all_gather(w) for w "
         "in (w_gate, w_value, w_down)]\n        bare = type('Alone', (), {'size': 1, 'all_to_all': list})()\n        "
         "return there_and_back(bare, x, router, *whole, k)": "The result is right, but you gather all experts on every "

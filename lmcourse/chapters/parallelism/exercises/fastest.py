@@ -73,7 +73,7 @@ my_all_reduce.edited_ideas(ring_or_doubling, {"the ring": (2, "if n & (n - 1) ==
 
 
 @my_all_reduce.idea(6)
-def halving_some_steps(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
+def halving_while_it_pays(worker: Any, x: Tensor, alpha: float, beta: float) -> Tensor:
     n, rank = worker.size, worker.rank
     if n & (n - 1):
         if rank:
@@ -83,45 +83,41 @@ def halving_some_steps(worker: Any, x: Tensor, alpha: float, beta: float) -> Ten
         for to in range(1, n):
             worker.send(to, total)
         return total
-    distances = [n >> step for step in range(1, n.bit_length())]
-    size, steps = x.numel() * x.element_size(), len(distances)
 
-    def seconds(k: int) -> float:
-        left = size / 2**k
-        return (steps + k) * alpha + beta * (2 * (size - left) + (steps - k) * left)
+    def add_up(x: Tensor, distance: int) -> Tensor:
+        if not distance:
+            return x
+        partner = rank ^ distance
+        if (distance.bit_length() - 1) * beta * x.nbytes <= 2 * alpha:
+            worker.send(partner, x)
+            return add_up(x + worker.receive(partner), distance // 2)
+        low, high = x.tensor_split(2)
+        keep, give = (low, high) if rank < partner else (high, low)
+        worker.send(partner, give)
+        own = add_up(keep + worker.receive(partner), distance // 2)
+        worker.send(partner, own)
+        parts = own, worker.receive(partner)
+        return torch.cat(parts if rank < partner else parts[::-1])
 
-    k = min(range(steps + 1), key=seconds)
-    x, low, high, halved = x.clone(), 0, len(x), []
-    for distance in distances[:k]:
-        partner, middle = rank ^ distance, (low + high) // 2
-        keep, give = [(low, middle), (middle, high)][:: 1 if rank < partner else -1]
-        worker.send(partner, x[slice(*give)])
-        x[slice(*keep)] += worker.receive(partner)
-        halved.append((partner, keep, give))
-        low, high = keep
-    for distance in distances[k:]:
-        worker.send(rank ^ distance, x[low:high])
-        x[low:high] += worker.receive(rank ^ distance)
-    for partner, keep, give in reversed(halved):
-        worker.send(partner, x[slice(*keep)])
-        x[slice(*give)] = worker.receive(partner)
-    return x
+    return add_up(x, n // 2)
 
 
 my_all_reduce.slips(
-    halving_some_steps,
+    halving_while_it_pays,
     {
-        "x, low, high, halved = x.clone() → x, low, high, halved = x": task.CHANGED,
+        "return add_up(x + → x +=  ;; worker.receive(partner), distance // 2)\n        low → "
+        "worker.receive(partner)\n            return add_up(x, distance // 2)\n        low": task.CHANGED,
         "n & (n - 1) → n < 0": task.STUCK.format(n=3, error="there is no worker 3: ranks go from 0 to 2"),
-        "worker.send(rank ^ distance, x[low:high])\n        x[low:high] += worker.receive(rank ^ distance) → "
-        "arrived = worker.receive(rank ^ distance)\n        worker.send(rank ^ distance, x[low:high])\n        "
-        "x[low:high] += arrived": task.STUCK.format(
-            n=2, error="deadlock, no worker can continue: worker 0 waits for worker 1, worker 1 waits for worker 0"
+        "worker.send(partner, x)\n            return add_up(x + worker.receive(partner) → arrived = "
+        "worker.receive(partner)\n            worker.send(partner, x)\n            return add_up(x + arrived": (
+            task.STUCK.format(
+                n=2, error="deadlock, no worker can continue: worker 0 waits for worker 1, worker 1 waits for worker 0"
+            )
         ),
-        "worker.send(rank ^ distance, x[low:high]) → worker.send(rank ^ distance, x[low:high].half())": (
-            task.DTYPE.format(sent="torch.float16", dtype="torch.float32")
+        "worker.send(partner, x) → worker.send(partner, x.half())": task.DTYPE.format(
+            sent="torch.float16", dtype="torch.float32"
         ),
-        "    return x\n →     return x[low:high]\n": task.FORM.format(
+        "return torch.cat(parts if rank < partner else parts[::-1]) → return own": task.FORM.format(
             n=4, numbers=24, rank=0, what="(12,) of torch.float32"
         ),
         "n, rank = worker.size, worker.rank → n, rank = worker.size, worker.rank\n    others = [to for to in range(n) "
@@ -130,14 +126,17 @@ my_all_reduce.slips(
     },
 )
 
+PAYS = "(distance.bit_length() - 1) * beta * x.nbytes <= 2 * alpha"
 my_all_reduce.edited_ideas(
-    halving_some_steps,
+    halving_while_it_pays,
     {
-        "halving or doubling, by size": (6, "range(steps + 1) → (0, steps)"),
+        "halving or doubling, by size": (
+            6,
+            f"def add_up → whole = x.nbytes\n\n    def add_up ;; {PAYS} → beta * whole <= 2.4 * alpha",
+        ),
         "by way of rank 0": (2, "n & (n - 1) → n"),
-        "doubling": (2, "range(steps + 1) → (0,)"),
-        "halving": (2, "range(steps + 1) → (steps,)"),
-        "two steps of halving or none, by size": (6, "range(steps + 1) → (0, min(2, steps))"),
-        "one step of halving, at every size": (6, "range(steps + 1) → (min(1, steps),)"),
+        "doubling": (2, f"{PAYS} → True"),
+        "halving": (2, f"{PAYS} → False"),
+        "one step of halving, at every size": (6, f"{PAYS} → distance < n // 2"),
     },
 )

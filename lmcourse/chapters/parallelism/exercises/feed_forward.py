@@ -104,6 +104,14 @@ tensor_parallel_ffn.slips(
         "other workers are missing.",
         "x @ up.T → worker.all_reduce(x @ up.T) ;; worker.all_reduce(y) → y": "You add before GELU. Each worker has "
         "different hidden features, and they are complete: there is nothing to add.",
+        "worker.all_reduce(dx) → torch.autograd.grad(worker.all_reduce(y), x, dy)[0] ;; h = → x = "
+        "x.detach().requires_grad_()\n    h =": "You ask autograd for a gradient through an all-reduce, but messages "
+        "carry no graph. Let it go back through this worker's part, with dy, and add up what it finds.",
+        "dy @ down → worker.all_reduce(dy @ down) ;; worker.all_reduce(dx) → dx": "You add up the gradients of hidden "
+        "features, which differ from worker to worker. The gradient of x is what all have a part of: add up dL/dx.",
+        "worker.all_reduce(y), worker.all_reduce(dx) → worker.all_gather(y[None]).sum(0), "
+        "worker.all_gather(dx[None]).sum(0)": "The result is right, but you gather all parts and add them up on every "
+        "worker. An all-reduce sends 2 (N − 1)/N tensors in the place of N − 1.",
         "worker.all_reduce(dx) → dx": "Your dL/dx has this worker's part only. All workers read x, so each has a part "
         "of its gradient: add the parts.",
         "worker.all_reduce(y) → worker.all_reduce(worker.all_reduce(y))": "You sum y a second time, so it is too "

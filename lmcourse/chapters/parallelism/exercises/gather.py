@@ -145,9 +145,6 @@ gather_and_scatter.slips(
         "complete.",
         "parts[(r - s) % n]) → x)": "Your all-gather sends your own rows in every round. Pass on the part that came "
         "last.",
-        "parts[(r - s) % n]) → list(parts.values())[-1]) ;; parts[(r - s - 1) % n] = → parts[(r + s + 1) % n] "
-        "=": "Your all-gather takes what comes from the left for the rows of the ranks to the right. In round s arrive "
-        "those of rank − s − 1.",
         "return torch.cat → for _ in range(n - 1):\n            worker.send((r + 1) % n, x)\n            "
         "worker.receive((r - 1) % n)\n        return torch.cat": "The rows that you gather are right, but you send "
         "twice the bytes, as an all-reduce does. Nothing is to be added: each part goes around once.",
@@ -169,10 +166,8 @@ gather_and_scatter.slips(
         "not add them up. It gets their sum.",
         'others = → if kind == "reduce-scatter":\n        return shares[worker.rank]\n    others =': "Your "
         "reduce-scatter cuts your own tensor. Cut the *sum* of all tensors.",
-        'shares = → if kind == "reduce-scatter":\n        first, *_ = to_all_others(worker, x, '
-        '"all-gather").chunk(worker.size)\n        return sum(to_all_others(worker, x, '
-        '"all-gather").chunk(worker.size)[1:], first)\n    shares =': "Your reduce-scatter returns the whole sum. "
-        "Each worker gets its own rows of it only.",
+        'list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size → [x] * worker.size': "Your "
+        "reduce-scatter returns the whole sum. Each worker gets its own rows of it only.",
         'list(x.chunk(worker.size)) if kind == "reduce-scatter" else [x] * worker.size → [x] * worker.size ;; '
         "dtype=x.dtype) → dtype=x.dtype).chunk(worker.size)[worker.rank]": "The rows of the sum are right, but you "
         "send whole tensors: send each worker only the rows that it needs.",
@@ -191,6 +186,12 @@ gather_and_scatter.slips(
         "in others:\n            worker.send(rank, whole)\n        return whole\n    for rank in others:\n        "
         "worker.send(rank, shares[rank])": "The rows are right, but rank 0 collects all of them and sends all of them "
         "to everybody: N (N − 1) parts. Each worker sends N − 1.",
+        "others = → if worker.rank:\n        worker.send(0, x)\n        return worker.receive(0)\n    others = ;; "
+        "for rank in others:\n        worker.send(rank, shares[rank]) → got = [x, *map(worker.receive, others)]\n    "
+        'whole = torch.cat(got) if kind == "all-gather" else torch.stack(got).sum(0, dtype=x.dtype)\n    shares = '
+        '[whole] * worker.size if kind == "all-gather" else whole.chunk(worker.size)\n    for rank in others:\n        '
+        "worker.send(rank, shares[rank])\n    return shares[0]": "The rows are right, but all go by way of rank 0, "
+        "which sends N (N − 1) parts if they are gathered. Let each worker send N − 1 parts.",
         "torch.cat(rows) → torch.stack(rows)": "You stack the workers' rows into a tensor with one more axis. Put them "
         "below each other with `torch.cat`.",
         "torch.cat(rows) → torch.cat(rows[::-1])": "Your all-gather begins with the last rank. Put the rows in the "

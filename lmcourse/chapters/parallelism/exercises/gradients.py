@@ -168,6 +168,10 @@ average_gradients.slips(
         "spoils the sum: its NaN times 0 is NaN. Let it send zeros.",
         "flat.double() * targets → flat.double()": "You divide the sum of the workers' means by all targets. First "
         "multiply each mean by the targets of its worker.",
+        "summed[-1].clamp(min=1) → worker.size": "You divide by the number of workers. The sum holds each worker's "
+        "targets times its mean: divide it by the targets of all.",
+        "summed[-1].clamp(min=1) → summed[-1].clamp(min=1) * targets ;; flat.double() * targets → flat.double()": "You "
+        "multiply by your targets after the sum. Each worker's mean counts with its own: multiply before.",
         ".to(flat.dtype) → ": "Your results are in a wider dtype than the gradients. Convert them back at the end.",
         ".clamp(min=1) → ": "If there are no targets at all, you divide by 0. The task asks for zeros there.",
         " / summed[-1].clamp(min=1) → ": "You never divide: these are sums over all targets.",

@@ -60,8 +60,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "rows_first",
-        "Two workers each multiply with *half of the input features* of the first matrix, apply GELU, multiply with "
-        "their half of the second matrix, and the results are added. Is the layer still right?",
+        "Two workers each multiply with *half of the input features* of the first matrix, and apply GELU. The results "
+        "are added, and multiplied with the second matrix. Is the layer still right?",
         options=("yes: sums can be taken in any order", "no", "only up to rounding"),
         answer="no",
         because="Half of the inputs gives a part of every hidden feature. GELU of two parts, added, is not GELU of "

@@ -121,14 +121,12 @@ ring_all_reduce.slips(
         "1, the next to be sent.",
         "worker.send(right, chunks[(r + 1 - s) % n]) → worker.send(right, chunks[(r + 1) % n])": "In the second phase "
         "you send the same chunk in every round. Pass on the sum that arrived last.",
-        "chunks[(r + 1 - s) % n] → chunks[(r - 1 - s) % n] ;; chunks[(r - s) % n] = → chunks[(r - s - 2) % n] =": "In "
-        "the second phase you begin with chunk rank − 1. After the first phase worker r has the whole sum of chunk r + "
-        "1: pass on that one.",
+        "chunks[(r - s) % n])\n        chunks[(r - s - 1) % n] += → chunks[r])\n        chunks[left] += ;; "
+        "chunks[(r + 1 - s) % n])\n        chunks[(r - s) % n] = → chunks[r])\n        chunks[left] =": "You send your "
+        "own chunk in every round of both phases, so no sum ever travels. Pass on the chunk that you added to last.",
         "torch.cat(chunks) → torch.stack(chunks)": "You stack the chunks into a matrix. Join them end to end with "
         "`torch.cat`.",
         "torch.cat(chunks) → chunks[(r + 1) % n]": "You return a single chunk. Every worker returns the sums of all.",
-        "x.tensor_split(n) → x.split(max(len(x) // n, 1))": "You cut x into pieces of len(x) // N numbers: what is "
-        "left over makes more than N pieces. `tensor_split` always gives N.",
         "x.tensor_split(n) → x.split(len(x) // n)": "You cut x into pieces of len(x) // N numbers: what is left over "
         "makes more than N pieces, and fewer numbers than workers give pieces of none. `tensor_split` always gives N.",
         "x.tensor_split(n) → x.chunk(n)": "You cut x with `chunk`, which may give fewer than N chunks. `tensor_split` "

@@ -118,8 +118,6 @@ ring_attention.slips(
         "that arrives in round s comes from rank − s.",
         "rank <= worker.rank → rank >= worker.rank": "Your tokens see the blocks of later ranks but not of earlier "
         "ranks. The past is in the ranks below yours.",
-        "rank <= worker.rank → 0 < rank <= worker.rank or turn == 0": "Your tokens never see the block of rank 0, "
-        "unless they are in it. After r rounds worker r holds it: count it, too.",
         "triu(1) → triu()": "Your mask hides a token from itself. It sees itself and the tokens before it.",
         "torch.stack([k, v]) → k ;; k, v = → k =": "You pass on the keys and keep your own values. A weight belongs "
         "to a key and its value: pass on both.",
@@ -173,18 +171,7 @@ ring_attention.slips(
         "take what arrives for the blocks of earlier ranks. Send to rank + 1, and receive from rank − 1.",
         "range(n) → range(n - 1)": "You use N − 1 blocks. With your own there are N.",
         "range(n) → range(max(n - 1, 1))": "You use N − 1 blocks. With your own there are N.",
-        "k, v = worker → v, k = worker": "You take the keys that arrive for values, and the values for keys.",
-        "state[2] / state[1] → state[1] / state[2]": "You divide the sum of the weights by the weighted values. Divide "
-        "the other way round.",
         "worker.rank - turn → worker.rank - turn - 1": "You assign each block to the rank before its own. Before the "
         "first round you hold your own block, after round s that of rank − s.",
-        "triu(1) → tril(-1)": "Your triangle is upside down: within your block tokens see themselves and the future.",
-        "torch.stack([k, v]) → torch.stack([k, v, q]) ;; k, v = worker → k, v, _ = worker": "The result is right, but "
-        "you send the queries, too. Each worker keeps its own.",
-        "state = block_update(*state, scores, v) → state = block_update(state[0], state[1] * (turn == 0), state[2], "
-        "scores, v)": "Your sum of weights holds the last block only. Keep all three parts of the state from block to "
-        "block.",
-        "worker.rank - turn → worker.rank - turn - 1 ;; rank == worker.rank → turn == 0": "You assign each block to "
-        "the rank before its own. Before the first round you hold your own block, after round s that of rank − s.",
     },
 )

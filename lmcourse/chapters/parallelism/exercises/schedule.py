@@ -101,30 +101,22 @@ stage_order.slips(
         "can do that.",
         "stages - rank → 2 * (stages - rank) - 1": "Your stages start enough micro-batches, 2(p − r) − 1, to never "
         "wait for a gradient. 1F1B starts p − r.",
-        "stages - rank → 3 * (stages - rank) - 2": "You count a backward pass as two forwards and start 3(p − r) − 2 "
-        "micro-batches. 1F1B starts p − r, however long a pass takes.",
         "min(micro, stages - rank) → stages - rank ;; range(micro - started → range(max(micro - started, 0)": "With "
         "fewer micro-batches than stages you start some that do not exist: there are only `micro`.",
         "range(micro - started, micro) → range(micro - started, micro - started + 1)": "You leave out the backward "
         "passes at the end: each micro-batch needs one.",
-        "B{i - started} → B{i - 1} ;; range(micro - started, micro) → [micro - 1, *range(started - 1)[::-1]]": "Your "
-        "gradients come back last in, first out. Here they come in the order of the forwards.",
         'return order → return order[:micro] + order[:micro - 1 : -1] if schedule == "gpipe" else order': "In GPipe "
         "your backward passes run in reverse order. Both kinds go through the micro-batches in order.",
         " or rank not in range(stages) or micro < 1 → ": "You accept a rank that does not exist, and fewer than one "
         "micro-batch. Raise ValueError.",
         " or rank not in range(stages) → ": "You accept a rank that does not exist. Raise ValueError.",
         " or micro < 1 → ": "You accept fewer than one micro-batch. Raise ValueError.",
-        'return order → return [f"{step[0]}{int(step[1:]) + 1}" for step in order]': "You count micro-batches from 1. "
-        "Count them from 0.",
         'schedule not in ("gpipe", "1f1b") or →  ;; schedule == "gpipe" → schedule != "1f1b"': "You treat an unknown "
         "schedule as GPipe: raise a ValueError.",
         "stages - rank → stages - rank - 1": "Your stages start one micro-batch too few before their first backward: "
         "the last stage begins with a backward pass, of which there was no forward.",
         "stages - rank → rank": "Your first stages start the fewest micro-batches, and stage 0 none. Stage r of p "
         "starts p − r before its first backward.",
-        "return order → return [step for pair in zip(order[:micro], order[micro:]) for step in pair] if schedule == "
-        '"gpipe" else order': "Your GPipe alternates forward and backward passes. All forwards come first.",
         'schedule not in → schedule.lower() not in ;; schedule == "gpipe" → schedule.lower() == "gpipe"': "You accept "
         "a schedule in capitals. Only the two words as they are written are known: raise ValueError.",
         'order += [f"B{i - started}", f"F{i}"] → order += [f"B{i - 1}", f"F{i}"]': "Each backward pass of yours takes "

@@ -194,27 +194,12 @@ vocabulary_parallel_loss.slips(
         "v tokens: local < v.",
         "local >= 0 → local > 0": "You leave out a worker's first token: its local number is 0, and it belongs to the "
         "worker. Test local >= 0.",
-        ".sum(1) → .mean(1)": "You take the mean of the exponentials. The softmax divides by their sum.",
-        ".item() → .item() / worker.size": "You divide the loss by the number of workers. They share one and the same "
-        "loss.",
         "local.clamp(0, v - 1) → local": "You look up a target that this worker does not have: its local number is "
         "negative, or beyond the last logit. Clamp it, or replace it by 0, before you index.",
         ".item() → .item() if worker.rank == 0 else None": "Only rank 0 returns the loss. Every worker must return it.",
-        "top + sums.log() - gold → gold - top - sums.log()": "The sign is wrong: the loss is log Σ exp minus the "
-        "logit of the target.",
-        "return → logits.sub_(1)\n    return": "You change the logits in place: they now hold other numbers. Compute "
-        "new ones.",
         'worker.all_reduce(z.amax(1), "max") → z.amax(1)': "Each worker subtracts its own maximum and adds it again. "
         "Sums of exponentials with different maxima cannot be added: subtract the maximum of all workers, "
         "all_reduce(…, op='max').",
-        "gold = worker.all_reduce(torch.where(here, gold, 0.0)) → own = torch.where(here, z.logsumexp(1) - gold, "
-        "0.0).sum() / here.sum() ;; (top + sums.log() - gold).mean() → (worker.all_reduce(own) / "
-        "worker.size)": "Each worker of yours computes the loss of its own targets with a softmax over its own part of "
-        "the vocabulary, and you average these means. Add up Σ exp over the workers, and average over all tokens.",
-        "local.clamp(0, v - 1) → local.where(here, 0) ;; torch.where(here, gold, 0.0) → gold": "A worker without the "
-        "target adds the logit of another token. It must add 0.",
-        "local < v → local <= v ;; local.clamp(0, v - 1) → local.where(here, 0)": "Token (r + 1)·v belongs to the next "
-        "worker, and you look it up on two. A worker has v tokens: local < v.",
         "& (local < v) →  ;; local.clamp(0, v - 1) → local.where(here, 0)": "You test only that a target is not below "
         "a worker's tokens. It may be above them, too: local < v.",
         "(local >= 0) & (local < v) → local < v ;; local.clamp(0, v - 1) → local.where(here, 0)": "You test only that "
@@ -223,13 +208,6 @@ vocabulary_parallel_loss.slips(
         "sums.log() → sums.log2()": "You take the logarithm to base 2. The loss is in nats: the natural logarithm.",
         "worker.all_reduce((z - top[:, None]).exp().sum(1)) → (z - top[:, None]).exp().sum(1)": "Your Σ exp has only "
         "this worker's part of the vocabulary. Add the parts up over the workers.",
-        "worker.rank * v → (worker.rank + 1) * v": "You subtract (r + 1)·v from the targets. The first token of rank r "
-        "has the number r·v.",
-        "(local >= 0) & (local < v) → local < v ;; z.gather(1, local.clamp(0, v - 1)[:, None])[:, 0] → "
-        "z[torch.arange(len(z)), local.clamp(max=v - 1)]": "You test only that a target is not above a worker's "
-        "tokens. It may be below them, too: local >= 0.",
-        "local = targets - worker.rank * v → local = torch.where(targets % worker.size == worker.rank, targets // "
-        "worker.size, -1)": "You deal out the tokens to the workers in turn. Rank r has tokens r·v to (r + 1)·v − 1.",
         "(top + sums.log() - gold).mean() → -(gold - top - sums.log()).exp().mean()": "You average the probabilities "
         "of the targets. The loss is the mean of −ln p.",
     },

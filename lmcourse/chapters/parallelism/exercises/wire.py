@@ -78,18 +78,6 @@ def divided_rows(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     return float(alpha), float(beta)
 
 
-@fit_wire.variant
-def in_fp32(sizes: list[int], seconds: list[float]) -> tuple[float, ...]:
-    s, t = torch.tensor(sizes, dtype=torch.float32), torch.tensor(seconds, dtype=torch.float32)
-    if len({*sizes}) < 2:
-        raise ValueError
-    rows = torch.stack([1 / t, s / t], dim=1)
-    found = torch.linalg.lstsq(rows, torch.ones(len(t), 1)).solution[:, 0]
-    if found[0] < 0:
-        found = torch.stack([torch.tensor(0.0), rows[:, 1].sum() / rows[:, 1].square().sum()])
-    return tuple(found.tolist())
-
-
 fit_wire.slips(
     divided_rows,
     {

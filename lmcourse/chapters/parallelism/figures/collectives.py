@@ -119,7 +119,8 @@ def all_reduce_seconds(
         axes.loglog(sizes, [1e3 * s for s in measured[name]], "o", color=PALETTE[colour], label=f"{name}, measured")
         fitted = [1e3 * (rounds * alpha + part * beta * size) for size in sizes]
         axes.loglog(sizes, fitted, "--", color=PALETTE[colour], linewidth=1.8, label=f"{name}, by the fit")
-    axes.legend(frameon=False, fontsize=10)
+    axes.set_ylim(top=6 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(frameon=False, fontsize=10, loc="upper center", ncols=2)
     caption = "Doubling has few rounds and sends whole tensors; the ring has more rounds and sends chunks."
     alt = f"Ring and doubling for {len(sizes)} sizes from {sizes[0]:,} to {sizes[-1]:,} bytes, measured and by the fit"
     return describe(figure, caption=caption, alt=alt)
