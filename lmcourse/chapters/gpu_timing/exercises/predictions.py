@@ -81,7 +81,7 @@ PREDICTIONS = (
         "which_mend",
         "The step has these four faults, among others. Which one, mended alone, brings most on a CPU core?",
         options=(
-            "`.item()` after each text",
+            ".item() after each text",
             "attention in fp64",
             "tables that are made again for each text",
             "norm and GELU in many small operations",
