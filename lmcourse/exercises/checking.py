@@ -150,8 +150,9 @@ def check_exercise(
 
 def unread_argument(exercise: Exercise, answer: Any) -> str:
     """Return the first argument that an answer's source never mentions and all known right answers mention, or ""."""
-    function, right = inspect.unwrap(answer), [one.answer for one in exercise.variants]
-    if not right or not all(isinstance(one, FunctionType) for one in (function, *right)):
+    function = inspect.unwrap(answer)
+    right = [one.answer for one in exercise.variants if isinstance(one.answer, FunctionType)]
+    if not isinstance(function, FunctionType) or len(right) < max(1, len(exercise.variants)):
         return ""
     names = (name for name in inspect.signature(function).parameters if not mentions(function, name))
     return next((name for name in names if all(mentions(one, name) for one in right)), "")
