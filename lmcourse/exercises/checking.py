@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from types import FunctionType
 from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.forbidden_names import forbidden_in_source
+from lmcourse.exercises.forbidden_names import forbidden_in_source, mentions
 from lmcourse.exercises.judge import instead_of, judge, only_earlier
 from lmcourse.exercises.notebook_state import everything_used, failed_version
 from lmcourse.exercises.outcome import Outcome, run_case
@@ -148,8 +149,18 @@ def check_exercise(
         return Trial(exercise, case, hidden, outcome, table.expected(case))
 
     trials = try_cases([one for one in table.cases if hidden or not one[1]], trial, exercise.seconds)
-    report = judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
-    return replace(report, held_back=released)
+    found, unread = forbidden_in_source(answer, rules), unread_argument(exercise, answer)
+    return replace(judge(exercise, trials, hidden=hidden, forbidden=found, unread=unread), held_back=released)
+
+
+def unread_argument(exercise: Exercise, answer: Any) -> str:
+    """Return the first argument that an answer's source never mentions and all known right answers mention, or ""."""
+    function = inspect.unwrap(answer)
+    right = [one.answer for one in exercise.variants if isinstance(one.answer, FunctionType)]
+    if not isinstance(function, FunctionType) or len(right) < max(1, len(exercise.variants)):
+        return ""
+    names = (name for name in inspect.signature(function).parameters if not mentions(function, name))
+    return next((name for name in names if all(mentions(one, name) for one in right)), "")
 
 
 def try_cases(

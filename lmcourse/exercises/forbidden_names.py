@@ -179,6 +179,13 @@ def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
             yield from ((name, getattr(node, "lineno", 0)) for name in names)
 
 
+def mentions(function: FunctionType, name: str) -> bool:
+    """Return True if a function's source has this name, say of an argument, in its code, or if there is no source."""
+    definitions = _definitions(function.__code__)
+    nodes = (node for definition in definitions for node in ast.walk(definition))
+    return not definitions or any(isinstance(node, ast.Name) and node.id in (name, "locals") for node in nodes)
+
+
 def _definitions(code: CodeType) -> list[Definition]:
     """Return where a function is defined. A console that does not keep the source gives no place; then only
     `rules.watched` helps.

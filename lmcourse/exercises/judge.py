@@ -31,12 +31,14 @@ def judge(
     *,
     hidden: bool = False,
     forbidden: Sequence[Use] = (),
+    unread: str = "",
     table: Outcomes | None = None,
 ) -> Report:
     """Return the report on an answer from its trials, public cases first; if `hidden`, they include the hidden ones.
 
     Args:
         forbidden: the forbidden names in the answer's source; outcomes have the operations that it used.
+        unread: an argument that the answer's source does not mention.
         table: the outcomes of the known mistakes; by default those that all judging shares.
     """
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
@@ -52,13 +54,16 @@ def judge(
     remarks = [exercise.remark(trial.case, trial.outcome.value) for trial in graded if exercise.remark]
     known = exercise, trials, table or outcomes_of(exercise)
     named = (recognise(*known) or recognise_parts(*known)) if failing and not broken else None
+    returned = all(one.outcome.failure is None and one.outcome.value is not None for one in failing)
+    observed = f"Your answer never uses `{unread}`. " * bool(failing and unread and returned)
+    observed += "" if broken or named else _diagnosis(exercise, trials, failing)
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else points,
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing) or foretold * short),
+        diagnosis=broken or (named.sentence if named else observed.strip() or foretold * short),
         mistake=named.sentence if named else "",
         besides=_besides(exercise, trials, named) if named else "",
         groups=(earned.passed, earned.total),

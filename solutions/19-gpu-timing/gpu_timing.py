@@ -9,7 +9,7 @@
 #
 # At the end you take over a training step that is right, and slow, and make it several times as fast, with the same weights.
 #
-# **You need** FLOPs and MFU (notebook 15). No GPU: all cells run on any device.
+# **You need** FLOPs and MFU (notebook 15), but no GPU: all cells run on any device.
 #
 # A busy machine disturbs no check. Stuck? `hint("name_of_the_exercise")`. Do not use `lmcourse` in answers.
 
@@ -17,7 +17,7 @@
 import math
 import statistics
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -52,16 +52,16 @@ predict("who_waits")
 # Here is a simulated GPU. A run takes 4 s, and the first 9 s, in which a real one would load its kernels. Handing a run over takes 0.01 s.
 
 # %%
-device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
+simulated = SimulatedDevice([9.0, 4.0], launch=0.01)
 for run in range(3):
-    begin = device_of_paper.clock()
-    device_of_paper.run()
-    ordered = device_of_paper.clock()
-    device_of_paper.synchronise()
-    print(f"run {run}: ordered after {ordered - begin:.2f} s, done after {device_of_paper.clock() - begin:.2f} s")
+    begin = simulated.clock()
+    simulated.run()
+    ordered = simulated.clock()
+    simulated.synchronise()
+    print(f"run {run}: ordered after {ordered - begin:.2f} s, done after {simulated.clock() - begin:.2f} s")
 
 # %% [markdown]
-# > **Spot the slip.** A colleague's model computes `x @ w`. She times it like this, and calls the result the MFU of the model:
+# > **Spot the slip.** The layers of a colleague's model compute `x @ w` in bf16. She times a product like this, and calls the result the MFU of the model:
 # >
 # > ```python
 # > def run():
@@ -76,11 +76,11 @@ for run in range(3):
 # > It waits for the GPU, which is the hard part. Find four mistakes. And what do the five runs give on our device, where a run takes 4.01 s?
 
 # %%
-device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
+simulated = SimulatedDevice([9.0, 4.0], launch=0.01)
 for _ in range(5):
-    device_of_paper.run()
-    device_of_paper.synchronise()
-print(f"her time: {device_of_paper.clock() / 5:.2f} s")
+    simulated.run()
+    simulated.synchronise()
+print(f"her time: {simulated.clock() / 5:.2f} s")
 
 # %% [markdown]
 # A quarter too much, because the first run counts. Also, `a` and `b` are not what the model multiplies; one product is not a model; and a model in bf16 does not use the peak of fp32.
@@ -165,9 +165,6 @@ def machine_limits(products: dict[int, list[float]], copies: dict[int, list[floa
 
 # %% check="machine_limits"
 
-# %% [markdown]
-# Yours:
-
 # %% tags=["nbval-ignore-output", "because it shows measured rates"]
 with your("time_it", "machine_limits"):
     sizes = ((2048, 4096, 8192), (2**18, 2**20, 2**30)) if on_gpu else ((128, 256, 512, 1024), (2**18, 2**20, 2**27))
@@ -222,7 +219,7 @@ def roofline(kernels: list[list[float]], peak: float, bandwidth: float) -> float
 #
 # $$I = \frac{2nD^2}{p\,(D^2 + 2nD)} = \frac{2}{p} \cdot \frac{nD}{2n + D}$$
 #
-# One token gives 1 FLOP per byte in bf16, on a machine that could do 150. That is decoding, and memory limits it.
+# One token gives 1 FLOP per byte in bf16, and an A100 could do 150 in the time of a byte. So memory limits decoding, which computes one token at a time.
 
 # %%
 predict("enough_tokens")
@@ -279,12 +276,9 @@ def what_helps(kernels: list[list[float]], peak: float, bandwidth: float) -> dic
 
 # %% check="what_helps"
 
-# %% [markdown]
-# How many times as fast would the kernels of section 3 be?
-
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
 with your("what_helps"):
-    print(f"{'':20}  2 × peak  2 × bandwidth  no rest")
+    print(f"{'times as fast with':20}  2 × peak  2 × bandwidth  no rest")
     for name, (flops, moved, taken) in timed.items():
         allowed = max(taken, 1.001 * flops / peak, 1.001 * moved / bandwidth)  # a dot above the roof: as if on it
         helped = what_helps([[flops, moved, allowed]], peak, bandwidth)
@@ -351,7 +345,7 @@ print(f"sum of the shares: {sum(by_name[0].values()):.0%}; sum of all total time
 figures.time_by_group(in_groups, title=f"{title}: a training step, profiled")
 
 # %% [markdown]
-# On a CPU core often half of the step is not products, and MFU cannot exceed their share. On a GPU, large *idle* gaps mean that launches limit it.
+# On a CPU core often half of the step is not products, and MFU cannot exceed the share of the products. On a GPU, large *idle* gaps mean that launches limit it.
 #
 # ## 6 · What can a change bring?
 #
@@ -424,9 +418,9 @@ predict("which_mend")
 # %% [markdown]
 # ### Exercise 7 · A faster step  (6 points · 9 min · ●●●)
 #
-# Make the step as fast as you can. Losses and weights after every step must be those of the given step, to $10^{-4}$. `weights` and `moments` are dicts that your step changes, `texts` holds tokens, and `t` is 1 in the first step. Change one thing at a time: share, bound, change, measure.
+# Make the step as fast as you can. Losses and weights after every step must be those of the given step, to $10^{-4}$. `weights` and `moments` are dicts that your step changes, `texts` holds tokens, a row for each text, and `t` is 1 in the first step. Change one thing at a time: share, bound, change, measure.
 #
-# `check` uses no clock. In steps two and three of a run it counts operations, and the bytes that they read and write (views cost none).
+# `check` uses no clock. In steps two and three of a run it counts operations, and the bytes that they read and write (a view moves none).
 #
 # | points | for |
 # | --- | --- |
@@ -473,7 +467,7 @@ def fast_step(weights: dict[str, Tensor], moments: dict[str, list[Tensor]], text
         torch._foreach_addcdiv_([*weights.values()], means, roots, -0.001 / (1 - 0.9**t))
     return loss.detach()
     ### END SOLUTION
-    raise NotImplementedError("Delete this line, and edit the step below.")
+    # The step that you are given, to edit:
     T, D, heads = texts.shape[1] - 1, 128, 4
 
     @record_function("positions")
@@ -581,13 +575,13 @@ with your("time_it"):
 # ## Check yourself
 #
 # 1. Your loop prints `loss.item()` after every step. Does its timing need a `synchronize`? And what does the line cost?
-# 2. You decode with a batch of 8 on an A100 and double the batch. How much longer do the weights take?
+# 2. You decode with a batch of 8 on an A100 and double the batch. How much longer do the products with its weights take?
 # 3. A step takes 300 ms, 60 of them in the optimizer, which becomes three times as fast. And the step?
 #
 # <details><summary>Answers</summary>
 #
 # 1. `.item()` waits, so the clock is right there. The cost: every step begins with an empty queue.
-# 2. No longer: 8 and 16 tokens are both far below 159, so fetching the weights decides.
+# 2. No longer: 8 and 16 tokens are both far below the 159 of section 3, so fetching the weights decides.
 # 3. It saves 40 of 300 ms: 300/260 = 1.15 times as fast.
 #
 # </details>

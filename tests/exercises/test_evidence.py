@@ -462,3 +462,17 @@ STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}
 )
 def test_no_detector_raises_on_strange_results(expected: Any, result: Any) -> None:
     check_exercise(doubling(reference=lambda x: expected, hidden_cases=None), lambda x: result)
+
+
+def test_an_argument_that_is_never_used_is_named() -> None:
+    def constant(x: Tensor) -> Tensor:
+        return torch.zeros(2)
+
+    def halved(x: Tensor) -> Tensor:
+        return x / 2
+
+    def unwritten(x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    told = [check_exercise(doubling(), answer).diagnosis for answer in (constant, halved, unwritten)]
+    assert ["never uses `x`" in sentence for sentence in told] == [True, False, False]

@@ -165,6 +165,8 @@ MISTAKES = {
     " + positions() → ": "Your step does not add the positions.",
     "    for w in weights.values():\n        w.grad = None\n → ": "The gradients of one step are added to those of "
     "the next: nothing clears them before `backward`.",
+    "w.grad * scale → w.grad / max(1.0, w.grad.norm().item())": "You shorten the gradient of each tensor by itself. "
+    "The given step makes the whole gradient 1 long, with one factor for all tensors.",
     "w.grad * scale → w.grad": "You do not shorten the gradient. Where it is longer than 1, the given step makes it 1 "
     "long.",
     "max(1.0, length) → length": "You make every gradient 1 long. Only longer ones are shortened.",
@@ -176,6 +178,11 @@ MISTAKES = {
     "steps begins with moments of zero, as a new optimizer does.",
     " / (1 - 0.9**t) →  ;;  / (1 - 0.99**t) → ": "You do not divide the moments by 1 − 0.9ᵗ and 1 − 0.99ᵗ, which "
     "corrects them in the first steps.",
+    "0.9**t → 0.9 ** (t + 1) ;; 0.99**t → 0.99 ** (t + 1)": "You correct the moments for step t + 1, one too far. "
+    "(Some of torch's optimizers add 1 to the step that they are given.)",
+    "sqrt() + 1e-8 → add(1e-8).sqrt()": "You add 1e-8 below the root. The given step adds it to the root.",
+    "w -= 0.001 → w *= 1 - 0.001 * 0.01\n            w -= 0.001": "Your weights decay by 0.01, the default of torch's "
+    "AdamW. The given step has no decay.",
     "0.99 * moments → 0.999 * moments ;; 0.01 * gradient → 0.001 * gradient ;; 0.99**t → 0.999**t": "Your second "
     "moment decays by 0.999, torch's default. The given step has 0.99.",
 }

@@ -81,7 +81,7 @@ PREDICTIONS = (
         "which_mend",
         "The step has these four faults, among others. Which one, mended alone, brings most on a CPU core?",
         options=(
-            "`.item()` after each text",
+            ".item() after each text",
             "attention in fp64",
             "tables that are made again for each text",
             "norm and GELU in many small operations",
@@ -92,12 +92,12 @@ PREDICTIONS = (
     ),
     Prediction(
         "products_on_a_core",
-        "In a BERT layer 99.8 % of the FLOPs are in matrix products. A training step in fp32 on a single CPU core: 2 "
-        "blocks of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are matrix products?",
+        "A training step in fp32 on a single CPU core: 2 blocks of width 128, 8 texts of 64 tokens, AdamW. Nearly all "
+        "of its FLOPs are in matrix products. Which share of its time do they take?",
         options=("about a quarter", "about half", "nearly all"),
         answer="about half",
-        because="It was 54 to 60 % on the machine that built this notebook. A core multiplies slowly, but it also "
-        "adds, copies and divides slowly, and at a width of 128 there is much to add and copy for each product.",
+        because="The figure below shows your share. A core multiplies slowly, but it also adds, copies and divides "
+        "slowly, and at a width of 128 there is much to add and copy for each product.",
     ),
     NumberPrediction(
         "norm_in_one_kernel",

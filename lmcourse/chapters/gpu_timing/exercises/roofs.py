@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from random import Random
 
 import torch
@@ -135,35 +134,24 @@ roofline.equivalent_mutant(
 )
 
 
-Timed = list[list[float]]
-"""For each kernel: FLOPs, bytes moved and measured seconds."""
-
-Times = dict[str, float]
-
-
-def _best(flops: float, moved: float, peak: float, bandwidth: float) -> Fraction:
-    """Return the roofline's time as an exact fraction."""
-    return max(Fraction(flops) / Fraction(peak), Fraction(moved) / Fraction(bandwidth))
-
-
-def _times(kernels: Timed, peak: float, bandwidth: float) -> Times:
-    """Times after each remedy, in exact fractions. A remedy changes the roofline's time; the rest of a measured time
-    stays."""
-    machines = {"peak": (2 * peak, bandwidth), "bandwidth": (peak, 2 * bandwidth), "launches": (peak, bandwidth)}
-    times = dict.fromkeys(machines, Fraction(0))
+def kernel_by_kernel(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
+    times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
     for flops, moved, seconds in kernels:
-        rest = Fraction(seconds) - _best(flops, moved, peak, bandwidth)
+        computing, moving = flops / peak, moved / bandwidth
+        best = max(computing, moving)
+        rest = seconds - best
         if rest < 0:
-            raise ValueError("a kernel is faster than its roofline")
-        for remedy, machine in machines.items():
-            times[remedy] += _best(flops, moved, *machine) + (0 if remedy == "launches" else rest)
-    return {remedy: float(time) for remedy, time in times.items()}
+            raise ValueError("the rate is above the peak")
+        times["peak"] += max(computing / 2, moving) + rest
+        times["bandwidth"] += max(computing, moving / 2) + rest
+        times["launches"] += best
+    return times
 
 
 REMEDIES = ("peak", "bandwidth", "launches")
 
 
-def _each(name: str, kernels: Timed, *remedies: str) -> list[Case]:
+def _each(name: str, kernels: Kernels, *remedies: str) -> list[Case]:
     """A case for each remedy, so that each earns points alone."""
     call = f"what_helps({kernels!r}, peak=100.0, bandwidth=10.0)"
     return [script(f"{name}: {remedy}", f'{call}["{remedy}"]') for remedy in remedies]
@@ -203,7 +191,7 @@ what_helps = Exercise(
     points=3,
     minutes=7,
     difficulty=2,
-    reference=_times,
+    reference=kernel_by_kernel,
     cases=[
         *_each("a large product", [[800.0, 20.0, 10.0]], "peak", "bandwidth"),
         *_each("a sum", [[100.0, 60.0, 8.0]], "bandwidth", "launches"),
@@ -251,20 +239,9 @@ for _change in (
     what_helps.equivalent_mutant(_change, "The longer of two times is the same in either order.")
 
 
-@what_helps.variant
-def kernel_by_kernel(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
-    times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
-    for flops, moved, seconds in kernels:
-        computing, moving = flops / peak, moved / bandwidth
-        best = max(computing, moving)
-        rest = seconds - best
-        if rest < 0:
-            raise ValueError("the rate is above the peak")
-        times["peak"] += max(computing / 2, moving) + rest
-        times["bandwidth"] += max(computing, moving / 2) + rest
-        times["launches"] += best
-    return times
+what_helps.variant(kernel_by_kernel)
 
+REST = "Your rest is the time minus computing *and* moving. They happen at the same time: subtract only the longer one."
 
 what_helps.slips(
     kernel_by_kernel,
@@ -302,13 +279,12 @@ what_helps.slips(
         "rest < 0 → sum(kernel[2] for kernel in kernels) < sum(max(kernel[0] / peak, kernel[1] / bandwidth) for kernel "
         "in kernels)": "You compare the sum of all times with the roofline. A kernel that is too fast is then hidden "
         "by a slow one.",
-        "seconds - best → seconds - computing - moving": "Your rest is the time minus computing *and* moving. They "
-        "happen at the same time: subtract only the longer one.",
+        "seconds - best → seconds - computing - moving": REST,
+        "moving) + rest → moving) + rest + best - computing - moving ;; moving / 2) + rest → moving / 2) + rest + best "
+        "- computing - moving": REST,
+        "moving) + rest → moving) + rest / 2 ;; moving / 2) + rest → moving / 2) + rest / 2": "You halve the rest, "
+        "too. A faster chip leaves it as it is.",
         "+= best → += best + rest / 2": "Without launches you keep half of the rest. All of it disappears.",
-        "max(computing / 2, moving) + rest → seconds - computing / 2 ;; max(computing, moving / 2) + rest → seconds - "
-        "moving / 2 ;; += best → += rest": "You subtract half of the computing and half of the moving, whichever is "
-        "longer, and return the rest as the time without it. Only the longer of the two counts; without the rest, the "
-        "roofline's time is left.",
         "rest < 0 → rest <= 0": "You reject a kernel that takes exactly the roofline's time. It is perfect, not "
         "impossible: reject only a shorter time.",
         "max(computing / 2, moving) + rest → seconds - best / 2 ;; max(computing, moving / 2) + rest → seconds - best "

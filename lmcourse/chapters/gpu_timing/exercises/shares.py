@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -19,17 +17,19 @@ Events = list[Event]
 Shares = dict[str, float]
 
 
-def _shares(events: Events) -> Shares:
-    """Assign the time between two neighbouring begins or ends to the shortest call that is running then."""
-    if not events:
+def search_for_the_parent(events: list[list[Any]]) -> dict[str, float]:
+    if len(events) == 0:
         return {}
-    own = dict.fromkeys(["idle", *(name for name, _, _ in events)], 0.0)
-    borders = sorted({border for _, begin, end in events for border in (begin, end)})
-    for before, after in pairwise(borders):
-        around = [event for event in events if event[1] <= before and event[2] >= after]
-        innermost = min(around, key=lambda event: event[2] - event[1])[0] if around else "idle"
-        own[innermost] += after - before
-    return {name: time / (borders[-1] - borders[0]) for name, time in own.items()}
+    total = max(event[2] for event in events) - min(event[1] for event in events)
+    shares = {"idle": 1.0}
+    for name, begin, end in events:
+        shares[name] = shares.get(name, 0.0) + (end - begin) / total
+        parent, length = "idle", float("inf")
+        for other, first, last in events:
+            if first <= begin and end <= last and (first, last) != (begin, end) and last - first < length:
+                parent, length = other, last - first
+        shares[parent] = shares.get(parent, 0.0) - (end - begin) / total
+    return shares
 
 
 def _recorded(random: Random, names: str, depth: int, calls: int, *, shuffled: bool = False) -> Events:
@@ -79,7 +79,7 @@ time_shares = Exercise(
     points=4,
     minutes=10,
     difficulty=3,
-    reference=_shares,
+    reference=search_for_the_parent,
     cases=[
         case("a product inside a layer", [["linear", 10.0, 20.0], ["addmm", 12.0, 19.0]]),
         case("a name twice, and a gap", [["mm", 5.0, 8.0], ["add", 8.0, 9.0], ["mm", 13.0, 15.0]]),
@@ -118,22 +118,6 @@ time_shares = Exercise(
 
 
 @time_shares.variant
-def search_for_the_parent(events: list[list[Any]]) -> dict[str, float]:
-    if len(events) == 0:
-        return {}
-    total = max(event[2] for event in events) - min(event[1] for event in events)
-    shares = {"idle": 1.0}
-    for name, begin, end in events:
-        shares[name] = shares.get(name, 0.0) + (end - begin) / total
-        parent, length = "idle", float("inf")
-        for other, first, last in events:
-            if first <= begin and end <= last and (first, last) != (begin, end) and last - first < length:
-                parent, length = other, last - first
-        shares[parent] = shares.get(parent, 0.0) - (end - begin) / total
-    return shares
-
-
-@time_shares.variant
 def stack_of_open_calls(events: list[list[Any]]) -> dict[str, float]:
     if not events:
         return {}
@@ -149,6 +133,11 @@ def stack_of_open_calls(events: list[list[Any]]) -> dict[str, float]:
         stack.append((name, end))
     return {name: time / (last - first) for name, time in own.items()}
 
+
+time_shares.variant(search_for_the_parent)
+
+BY_NAME = "You sort by name. Sort by begin, the longer call first where two begin together."
+FROM_IDLE = "You subtract nested calls from idle, too. Idle is the span without the *outermost* calls."
 
 time_shares.slips(
     stack_of_open_calls,
@@ -191,7 +180,7 @@ time_shares.slips(
         "call: compare with ≤.",
         "max(end for _, _, end in calls) → calls[-1][2]": "Your span ends with the call that begins last. A call "
         "around it ends later: take the last end of all.",
-        'return {name → own["idle"] = sum(max(0.0, after[1] - before[2]) for before, after in pairwise(calls))'
+        'return {name → own["idle"] = sum(max(0.0, after[1] - before[2]) for before, after in zip(calls, calls[1:]))'
         "\n    return {name": "You count the gap after the previous call as idle. A longer call around it may still "
         "be open: idle is the time in which *no* call is open.",
         '(last - first) for → (last - first - own["idle"]) for': "Your whole is the time in which a call is open. The "
@@ -211,12 +200,15 @@ time_shares.slips(
         "not `if`.",
         "/ (last - first) for → / sum(end - begin for _, begin, end in calls) for": "You divide by the sum of all "
         "lengths. Nested calls count several times in it: divide by the span, from the first begin to the last end.",
-        "calls = sorted(events, key=lambda event: (event[1], -event[2])) → calls = sorted(events)": "You sort by name. "
-        "Sort by begin, the longer call first where two begin together.",
+        "calls = sorted(events, key=lambda event: (event[1], -event[2])) → calls = sorted(events)": BY_NAME,
+        "calls = sorted(events, key=lambda event: (event[1], -event[2])) → calls = sorted(events) ;; min(begin for _, "
+        "begin, _ in calls) → calls[0][1]": BY_NAME,
         "(event[1], -event[2]) → (event[1], event[2])": "Of two calls that begin together you take the shorter one "
         "first. The longer one contains it, so it comes first.",
         'return {name → own["idle"] = last - first - sum(end - begin for _, begin, end in calls)\n    return '
-        "{name": "You subtract nested calls from idle, too. Idle is the span without the *outermost* calls.",
+        "{name": FROM_IDLE,
+        'return {name → own["idle"] = max(0.0, last - first - sum(end - begin for _, begin, end in calls))\n    return '
+        "{name": FROM_IDLE,
         "own[stack[-1][0]] -= → around = [call for call in calls if call[1] < begin and end < call[2]]\n        "
         'own[min(around, key=lambda call: call[2] - call[1])[0] if around else "idle"] -=': "A call that begins or "
         "ends together with another one is not inside it for you. It is, if the other one lasts longer.",
@@ -238,17 +230,14 @@ Offers = dict[str, list[Any]]
 """Maps an offer to `[names, factor]`: the operations it makes faster, and how many times as fast."""
 
 
-def _time_left(shares: Shares, faster: dict[str, float]) -> float:
-    """Return the time of a step that took 1, in exact fractions."""
-    rates = {name: Fraction(0) if math.isinf(factor) else 1 / Fraction(factor) for name, factor in faster.items()}
-    saved = sum(Fraction(share) * (1 - rates.get(name, Fraction(1))) for name, share in shares.items())
-    return float(1 - saved)
-
-
-def _speedups(shares: Shares, offers: Offers) -> dict[str, float]:
-    each = {offer: {name: float(factor) for name in names} for offer, (names, factor) in offers.items()}
-    together = {name: factor for faster in each.values() for name, factor in faster.items()}
-    return {offer: 1 / _time_left(shares, faster) for offer, faster in (each | {"all": together}).items()}
+def what_is_saved(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
+    saved = {}
+    for offer, (names, factor) in offers.items():
+        share = sum(shares.get(name, 0.0) for name in names)
+        saved[offer] = share - share / factor
+    speedups = {offer: 1 / (1 - part) for offer, part in saved.items()}
+    speedups["all"] = 1 / (1 - sum(saved.values()))
+    return speedups
 
 
 def _offers_cases(random: Random) -> list[Case]:
@@ -280,7 +269,7 @@ speedup_bounds = Exercise(
     points=2,
     minutes=5,
     difficulty=2,
-    reference=_speedups,
+    reference=what_is_saved,
     cases=[
         case("half of it twice as fast", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 2.0]}),
         case("two offers", {"mm": 0.5, "add": 0.3, "idle": 0.2}, {"bf16": [["mm"], 4.0], "graph": [["idle"], 2.0]}),
@@ -310,16 +299,7 @@ def in_numpy(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str
     return {**dict(zip(offers, 1 / left, strict=True)), "all": float(1 / (1 - np.sum(1 - left)))}
 
 
-@speedup_bounds.variant
-def what_is_saved(shares: dict[str, float], offers: dict[str, list[Any]]) -> dict[str, float]:
-    saved = {}
-    for offer, (names, factor) in offers.items():
-        share = sum(shares.get(name, 0.0) for name in names)
-        saved[offer] = share - share / factor
-    speedups = {offer: 1 / (1 - part) for offer, part in saved.items()}
-    speedups["all"] = 1 / (1 - sum(saved.values()))
-    return speedups
-
+speedup_bounds.variant(what_is_saved)
 
 speedup_bounds.slips(
     what_is_saved,
@@ -348,9 +328,6 @@ speedup_bounds.slips(
         'saved = {} → busy = sum(shares.values()) - shares.get("idle", 0.0)\n    shares = {name: share / busy for '
         'name, share in shares.items() if name != "idle"}\n    saved = {}': "You leave the idle time out of the step. "
         "It is part of it, and an offer may shorten it.",
-        "share - share / factor → share ;; 1 / (1 - sum(saved.values())) → math.prod(speedups.values())": "You remove "
-        "all the time of the operations in an offer, and multiply the speed-ups. A factor of 2 leaves half of that "
-        "time; for `all`, add up what the offers save.",
         "share - share / factor → share / factor ;; 1 / (1 - part) → part ;; 1 / (1 - sum(saved.values())) → "
         "sum(saved.values())": "You return the new time of the operations in an offer, s/f. Add the rest of the step, "
         "1 − s, and divide the old time, 1, by the sum.",

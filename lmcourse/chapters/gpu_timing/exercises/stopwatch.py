@@ -143,6 +143,9 @@ time_it.slips(
         "you time the launch. Synchronise once more, after run().",
         "synchronise()\n        start → start": "You start the clock while the device still works on the warm-up. "
         "Synchronise before the first reading, too.",
+        "    for _ in range(warmup) →     synchronise()\n    for _ in range(warmup) ;; synchronise()\n        start → "
+        "start": "You synchronise before the warm-up, and start the clock while the device still works on it. "
+        "Synchronise right before the first reading, too.",
         "range(warmup) → range(0) ;; range(repeats) → range(warmup + repeats)": "Your times include the warm-up runs. "
         "Run them, but discard their times.",
         "range(warmup) → range(0)": "You do not warm up: the first runs, which load and allocate, count like all "
@@ -166,8 +169,6 @@ time_it.slips(
         "range(warmup) → range(0) ;; median(times) → median(times[warmup:])": "You count the warm-up among the "
         "repeats. Run `repeats` more times after the warm-up.",
         "warmup < 0 or → ": "You accept a negative warm-up. Fewer than 0 runs are impossible: raise ValueError.",
-        "statistics.median(times) → statistics.median(times[1:] or times)": "You drop the first run that counts. The "
-        "warm-up runs are over by then: all `repeats` runs count.",
         "statistics.median(times) → statistics.median(times[1:])": "You drop the first run that counts. The warm-up "
         "runs are over by then: all `repeats` runs count.",
         "statistics.median(times) → times[len(times) // 2]": "You take the run in the middle of the list as it is. The "
@@ -176,6 +177,7 @@ time_it.slips(
         "out.",
         "range(warmup) → range(warmup - 1)": "You warm up once less than asked, so the last warm-up run counts.",
         "range(warmup) → range(1)": "You warm up once, whatever `warmup` is.",
+        "range(warmup) → range(3)": "You warm up three times, whatever `warmup` is.",
         "range(repeats) → range(repeats + 1)": "You time one run more than `repeats`.",
         "range(repeats) → range(repeats - 1)": "You time one run less than `repeats`.",
         "return statistics.median(times) → return times": "You return the time of every run. Return one number, their "

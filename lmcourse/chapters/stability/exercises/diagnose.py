@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from lmcourse.chapters.stability.stored import public_signs, shown_signs, unnamed_signs
@@ -10,15 +10,14 @@ from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _diagnosis(signs: dict[str, Any]) -> str:
-    """Apply the written rule in its order: signs at the end, then signs at any step, then the progress of the run."""
-    losses = signs["loss"]
-    if fmean(losses[-4:]) > signs["guessing"]:
+def question_by_question(signs: dict[str, Any]) -> str:
+    loss, score = median(signs["loss"][-5:]), median(signs["score"][-5:])
+    if loss > signs["guessing"]:
         return "steps"
-    healthy = fmean(losses[-6:]) < 2 + 30 / len(losses)
-    if fmean(signs["score"][-4:]) > 120 and not healthy:
+    healthy = loss < 2 + 30 / len(signs["loss"])
+    if score > 100 and not healthy:
         return "scores"
-    if max(losses[8:]) > signs["guessing"] + 0.3:
+    if max(signs["loss"][10:]) > signs["guessing"]:
         return "bad batch"
     return "healthy" if healthy else "too slow"
 
@@ -28,7 +27,7 @@ diagnose = Exercise(
     points=4,
     minutes=10,
     difficulty=3,
-    reference=_diagnosis,
+    reference=question_by_question,
     cases=[
         *(case(name, signs) for name, signs in shown_signs().items()),
         *(case(f"another run: {name}", signs) for name, signs in public_signs()),
@@ -45,18 +44,7 @@ diagnose = Exercise(
 )
 
 
-@diagnose.variant
-def question_by_question(signs: dict[str, Any]) -> str:
-    loss, score = median(signs["loss"][-5:]), median(signs["score"][-5:])
-    if loss > signs["guessing"]:
-        return "steps"
-    healthy = loss < 2 + 30 / len(signs["loss"])
-    if score > 100 and not healthy:
-        return "scores"
-    if max(signs["loss"][10:]) > signs["guessing"]:
-        return "bad batch"
-    return "healthy" if healthy else "too slow"
-
+diagnose.variant(question_by_question)
 
 diagnose.slips(
     question_by_question,

@@ -6,21 +6,20 @@ import math
 from random import Random
 from statistics import median
 
-import numpy as np
-
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _spikes(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    values = np.array(norms)
-    finite = np.isfinite(values)
-    spikes: set[int] = set(np.flatnonzero(~finite).tolist())
-    for step in np.flatnonzero(finite).tolist():
-        before = values[:step][finite[:step]]
-        if len(before) >= fewest and values[step] > factor * np.median(before[-window:]):
-            spikes.add(step)
-    return sorted(spikes)
+def with_the_norms_seen(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    found, seen = [], list[float]()
+    for step, norm in enumerate(norms):
+        if not math.isfinite(norm):
+            found.append(step)
+            continue
+        if len(seen) >= fewest and norm > factor * median(seen[-window:]):
+            found.append(step)
+        seen.append(norm)
+    return found
 
 
 def _quiet(random: Random, count: int, level: float = 1.0) -> list[float]:
@@ -55,7 +54,7 @@ spike_detector = Exercise(
     points=3,
     minutes=7,
     difficulty=2,
-    reference=_spikes,
+    reference=with_the_norms_seen,
     cases=[
         case("one spike", [1.0, 1.1, 0.9, 1.0, 8.0, 1.0], 5.0, 10, 3),
         case("two in a row", [1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.1, 0.9, 8.0, 30.0], 5.0, 10, 3),
@@ -78,18 +77,7 @@ spike_detector = Exercise(
 )
 
 
-@spike_detector.variant
-def with_the_norms_seen(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
-    found, seen = [], list[float]()
-    for step, norm in enumerate(norms):
-        if not math.isfinite(norm):
-            found.append(step)
-            continue
-        if len(seen) >= fewest and norm > factor * median(seen[-window:]):
-            found.append(step)
-        seen.append(norm)
-    return found
-
+spike_detector.variant(with_the_norms_seen)
 
 spike_detector.slips(
     with_the_norms_seen,
