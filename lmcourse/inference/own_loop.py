@@ -1,4 +1,4 @@
-"""What a reader's own loop needs around the course's models: dice, and a form for a cache of one's own."""
+"""Parts for a loop of your own around the course's models: dice, and a form for a cache of yours."""
 
 from __future__ import annotations
 
