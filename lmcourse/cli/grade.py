@@ -58,6 +58,9 @@ def add_grade(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder for a report on the class: a page, and a table as CSV",
     )
+    alike = "write a page of learners with likeness in several exercises, for a talk (default: report/likeness.html)"
+    folder = Path("report")
+    add("--likeness", type=typed_path, nargs="?", const=folder, metavar="FOLDER_OR_PAGE", help=alike)
     record = parser.add_argument_group("marks in nbgrader's gradebook")
     into = "write marks into nbgrader's gradebook and notebooks into autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
@@ -96,6 +99,7 @@ def grade(options: Namespace) -> int:
         if len(results) == 1 and results[0].unread and results[0].student == ME:
             raise CourseError(results[0].reason)
         written = write_report(results, options.report) if options.report else []
+        written += _likeness(results, options) if options.likeness else []
         if not options.json:
             many = len(results) > MAX_DETAILED
             tables.show(*([tables.results(results)] if many else map(tables.result, results)))
@@ -110,6 +114,15 @@ def grade(options: Namespace) -> int:
         print(_unread(len(unread), len(results), learners), file=sys.stderr)
     none_or_own = len(unread) == len(results) or ME in unread
     return 1 if none_or_own or any(result.failed for result in results) else 0
+
+
+def _likeness(results: Sequence[SubmissionResult], options: Namespace) -> list[Path]:
+    from lmcourse.grading.likeness import write_likeness
+
+    to = options.likeness
+    page = to if to.suffix == ".html" else to / "likeness.html"
+    write_likeness(results, page, find_root(options.course))
+    return [page]
 
 
 def _unread(unread: int, submissions: int, learners: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -15,12 +16,15 @@ from lmcourse.atomic import write_all
 from lmcourse.course import CHAPTERS
 from lmcourse.grading.lms import csv_text
 from lmcourse.grading.result import SubmissionResult
-from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
+from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, replace_unprintable, shorten
 
 MAX_NAME_CHARS = 48
 """Largest number of characters of a name on the page. The table has the full name."""
 
 MAX_SENTENCE_CHARS = 400
+
+MAX_WRITTEN_CHARS = 20_000
+"""Largest number of characters of one answer on a page."""
 
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
 
@@ -100,7 +104,8 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     An older report in the folder is replaced. Raises CourseError if a file cannot be written.
     """
     page, table = folder / "report.html", folder / "students.csv"
-    write_all({table: _table(results), page: _page(results)}, newline="")
+    html = render("class_report.html", sections=sections_of(results), statuses=STATUSES)
+    write_all({table: _table(results), page: html}, newline="")
     return [page, table]
 
 
@@ -168,7 +173,8 @@ def _table(results: Sequence[SubmissionResult]) -> str:
     return csv_text(("assignment", "student", "score", "max_score", "late", "reason", *exercises), rows)
 
 
-def _page(results: Sequence[SubmissionResult]) -> str:
+def render(template: str, **values: Any) -> str:
+    """Return a page from a template of this package; texts are escaped, and `name` and the like also shorten them."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -181,11 +187,10 @@ def _page(results: Sequence[SubmissionResult]) -> str:
         sentence=lambda text: Markup(code_html(_line(text, MAX_SENTENCE_CHARS))),
         exercise=lambda text: Markup(escape(_line(text, MAX_NAME_CHARS)).replace("_", Markup("_<wbr>"))),
         points=lambda points: f"{round(points, 1):g}",
+        written=lambda text: shorten(replace_unprintable(replace_surrogates(text), keep="\n\t"), MAX_WRITTEN_CHARS),
     )
     today = date.today()
-    return environment.get_template("class_report.html").render(
-        sections=sections_of(results), day=f"{today.day} {today:%B %Y}", statuses=STATUSES
-    )
+    return environment.get_template(template).render(day=f"{today.day} {today:%B %Y}", **values)
 
 
 def _line(text: str, max_chars: int) -> str:

@@ -51,8 +51,8 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course)
-    submissions = find_submissions(paths, _assignments(course, config))
-    cells = cache(lambda assignment: _handed_out(assignment, config))
+    submissions = find_submissions(paths, assignments_of(course, config))
+    cells = cache(lambda assignment: handed_out(assignment, config))
     notebooks = {each: _restored(each, cells(each.known)) for each in submissions if each.assignment}
     results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
     for each, came in _examined(notebooks, options, config):
@@ -82,7 +82,7 @@ def record(
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course, db)
-    submissions = find_submissions(paths, _assignments(course, config), of_class=True)
+    submissions = find_submissions(paths, assignments_of(course, config), of_class=True)
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     temporary = partial(tempfile.TemporaryDirectory, prefix=".grading-", dir=course, ignore_cleanup_errors=True)
@@ -220,7 +220,7 @@ class _Recorder:
         if assignment in self._registered:
             return
         self._registered.add(assignment)
-        here, known = _handed_out(assignment, self.config), None
+        here, known = handed_out(assignment, self.config), None
         with suppress(MissingEntry):
             known = self._course_cells(assignment)
         if known is not None and _essence(known) == _essence(here):
@@ -276,11 +276,12 @@ class _Recorder:
             ) from error
 
 
-def _assignments(course: Path, config: Config) -> dict[str, Assignment]:
+def assignments_of(course: Path, config: Config) -> dict[str, Assignment]:
+    """Return the assignments of a course by id, from the folder that nbgrader's configuration names."""
     return assignments(course, str(config.CourseDirectory.get("source_directory") or "source"))
 
 
-def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
+def handed_out(assignment: Assignment, config: Config) -> CourseCells:
     """Return the course's cells of an assignment, from its solution notebook and its release."""
     folders = config.CourseDirectory
     release = Path(folders.root, folders.get("release_directory") or "release", assignment.id, assignment.source.name)
