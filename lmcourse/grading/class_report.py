@@ -18,6 +18,8 @@ from lmcourse.grading.lms import csv_text
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, replace_unprintable, shorten
 
+TEMPLATES = Path(__file__).parent / "templates"
+
 MAX_NAME_CHARS = 48
 """Largest number of characters of a name on the page. The table has the full name."""
 
@@ -151,8 +153,8 @@ def title_of(assignment: str) -> str:
 
 def _row(name: str, graded: Sequence[SubmissionResult]) -> ExerciseRow:
     statuses = [_status(each, name) for each in graded]
-    reports = [each.reports[name] for each in graded if name in each.reports]
-    share = sum(report.points / report.max_points for report in reports if report.max_points) / len(graded)
+    most = next((each.reports[name].max_points for each in graded if name in each.reports), 0)
+    share = sum(each.exercises.get(name, 0.0) for each in graded) / len(graded) / (most or 1)
     further = any(name in each.further for each in graded)
     return ExerciseRow(name, {status: statuses.count(status) for status in STATUSES}, share, further)
 
@@ -176,7 +178,7 @@ def _table(results: Sequence[SubmissionResult]) -> str:
 def render(template: str, **values: Any) -> str:
     """Return a page from a template of this package; texts are escaped, and `name` and the like also shorten them."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

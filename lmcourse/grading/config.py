@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from traitlets.config import Config
 
+from lmcourse.errors import CourseError
 from lmcourse.grading.files import NOT_COPIED
 
 
@@ -101,6 +103,29 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     if db is not None:
         config.CourseDirectory.db_url = db
     return config
+
+
+@contextmanager
+def gradebook(config: Config, *, existing: bool = False) -> Iterator[Any]:
+    """Open nbgrader's gradebook; yield None if only an `existing` one is wanted and the file does not exist, because
+    opening would create it. Raises CourseError if it cannot be opened."""
+    from nbgrader.api import Gradebook
+    from nbgrader.coursedir import CourseDirectory
+
+    directory = CourseDirectory(config=config)
+    file = directory.db_url.removeprefix("sqlite:///")
+    if existing and file != directory.db_url and not Path(file).is_file():
+        yield None
+        return
+    try:
+        book = Gradebook(directory.db_url, directory.course_id)
+    except Exception as error:  # a database, its driver or its address may raise any exception
+        raise CourseError(
+            f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
+            "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
+        ) from error
+    with book:
+        yield book
 
 
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from lmcourse.errors import CourseError
 from lmcourse.grading import files
@@ -94,11 +95,13 @@ class Submission:
         return self.assignment
 
 
-def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
-    """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
-    if not (sources := sorted((course / source).glob("*/*.ipynb"))):
+def assignments(config: Config) -> dict[str, Assignment]:
+    """Return the assignments of a course by id, from the folder of solutions that nbgrader's configuration names."""
+    folders = config.CourseDirectory
+    folder = Path(folders.root, folders.get("source_directory") or "source")
+    if not (sources := sorted(folder.glob("*/*.ipynb"))):
         advice = "Grade in a clone of the course, after `lmcourse build`."
-        raise CourseError(f"There are no notebooks in {course / source}, and grading needs them. {advice}")
+        raise CourseError(f"There are no notebooks in {folder}, and grading needs them. {advice}")
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 
 

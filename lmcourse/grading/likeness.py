@@ -25,8 +25,8 @@ from lmcourse.exercises.slips import source_of
 from lmcourse.grading.cells import read_cell
 from lmcourse.grading.class_report import render, title_of
 from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.grader import assignments_of, handed_out
-from lmcourse.grading.intake import Assignment
+from lmcourse.grading.grader import handed_out
+from lmcourse.grading.intake import Assignment, assignments
 from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
@@ -68,7 +68,7 @@ def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path
     """Write the page about a graded class, and return how many pairs it shows; raise CourseError if the file cannot be
     written."""
     config = nbgrader_configuration(course)
-    sources = assignments_of(course, config)
+    sources = assignments(config)
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
         cells = handed_out(sources[name], config)

@@ -9,8 +9,8 @@ from typing import Any
 
 import nbformat
 
-from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.restore import cells_in_notebook
+from lmcourse.grading.config import gradebook, nbgrader_configuration
+from lmcourse.grading.restore import CourseCells, cells_in_notebook
 from lmcourse.report import CHECK_PREFIX
 
 
@@ -53,25 +53,19 @@ def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapp
 def coming_changes(course: Path, solutions: Mapping[str, Path]) -> Iterator[str]:
     """Yield a line for each of these assignments whose exercises differ from those that the recorded marks are for."""
     for name, known in _registered(course, solutions).items():
-        cells = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
-        here = {one: cell.points for one, cell in cells.items() if cell.points is not None}
-        if told := " ".join(changes(known, here)):
+        here = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
+        if told := " ".join(changes(known, points_in_cells(here))):
             yield f"{name} has recorded marks. The next `lmcourse grade … --record` changes the gradebook: {told}"
 
 
 def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, dict[str, float]]:
     """Return the points of the graded cells in the gradebook, for each of these assignments that has submissions."""
-    from nbgrader.api import Gradebook, MissingEntry
-    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.api import MissingEntry
 
-    directory = CourseDirectory(config=nbgrader_configuration(course))
-    file = directory.db_url.removeprefix("sqlite:///")
-    if file != directory.db_url and not Path(file).is_file():
-        return {}  # opening it would create it
     found = {}
     unreadable = suppress(Exception)  # a database or its driver may raise any exception, and grading reports it
-    with unreadable, Gradebook(directory.db_url, directory.course_id) as book:
-        for name, solution in solutions.items():
+    with unreadable, gradebook(nbgrader_configuration(course), existing=True) as book:
+        for name, solution in solutions.items() if book else ():
             with suppress(MissingEntry):
                 if (notebook := book.find_notebook(solution.stem, name)).submissions:
                     found[name] = points_of(notebook)
@@ -81,6 +75,11 @@ def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, dict[s
 def points_of(notebook: Any) -> dict[str, float]:
     """Return the points of the graded cells of nbgrader's `Notebook`, by name, while its gradebook is open."""
     return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
+
+
+def points_in_cells(cells: CourseCells) -> dict[str, float]:
+    """Return the points of the graded cells among the course's, by name."""
+    return {name: cell.points for name, cell in cells.items() if cell.points is not None}
 
 
 def _shown(name: str) -> str:

@@ -39,6 +39,26 @@ class Lateness:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """The points of an exercise: what counts, what grading gives (None for a question), and whether a person decided.
+    A mark by hand stays when the work is graded again."""
+
+    points: float
+    graded: float | None = None
+    by_hand: bool = False
+
+    @classmethod
+    def of(cls, grade: Any) -> Mark:
+        """Return the mark of nbgrader's `Grade`."""
+        by_hand = grade.manual_score is not None or bool(grade.extra_credit)
+        return cls(float(grade.score), grade.auto_score, by_hand)
+
+    def __str__(self) -> str:
+        """Return a text such as "1.5 (grading gives 3)"."""
+        return f"{self.points:g}" if self.graded is None else f"{self.points:g} (grading gives {self.graded:g})"
+
+
+@dataclass(frozen=True)
 class SubmissionResult:
     """The result of one submission: its points, and an explanation for the learner.
 
@@ -78,12 +98,14 @@ def submission_result(
     student: str,
     assignment: str,
     graded: NotebookNode,
-    points: Mapping[str, float],
+    marks: Mapping[str, Mark],
     max_points: Mapping[str, float],
     late: Lateness | None = None,
 ) -> SubmissionResult:
-    """Return the result of a submission, from its graded notebook and the points by graded cell."""
-    earned, most = ({name.removeprefix(CHECK_PREFIX): n for name, n in each.items()} for each in (points, max_points))
+    """Return the result of a submission, from its graded notebook and the marks by graded cell."""
+    own = {name.removeprefix(CHECK_PREFIX): mark for name, mark in marks.items()}
+    most = {name.removeprefix(CHECK_PREFIX): points for name, points in max_points.items()}
+    earned, by_hand = {name: own[name].points for name in own}, {name: own[name] for name in own if own[name].by_hand}
     late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
     answers = {
         name: cell.source
@@ -98,7 +120,7 @@ def submission_result(
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        " ".join(filter(None, [_reason(graded, earned, most), str(late)])),
+        " ".join(filter(None, [_reason(graded, earned, most, by_hand), str(late)])),
         reports,
         answers,
         unread=bool(problem_of(graded)),
@@ -154,7 +176,9 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     return found
 
 
-def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float]) -> str:
+def _reason(
+    graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float], by_hand: Mapping[str, Mark]
+) -> str:
     """Return one line that explains the points of a graded notebook; the most important cause comes first."""
     notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
     if problem and not any(points.values()):
@@ -168,7 +192,8 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
     if by_name := notes.get("by_name", []):
         parts.append(f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}.")
     if unfinished:
-        asked = [name for name in unfinished if name not in absent]
+        full = [name for name, mark in by_hand.items() if mark.graded is None or mark.graded >= most.get(name, 0)]
+        asked = [name for name in unfinished if name not in absent and name not in full]
         why = {name: text for name, text in _explanations(graded).items() if name in asked and text}
         open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
         wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
@@ -179,7 +204,9 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
         if open_ones:
             parts.append(f"Not answered: {', '.join(open_ones)}.")
     else:
-        parts.append("Every check passed.")
+        parts.append("Every exercise has all its points." if by_hand else "Every check passed.")
+    if by_hand:
+        parts.append(f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}.")
     judged: dict[tuple[str, ...], list[str]] = {}
     for name, report in reports_in(graded).items():
         if report.stand_ins:
