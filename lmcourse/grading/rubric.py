@@ -87,9 +87,9 @@ class Written:
     score: float | None = None
 
 
-def items_in(scheme: str) -> tuple[Item, ...]:
-    """Return the items of a mark scheme, the lines such as `- 1½ · numbers with units`."""
-    found = (match.groups() for match in _ITEM.finditer(scheme))
+def items_in(task: str) -> tuple[Item, ...]:
+    """Return the items in the mark scheme of a task's text: the lines such as `- 1½ · numbers with units`."""
+    found = (match.groups() for match in _ITEM.finditer(task.partition("### BEGIN MARK SCHEME")[2]))
     return tuple(Item(float(whole or 0) + _PARTS[part], text.strip()) for whole, part, text in found if whole or part)
 
 
