@@ -128,7 +128,9 @@ def _task(cell: SourceCell) -> Mistakes:
     if not rubric:
         found.append((cell.line, f"task {cell.task!r} has no ### BEGIN {RUBRIC} region: what earns the points?"))
     if (most := sum(item.points for item in items_in(cell.text))) and f"{most:g}" != points:
-        found.append((cell.line, f"task {cell.task!r}: the items of its mark scheme have {most:g} points, not {points}"))
+        found.append(
+            (cell.line, f"task {cell.task!r}: the items of its mark scheme have {most:g} points, not {points}")
+        )
     return found
 
 
