@@ -14,9 +14,16 @@ from markupsafe import Markup, escape
 
 from lmcourse.atomic import write_all
 from lmcourse.course import CHAPTERS
-from lmcourse.grading.lms import csv_text
 from lmcourse.grading.result import SubmissionResult
-from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, replace_unprintable, shorten
+from lmcourse.text import (
+    code_html,
+    collapse_whitespace,
+    csv_text,
+    prose_html,
+    replace_surrogates,
+    replace_unprintable,
+    shorten,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -188,6 +195,7 @@ def render(template: str, **values: Any) -> str:
         name=lambda text: _line(text, MAX_NAME_CHARS) or "(no name)",
         sentence=lambda text: Markup(code_html(_line(text, MAX_SENTENCE_CHARS))),
         exercise=lambda text: Markup(escape(_line(text, MAX_NAME_CHARS)).replace("_", Markup("_<wbr>"))),
+        prose=lambda text: Markup(prose_html(text)),
         points=lambda points: f"{round(points, 1):g}",
         written=lambda text: shorten(replace_unprintable(replace_surrogates(text), keep="\n\t"), MAX_WRITTEN_CHARS),
     )

@@ -20,37 +20,13 @@ from lmcourse.grading.files import NOT_COPIED
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
     """Fill in nbgrader's configuration `c` for the course in the folder `root`."""
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader import preprocessors as theirs
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.preprocessors import (
-        AssignLatePenalties,
-        ClearOutput,
-        ClearSolutions,
-        GetGrades,
-        IgnorePattern,
-        LimitOutput,
-        OverwriteCells,
-        OverwriteKernelspec,
-        SaveAutoGrades,
-        SaveCells,
-    )
 
+    from lmcourse.grading import pages
+    from lmcourse.grading import preprocessors as ours
     from lmcourse.grading.files import remove_links
-    from lmcourse.grading.pages import (
-        CleanForDisplay,
-        FeedbackExporter,
-        clean_html,
-        markdown_to_html,
-        secure_formgrader,
-    )
-    from lmcourse.grading.preprocessors import (
-        DropTopLevelStubs,
-        ExamineNotebook,
-        MarkRelease,
-        RestoreCells,
-        SaveChangedCells,
-        SubmissionExporter,
-    )
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()
@@ -62,9 +38,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.CourseDirectory.ignore = NOT_COPIED
     c.ClearSolutions.code_stub = {"python": STUB}
     making = list(GenerateAssignment.preprocessors.default())
-    making.insert(making.index(ClearSolutions) + 1, DropTopLevelStubs)
-    making[making.index(SaveCells)] = SaveChangedCells
-    making.append(MarkRelease)
+    making.insert(making.index(theirs.ClearSolutions) + 1, ours.DropTopLevelStubs)
+    making[making.index(theirs.SaveCells)] = ours.SaveChangedCells
+    making.append(ours.MarkRelease)
     c.GenerateAssignment.preprocessors = making
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120
@@ -72,20 +48,21 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.shutdown_kernel = "immediate"
 
     c.Autograde.pre_convert_hook = remove_links
-    c.Autograde.exporter_class = SubmissionExporter
+    c.Autograde.exporter_class = ours.SubmissionExporter
     # nbgrader's CheckCellMetadata is left out, because RestoreCells makes the metadata from the gradebook.
-    c.Autograde.sanitize_preprocessors = [RestoreCells, ClearOutput, OverwriteKernelspec, OverwriteCells]
-    examining = [ExamineNotebook, IgnorePattern, LimitOutput]
-    c.Autograde.autograde_preprocessors = [*examining, SaveAutoGrades, AssignLatePenalties]
+    restoring = [ours.RestoreCells, theirs.ClearOutput, theirs.OverwriteKernelspec, theirs.OverwriteCells]
+    c.Autograde.sanitize_preprocessors = restoring
+    examining = [ours.ExamineNotebook, theirs.IgnorePattern, theirs.LimitOutput]
+    c.Autograde.autograde_preprocessors = [*examining, theirs.SaveAutoGrades, theirs.AssignLatePenalties]
     # Feedback pages and the formgrader show content from learners; both use HTMLExporter.
-    c.HTMLExporter.preprocessors = [CleanForDisplay]
-    c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
+    c.HTMLExporter.preprocessors = [pages.CleanForDisplay]
+    c.HTMLExporter.filters = {"clean_html": pages.clean_html, "markdown2html": pages.markdown_to_html}
     c.HTMLExporter.sanitize_html = True
-    secure_formgrader()
-    c.GenerateFeedback.exporter_class = FeedbackExporter
+    pages.secure_formgrader()
+    c.GenerateFeedback.exporter_class = pages.FeedbackExporter
     # By default nbgrader keeps a page that is newer than the hand-in, though marks may have changed since then.
     c.GenerateFeedback.force = True
-    c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
+    c.GenerateFeedback.preprocessors = [theirs.GetGrades, CSSHTMLHeaderPreprocessor]
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:

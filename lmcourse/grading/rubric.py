@@ -11,10 +11,11 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 from markupsafe import Markup
@@ -26,16 +27,14 @@ from lmcourse.grading.class_report import TEMPLATES, render, title_of
 from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
-from lmcourse.grading.notebooks import new_notebook, read_submission
+from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.restore import cells_in_notebook
-from lmcourse.text import prose_html
 
 _ITEM = re.compile(r"^[-*] +(\d*(?:\.\d+)?)([½¼¾]?) · +(\S.*)$", re.MULTILINE)
 _PARTS = {"": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75}
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """An item of a mark scheme: its points, and what earns them."""
 
     points: float
@@ -58,30 +57,29 @@ class Question:
     @property
     def about(self) -> dict[str, Any]:
         """What a file of marks says about its question."""
-        items = [[item.points, item.text] for item in self.items]
-        return {"assignment": self.assignment.id, "task": self.task, "items": items}
+        return {"assignment": self.assignment.id, "task": self.task, "items": [[*item] for item in self.items]}
 
-    def comment(self, ticked: Sequence[int], words: str) -> str:
+    def comment(self, ticked: Collection[int], words: str) -> str:
         """Return the comment for a learner: a line for each item, then the teacher's words."""
         lines = [item.line(place in ticked) for place, item in enumerate(self.items)]
-        return "\n".join(lines) + (f"\n\n{words}" if words else "")
+        return "\n".join([*lines, *(["", words] if words else [])])
 
-    def read(self, comment: str) -> tuple[list[int], str, bool]:
-        """Return the items ticked in a comment, the teacher's words, and whether the comment has all items."""
-        lines = comment.splitlines()
-        known = {item.line(earned) for item in self.items for earned in (True, False)}
-        words = "\n".join(line for line in lines if line not in known).strip()
-        ticked = [place for place, item in enumerate(self.items) if item.line(True) in lines]
-        return ticked, words, len(known.intersection(lines)) == len(self.items)
+    def recorded(self, book: Any, student: str) -> tuple[Any, Any] | None:
+        """Return nbgrader's grade and comment on a learner's answer; None without a recorded submission."""
+        from nbgrader.api import MissingEntry
+
+        where = (self.task, self.assignment.source.stem, self.assignment.id, student)
+        with suppress(MissingEntry):
+            return book.find_grade(*where), book.find_comment(*where)
+        return None
 
 
-@dataclass(frozen=True)
-class Written:
-    """A learner's answer and what the gradebook has on it. `done` if all items were judged."""
+class Written(NamedTuple):
+    """A learner's answer, and its mark in the gradebook: items, words, whether all items were judged, and points."""
 
     student: str
     text: str
-    ticked: Sequence[int] = ()
+    ticked: Collection[int] = ()
     words: str = ""
     done: bool = False
     score: float | None = None
@@ -104,12 +102,10 @@ def write_rubric(paths: Sequence[Path], task: str, page: Path, *, course: Path, 
     here = [each for each in submissions if each.assignment == question.assignment]
     with gradebook(config, existing=True) as book:
         written = [_written(each, question, book) for each in sorted(here, key=lambda each: each.student.casefold())]
-    script = (TEMPLATES / "rubric.js").read_text(encoding="utf-8")
+    script = Markup((TEMPLATES / "rubric.js").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    title, most = title_of(question.assignment.id), sum(item.points for item in question.items)
-    items = [(item.points, Markup(prose_html(item.text))) for item in question.items]
-    values = {"question": question, "written": written, "items": items, "title": title, "most": most}
-    write_all({page: render("rubric.html", script=Markup(script), digest=digest, **values)})
+    values = {"question": question, "written": written, "title": title_of(question.assignment.id)}
+    write_all({page: render("rubric.html", script=script, digest=digest, **values)})
     return len(written)
 
 
@@ -122,49 +118,39 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
     try:
         data = json.loads(read_file(file))
         about = {name: data[name] for name in ("assignment", "task", "items")}
-        question = _question(str(about["task"]), [assignments(config)[about["assignment"]]])
+        question = _question(about["task"], [assignments(config)[about["assignment"]]])
         places = range(len(question.items))
-        marks = {
-            str(student): ([*map(places.index, mark["items"])], str(mark["comment"]).strip())
-            for student, mark in data["marks"].items()
+        found = {
+            name: ({*map(places.index, one["items"])}, one["comment"].strip()) for name, one in data["marks"].items()
         }
-    except UnreadableError as error:
-        raise CourseError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CourseError(f"{file.name} is no file of marks that the page of --rubric saved.") from error
     if about != question.about:
         raise CourseError(f"The mark scheme of {question.task} has changed: make the page again with --rubric.")
 
     def write() -> list[str]:
-        from nbgrader.api import MissingEntry
-
-        left, where = [], (question.task, question.assignment.source.stem, question.assignment.id)
+        left = []
         with gradebook(config) as book:
-            for student, (ticked, words) in marks.items():
-                try:
-                    grade, comment = book.find_grade(*where, student), book.find_comment(*where, student)
-                except MissingEntry:
+            for student, (ticked, words) in found.items():
+                if here := question.recorded(book, student):
+                    here[0].manual_score = sum(question.items[place].points for place in ticked)
+                    here[0].needs_manual_grade = False
+                    here[1].manual_comment = question.comment(ticked, words)
+                else:
                     left.append(f"{student} has no recorded submission: no mark for {question.task}.")
-                    continue
-                grade.manual_score = sum(question.items[place].points for place in {*ticked})
-                grade.needs_manual_grade = False
-                comment.manual_comment = question.comment(ticked, words)
             book.db.commit()
         return left
 
     return write
 
 
-def _question(task: str, assignments: Sequence[Assignment]) -> Question:
-    found, tasks = [], list[str]()
-    for each in dict.fromkeys(assignments):
-        cells = cells_in_notebook(nbformat.read(each.source, as_version=4))
-        tasks += [name for name, cell in cells.items() if cell.nbgrader.get("task")]
-        found += [
-            Question(each, task, cells[task].texts[0], items_in(cells[task].source)) for _ in [0] if task in tasks
-        ]
+def _question(task: str, asking: Sequence[Assignment]) -> Question:
+    """Return the question with this name in one of these assignments; raise CourseError if there is not just one."""
+    cells = [(each, cells_in_notebook(nbformat.read(each.source, as_version=4))) for each in dict.fromkeys(asking)]
+    tasks = [(each, name, cell) for each, of in cells for name, cell in of.items() if cell.nbgrader.get("task")]
+    found = [Question(each, name, cell.texts[0], items_in(cell.source)) for each, name, cell in tasks if name == task]
     if len(found) != 1:
-        listed = ", ".join(tasks) or "none"
+        listed = ", ".join(name for _, name, _ in tasks) or "none"
         raise CourseError(f"{len(found) or 'No'} notebooks here ask {task}. Questions graded by hand: {listed}.")
     if not found[0].items:
         raise CourseError(f"The mark scheme of {task} has no items: write lines such as `- 1.5 · numbers with units`.")
@@ -172,20 +158,19 @@ def _question(task: str, assignments: Sequence[Assignment]) -> Question:
 
 
 def _written(submission: Submission, question: Question, book: Any) -> Written:
-    from nbgrader.api import MissingEntry
-
     try:
-        notebook = read_submission(submission.notebook) if submission.notebook else new_notebook()
-        text = text_below(notebook, question)
+        text = text_below(read_submission(submission.notebook), question) if submission.notebook else submission.problem
     except UnreadableError as error:
         text = str(error)
-    student, where = submission.student, (question.task, question.assignment.source.stem, question.assignment.id)
-    try:
-        if book is None or (score := book.find_grade(*where, student).manual_score) is None:
-            return Written(student, text)
-        return Written(student, text, *question.read(book.find_comment(*where, student).comment or ""), score)
-    except MissingEntry:
-        return Written(student, text)
+    here = question.recorded(book, submission.student) if book else None
+    if not here or here[0].manual_score is None:
+        return Written(submission.student, text)
+    lines = (here[1].comment or "").splitlines()
+    known = {item.line(earned) for item in question.items for earned in (True, False)}
+    words = "\n".join(line for line in lines if line not in known).strip()
+    ticked = [place for place, item in enumerate(question.items) if item.line(True) in lines]
+    done = len(known.intersection(lines)) == len(question.items)
+    return Written(submission.student, text, ticked, words, done, here[0].manual_score)
 
 
 def text_below(notebook: NotebookNode, question: Question) -> str:
@@ -193,19 +178,12 @@ def text_below(notebook: NotebookNode, question: Question) -> str:
     the course's next cell."""
     course = {cell["id"]: cell.source.strip() for cell in nbformat.read(question.assignment.source, as_version=4).cells}
     course[question.task] = question.text
+    names = [cell.metadata.get("nbgrader", {}).get("grade_id") or cell["id"] for cell in notebook.cells]
+    first = names.index(question.task) if question.task in names else len(names)
     found: list[str] = []
-    below = False
-    for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id") or cell["id"]
-        if name == question.task:
-            below = True
-        elif not below:
-            continue
-        if name not in course:
-            found.append(cell.source.strip())
-            continue
-        typed = cell.source.replace(course[name], "").strip()
-        found += [typed] * (name == question.task or course[name] in cell.source)
-        if name != question.task:
+    for name, cell in zip(names[first:], notebook.cells[first:], strict=True):
+        own = name not in course or name == question.task or course[name] in cell.source
+        found += [cell.source.replace(course.get(name, "\0"), "").strip()] * own
+        if name in course and name != question.task:
             break
     return "\n\n".join(filter(None, found))

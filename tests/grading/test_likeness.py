@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from bs4 import BeautifulSoup
 
-from lmcourse.grading.likeness import normal_form, pairs
+from lmcourse.exercises import normal_form as forms
+from lmcourse.grading.cells import read_cell
+from lmcourse.grading.likeness import pairs
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import Learner
@@ -22,6 +24,10 @@ def {name}(rows, width=2, *, scale=1.0):
         found.append(total{more})
     return found
 '''
+
+
+def normal_form(text: str, name: str) -> tuple[str, int]:
+    return forms.normal_form(read_cell(0, text).tree, name)
 
 
 def test_names_comments_and_formatting_make_no_difference() -> None:
