@@ -292,7 +292,11 @@ class _Proof:
 
     def stub_earns(self) -> bool:
         """Return True if the untouched stub earns points, or counts as written."""
-        trials = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
+        try:
+            stub = self.cell.run(self.cell.stub)
+        except NotImplementedError:  # of a class whose whole body is the answer
+            return False
+        trials = self._trials(partial(self._run, stub))
         return any(report.points or report.answered for report in self._reports(trials))
 
     def guessable(self) -> list[str]:
