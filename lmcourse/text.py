@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+MAX_NAME_CHARS = 80  # largest length of a file name in a message
+
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CODE = re.compile(r"`([^`]+)`")
 _MARKS = re.compile(rf"{_CODE.pattern}|(?<![\w*])\*(?=[^\s*])([^*`]*)(?<=\S)\*(?![\w*])")
@@ -39,6 +41,11 @@ def replace_unprintable(text: str, keep: str = "") -> str:
 def escape_unprintable(text: str, max_chars: int) -> str:
     r"""Return a short text with escapes such as \u202e for unprintable characters and changes of writing direction."""
     return shorten("".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text), max_chars)
+
+
+def escaped_name(name: str) -> str:
+    """Return the name of a file or folder as one short printable line."""
+    return escape_unprintable(name, MAX_NAME_CHARS)
 
 
 def collapse_whitespace(text: str) -> str:

@@ -123,8 +123,8 @@ def grade(options: Namespace) -> int:
 
 
 def _rubric(options: Namespace) -> int:
-    from lmcourse.grading.files import unpacked
     from lmcourse.grading.rubric import write_rubric
+    from lmcourse.unzip import unpacked
 
     if options.record:
         raise CourseError("--rubric grades nothing: leave out --record.")
@@ -186,8 +186,8 @@ def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Se
     For a platform's download, that function prints the names of the people, and fills in the platform's table if one
     was given. Raises CourseError, before grading begins, if an archive or a table is invalid.
     """
-    from lmcourse.grading.files import unpacked
     from lmcourse.grading.lms import download_in, fill_in, read_sheet
+    from lmcourse.unzip import unpacked
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

@@ -41,8 +41,7 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 @dataclass(frozen=True)
 class ExerciseRow:
     """The results of a class in one exercise: learners by status, the mean fraction of its points, and whether it does
-    not belong to the core.
-    """
+    not belong to the core."""
 
     name: str
     counts: dict[str, int]

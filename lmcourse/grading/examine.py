@@ -288,8 +288,7 @@ class _Run:
 
     def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
         """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
-        LostError.
-        """
+        LostError."""
         outcomes: list[Outcome] = []
         name, forbid, seconds = exercise.name, list(exercise.rules), exercise.seconds
         cases = [case for case, _ in outcomes_of(exercise).cases]

@@ -11,7 +11,7 @@ from concurrent.futures import Future, as_completed
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -28,17 +28,8 @@ from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignmen
 from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
 from lmcourse.grading.preprocessors import private_folders, term_in
 from lmcourse.grading.registered import changes, points_in_cells, points_of
-from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
-from lmcourse.grading.result import (
-    Lateness,
-    Mark,
-    SubmissionResult,
-    points_in,
-    reports_in,
-    submission_result,
-    ungraded_result,
-    unrecognised_result,
-)
+from lmcourse.grading.restore import CourseCells, cells_in_gradebook, restored
+from lmcourse.grading.result import Lateness, Mark, SubmissionResult, points_in, reports_in, submission_result
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 from lmcourse.report import check_id
@@ -53,9 +44,10 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course)
     submissions = find_submissions(paths, assignments(config))
-    cells = cache(lambda assignment: handed_out(assignment, config))
-    notebooks = {each: _restored(each, cells(each.known)) for each in submissions if each.assignment}
-    results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
+    notebooks = {each: _restored(each) for each in submissions if each.assignment}
+    results = {
+        each: SubmissionResult.unrecognised(each.student, each.problem) for each in submissions if not each.assignment
+    }
     for each, came in _examined(notebooks, options, config):
         results[each] = _result(each, notebooks[each], came)
         options.on_progress(len(results), len(submissions))
@@ -136,8 +128,7 @@ class _Recorder:
     def record(self, due: Mapping[Submission, str]) -> dict[Submission, SubmissionResult]:
         """Examine submissions, whole or one exercise of them, and have nbgrader write their marks; return results for
         those that could not be graded."""
-        cells = cache(self._course_cells)
-        notebooks = {each: _restored(each, cells(each.known)) for each in due}
+        notebooks = {each: _restored(each) for each in due}
         failed: dict[Submission, SubmissionResult] = {}
         for done, (each, came) in enumerate(_examined(notebooks, self.options, self.config, due), 1):
             why = ""
@@ -152,7 +143,7 @@ class _Recorder:
                     raise
                 why = _grader_failed(error)
             if why:
-                failed[each] = ungraded_result(each.student, each.known.id, self._most(each.known), why)
+                failed[each] = SubmissionResult.ungraded(each.student, each.known.id, self._most(each.known), why)
             self.options.on_progress(done, len(due))
         return failed
 
@@ -164,7 +155,7 @@ class _Recorder:
     def recorded(self, submission: Submission) -> SubmissionResult:
         """Return the result of a recorded submission, or of one that belongs to no assignment."""
         if not submission.assignment:
-            return unrecognised_result(submission.student, submission.problem)
+            return SubmissionResult.unrecognised(submission.student, submission.problem)
         assignment, graded = submission.known, self._graded(submission)
         if graded is None:
             raise CourseError(f"{submission.student}: autograded/ has no notebook for {assignment.id}. Grade it again.")
@@ -223,9 +214,9 @@ class _Recorder:
         if assignment in self._registered:
             return
         self._registered.add(assignment)
-        here, known = handed_out(assignment, self.config), None
-        with suppress(MissingEntry):
-            known = self._course_cells(assignment)
+        here, known = assignment.cells, None
+        with suppress(MissingEntry), gradebook(self.config) as book:
+            known = cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
         if known is not None and _essence(known) == _essence(here):
             return
         config = deepcopy(self.config)
@@ -236,10 +227,6 @@ class _Recorder:
             GenerateAssignment(coursedir=directory, config=config, force=True).start()
         for line in changes(points_in_cells(known), points_in_cells(here)) if known else ():
             self.options.on_note(f"{assignment.id}: {line}")
-
-    def _course_cells(self, assignment: Assignment) -> CourseCells:
-        with gradebook(self.config) as book:
-            return cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
 
     def _graded(self, submission: Submission) -> NotebookNode | None:
         """Return the graded notebook; None if it is missing or damaged."""
@@ -266,22 +253,14 @@ class _Recorder:
             return points_of(book.find_notebook(assignment.source.stem, assignment.id))
 
 
-def handed_out(assignment: Assignment, config: Config) -> CourseCells:
-    """Return the course's cells of an assignment, from its solution notebook and its release."""
-    folders = config.CourseDirectory
-    release = Path(folders.root, folders.get("release_directory") or "release", assignment.id, assignment.source.name)
-    released = nbformat.read(release, as_version=4) if release.is_file() else None
-    return cells_in_notebook(nbformat.read(assignment.source, as_version=4), released)
-
-
-def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
+def _restored(submission: Submission) -> NotebookNode:
     notebook, problem = new_notebook(), submission.problem
     try:
         if submission.notebook:
             notebook = read_submission(submission.notebook)
     except UnreadableError as error:
         problem = str(error)
-    return restored(notebook, course, submission.known.id, problem)
+    return restored(notebook, submission.known.cells, submission.known.id, problem)
 
 
 def _changed_marks(exercise: str, before: Mapping[Submission, float], now: Mapping[Submission, float]) -> str:
@@ -298,7 +277,7 @@ def _essence(cells: CourseCells) -> dict[str, tuple[str, str, float | None]]:
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
-        return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
+        return SubmissionResult.ungraded(submission.student, submission.known.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
     late = Lateness(note=submission.note)
     points, most = points_in(notebook)

@@ -22,9 +22,8 @@ from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.cells import read_cell
 from lmcourse.grading.class_report import render, title_of
 from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.grader import handed_out
 from lmcourse.grading.intake import Assignment, assignments
-from lmcourse.grading.restore import CourseCells, cells_in_notebook
+from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
 
@@ -35,8 +34,7 @@ MIN_NODES = 60
 """Smallest number of nodes of a syntax tree that an answer adds to the stub: about five lines. Two people often write
 the same short answer."""
 
-MIN_DIGITS = 3
-"""Smallest number of digits of a single wrong number: many people guess 10 or 0.5."""
+MIN_DIGITS = 3  # smallest number of digits of a single wrong number: many people guess 10 or 0.5
 
 _YOURS = re.compile(r"yours:?\s+(.+)|(.+) is not it")
 _NUMBER = re.compile(r"-?[\d.]+(e[-+]?\d+)?")
@@ -44,7 +42,7 @@ _NUMBER = re.compile(r"-?[\d.]+(e[-+]?\d+)?")
 
 @dataclass
 class Likeness:
-    """What two learners share in an exercise: wrong results, or the program; and how many others share it, too."""
+    """The wrong results or the program that two learners share in an exercise, and how many others share it, too."""
 
     results: Sequence[CaseResult] = ()
     program: bool = False
@@ -53,9 +51,8 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two learners, and what they share in exercises of an assignment."""
+    """The results of two learners in an assignment, and what they share in its exercises."""
 
-    assignment: str
     one: SubmissionResult
     other: SubmissionResult
     exercises: dict[str, Likeness] = field(default_factory=dict)
@@ -64,11 +61,10 @@ class Pair:
 def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path) -> int:
     """Write the page about a graded class, and return how many pairs it shows; raise CourseError if the file cannot be
     written."""
-    config = nbgrader_configuration(course)
-    sources = assignments(config)
+    sources = assignments(nbgrader_configuration(course))
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
-        known = _known_forms(sources[name], handed_out(sources[name], config))
+        known = _known_forms(sources[name])
         found += pairs([each for each in results if each.assignment == name], known)
     write_all({page: render("likeness.html", pairs=found, title_of=title_of, least=MIN_EXERCISES)})
     return len(found)
@@ -91,7 +87,7 @@ def pairs(results: Sequence[SubmissionResult], known: Mapping[str, Mapping[str, 
         if not _is_rare(len(group), answered[name]):
             continue
         for one, other in combinations(sorted(group, key=lambda each: each.student), 2):
-            pair = found.setdefault((one.student, other.student), Pair(one.assignment, one, other))
+            pair = found.setdefault((one.student, other.student), Pair(one, other))
             likeness = pair.exercises.setdefault(name, Likeness())
             likeness.others = max(likeness.others, len(group) - 2)
             if isinstance(sign, str):
@@ -119,15 +115,14 @@ def _signs(name: str, report: Report, text: str, known: Mapping[str, int]) -> It
         yield form
 
 
-def _known_forms(assignment: Assignment, stubs: CourseCells) -> dict[str, dict[str, int]]:
+def _known_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
     """Return the normal forms of the stub, the printed solution, the variants and the known mistakes by exercise."""
     solution = nbformat.read(assignment.source, as_version=4)
-    printed, exercises = cells_in_notebook(solution, solution), exercises_beside(assignment.source)
-    return {
-        one.name: dict([*(_form(cells[one.name].source, one.name) for cells in (stubs, printed)), *known_forms(one)])
-        for one in exercises
-        if one.name in printed
-    }
+    printed, found = cells_in_notebook(solution, solution), dict[str, dict[str, int]]()
+    for one in (each for each in exercises_beside(assignment.source) if each.name in printed):
+        own = [_form(cells[one.name].source, one.name) for cells in (assignment.cells, printed)]
+        found[one.name] = dict([*own, *known_forms(one)])
+    return found
 
 
 def _form(text: str, name: str) -> tuple[str, int]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal
 from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 from lmcourse.grading import files
-from lmcourse.text import without_formulas
+from lmcourse.text import escaped_name, without_formulas
 
 if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
@@ -85,7 +85,7 @@ def download_in(folder: Path) -> Download | None:
         if match := _match(path):
             groups.setdefault((match.re is _MOODLE, match["number"]), []).append(match)
         elif not path.name.startswith("__"):
-            unknown.append(files.escaped_name(path.name))
+            unknown.append(escaped_name(path.name))
     if not groups:
         return None
     people = [_person(entries[0].parent, moodle, group) for (moodle, _), group in groups.items()]

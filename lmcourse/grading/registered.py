@@ -11,7 +11,7 @@ import nbformat
 
 from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.restore import CourseCells, cells_in_notebook
-from lmcourse.report import CHECK_PREFIX
+from lmcourse.report import exercise_of
 
 
 def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[str]:
@@ -19,12 +19,12 @@ def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[s
     points of the graded cells: as the gradebook knows them, and as the notebook has them."""
     for name, points in known.items():
         if name not in here:
-            yield f"`{_shown(name)}` left the notebook: its {_points(points)} no longer count for anybody."
+            yield f"`{exercise_of(name)}` left the notebook: its {_points(points)} no longer count for anybody."
     for name, points in here.items():
         if name not in known:
-            yield f"`{_shown(name)}` is new in the notebook and counts {_points(points)}."
+            yield f"`{exercise_of(name)}` is new in the notebook and counts {_points(points)}."
         elif known[name] != points:
-            yield f"`{_shown(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
+            yield f"`{exercise_of(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
 
 
 def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
@@ -80,10 +80,6 @@ def points_of(notebook: Any) -> dict[str, float]:
 def points_in_cells(cells: CourseCells) -> dict[str, float]:
     """Return the points of the graded cells among the course's, by name."""
     return {name: cell.points for name, cell in cells.items() if cell.points is not None}
-
-
-def _shown(name: str) -> str:
-    return name.removeprefix(CHECK_PREFIX)
 
 
 def _points(points: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_of
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_in_sentence
+from lmcourse.report import REPORT_MIME, Report, check_id, exercise_of, stand_in_sentence
 
 MAX_EXPLAINED = 3
 
@@ -87,6 +87,17 @@ class SubmissionResult:
     late: Lateness = field(default_factory=Lateness)
     further: frozenset[str] = frozenset()
 
+    @classmethod
+    def unrecognised(cls, student: str, problem: str) -> SubmissionResult:
+        """Return the result of a submission that belongs to no assignment."""
+        return cls(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
+
+    @classmethod
+    def ungraded(cls, student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
+        """Return the result of a submission that the grader failed to grade."""
+        most = {exercise_of(name): value for name, value in max_points.items()}
+        return cls(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""
         plain = ("student", "assignment", "score", "max_score", "exercises", "reason", "broke_off")
@@ -103,8 +114,8 @@ def submission_result(
     late: Lateness | None = None,
 ) -> SubmissionResult:
     """Return the result of a submission, from its graded notebook and the marks by graded cell."""
-    own = {name.removeprefix(CHECK_PREFIX): mark for name, mark in marks.items()}
-    most = {name.removeprefix(CHECK_PREFIX): points for name, points in max_points.items()}
+    own = {exercise_of(name): mark for name, mark in marks.items()}
+    most = {exercise_of(name): points for name, points in max_points.items()}
     earned, by_hand = {name: own[name].points for name in own}, {name: own[name] for name in own if own[name].by_hand}
     late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
     answers = {
@@ -128,17 +139,6 @@ def submission_result(
         edited=tuple(_checks_and_tasks(graded, "edited")[0]),
         late=late,
     )
-
-
-def unrecognised_result(student: str, problem: str) -> SubmissionResult:
-    """Return the result of a submission that belongs to no assignment."""
-    return SubmissionResult(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
-
-
-def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """Return the result of a submission that the grader failed to grade."""
-    most = {name.removeprefix(CHECK_PREFIX): value for name, value in max_points.items()}
-    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
 def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]:
@@ -185,7 +185,7 @@ def _reason(
         return problem
     unfinished = [name for name in most if points[name] < most[name]]
     parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
-    absent = [name.removeprefix(CHECK_PREFIX) for name in notes.get("absent", [])]
+    absent = [exercise_of(name) for name in notes.get("absent", [])]
     if absent:
         names = ", ".join(f"`{name}`" for name in absent)
         parts.append(f"This is an older copy, or cells of it were deleted: it has no exercise {names}.")
@@ -227,7 +227,7 @@ def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[
     named = [str(name) for name in graded.metadata.get(METADATA_KEY, {}).get(note, [])]
     marks = [cell.metadata.get("nbgrader", {}) for cell in graded.cells]
     tasks = {mark["grade_id"] for mark in marks if mark.get("task")}
-    checks = [name.removeprefix(CHECK_PREFIX) for name in named if name not in tasks]
+    checks = [exercise_of(name) for name in named if name not in tasks]
     return checks, [name for name in named if name in tasks]
 
 
@@ -238,7 +238,7 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
         if marks.get("task") or (marks.get("grade") and marks.get("solution")):
             found[marks["grade_id"]] = "graded by hand."
         elif marks.get("grade") and cell.cell_type == "code":
-            found[marks["grade_id"].removeprefix(CHECK_PREFIX)] = _explanation(cell.outputs)
+            found[exercise_of(marks["grade_id"])] = _explanation(cell.outputs)
     return found
 
 

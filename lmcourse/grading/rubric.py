@@ -28,7 +28,7 @@ from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import read_submission
-from lmcourse.grading.restore import cells_in_notebook
+from lmcourse.text import escaped_name
 
 _ITEM = re.compile(r"^[-*] +(\d*(?:\.\d+)?)([½¼¾]?) · +(\S.*)$", re.MULTILINE)
 _PARTS = {"": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75}
@@ -56,7 +56,7 @@ class Question:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a file of marks says about its question."""
+        """The part of a file of marks that names its question."""
         return {"assignment": self.assignment.id, "task": self.task, "items": [[*item] for item in self.items]}
 
     def comment(self, ticked: Collection[int], words: str) -> str:
@@ -137,7 +137,7 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
                     here[0].needs_manual_grade = False
                     here[1].manual_comment = question.comment(ticked, words)
                 else:
-                    left.append(f"{student} has no recorded submission: no mark for {question.task}.")
+                    left.append(f"{escaped_name(student)} has no recorded submission: no mark for {question.task}.")
             book.db.commit()
         return left
 
@@ -146,8 +146,8 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
 
 def _question(task: str, asking: Sequence[Assignment]) -> Question:
     """Return the question with this name in one of these assignments; raise CourseError if there is not just one."""
-    cells = [(each, cells_in_notebook(nbformat.read(each.source, as_version=4))) for each in dict.fromkeys(asking)]
-    tasks = [(each, name, cell) for each, of in cells for name, cell in of.items() if cell.nbgrader.get("task")]
+    cells = [(each, *one) for each in dict.fromkeys(asking) for one in each.cells.items()]
+    tasks = [(each, name, cell) for each, name, cell in cells if cell.nbgrader.get("task")]
     found = [Question(each, name, cell.texts[0], items_in(cell.source)) for each, name, cell in tasks if name == task]
     if len(found) != 1:
         listed = ", ".join(name for _, name, _ in tasks) or "none"

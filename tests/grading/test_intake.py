@@ -69,7 +69,7 @@ def found(school: Path, known: Known) -> dict[str, Submission]:
 
 
 def test_assignments_are_in_the_source_folder(tmp_path: Path, known: Known) -> None:
-    assert {name: each.cell_ids for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
+    assert {name: {*each.cells} for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
     hand_in(tmp_path / "course" / "source" / "03-new", "new.ipynb")
     assert [*assignments(config_of(tmp_path / "course", "source"))] == ["03-new"]
     with pytest.raises(CourseError, match=r"There are no notebooks in .*solutions, and grading needs them"):

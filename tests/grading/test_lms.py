@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import unpacked
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.lms import Person, Platform, download_in, fill_in, read_sheet
 from lmcourse.text import csv_text
+from lmcourse.unzip import unpacked
 from tests.grading.learners import config_of
 
 CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id": "ulp"}}, "source": "1"}]
