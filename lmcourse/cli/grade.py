@@ -132,7 +132,7 @@ def _rubric(options: Namespace) -> int:
     with unpacked(options.paths) as sources:
         course = find_root(options.course)
         count = write_rubric(sources.paths, options.rubric, page, course=course, db=options.db)
-    print(f"Written: {page}, with {count} answers. Open it in a browser.")
+    print(f"Written: {page} (answers: {count}). Open it in a browser.")
     return 0
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-import nbformat
-
 from lmcourse.atomic import write_all
 from lmcourse.exercises.normal_form import known_forms, normal_form
 from lmcourse.exercises.registry import exercises_beside
@@ -23,6 +21,7 @@ from lmcourse.grading.cells import read_cell
 from lmcourse.grading.class_report import render, title_of
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.intake import Assignment, assignments
+from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
@@ -58,16 +57,13 @@ class Pair:
     exercises: dict[str, Likeness] = field(default_factory=dict)
 
 
-def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path) -> int:
-    """Write the page about a graded class, and return how many pairs it shows; raise CourseError if the file cannot be
-    written."""
+def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path) -> None:
+    """Write the page about a graded class; raise CourseError if the file cannot be written."""
     sources = assignments(nbgrader_configuration(course))
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
-        known = _known_forms(sources[name])
-        found += pairs([each for each in results if each.assignment == name], known)
+        found += pairs([each for each in results if each.assignment == name], _known_forms(sources[name]))
     write_all({page: render("likeness.html", pairs=found, title_of=title_of, least=MIN_EXERCISES)})
-    return len(found)
 
 
 def pairs(results: Sequence[SubmissionResult], known: Mapping[str, Mapping[str, int]]) -> list[Pair]:
@@ -117,7 +113,7 @@ def _signs(name: str, report: Report, text: str, known: Mapping[str, int]) -> It
 
 def _known_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
     """Return the normal forms of the stub, the printed solution, the variants and the known mistakes by exercise."""
-    solution = nbformat.read(assignment.source, as_version=4)
+    solution = read_submission(assignment.source)
     printed, found = cells_in_notebook(solution, solution), dict[str, dict[str, int]]()
     for one in (each for each in exercises_beside(assignment.source) if each.name in printed):
         own = [_form(cells[one.name].source, one.name) for cells in (assignment.cells, printed)]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import nbformat
 from markupsafe import Markup
 from nbformat import NotebookNode
 
@@ -25,7 +24,7 @@ from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 from lmcourse.grading.class_report import TEMPLATES, render, title_of
 from lmcourse.grading.config import gradebook, nbgrader_configuration
-from lmcourse.grading.files import UnreadableError, read_file
+from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.text import escaped_name
@@ -116,15 +115,15 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
     """
     config = nbgrader_configuration(course, db)
     try:
-        data = json.loads(read_file(file))
+        data = json.loads(file.read_bytes())
         about = {name: data[name] for name in ("assignment", "task", "items")}
         question = _question(about["task"], [assignments(config)[about["assignment"]]])
         places = range(len(question.items))
         found = {
             name: ({*map(places.index, one["items"])}, one["comment"].strip()) for name, one in data["marks"].items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CourseError(f"{file.name} is no file of marks that the page of --rubric saved.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CourseError(f"{file} is no file of marks that the page of --rubric saved.") from error
     if about != question.about:
         raise CourseError(f"The mark scheme of {question.task} has changed: make the page again with --rubric.")
 
@@ -176,7 +175,7 @@ def _written(submission: Submission, question: Question, book: Any) -> Written:
 def text_below(notebook: NotebookNode, question: Question) -> str:
     """Return what a learner wrote to a question: the cells of their own below it, and what they typed into it or into
     the course's next cell."""
-    course = {cell["id"]: cell.source.strip() for cell in nbformat.read(question.assignment.source, as_version=4).cells}
+    course = {cell["id"]: cell.source.strip() for cell in read_submission(question.assignment.source).cells}
     course[question.task] = question.text
     names = [cell.metadata.get("nbgrader", {}).get("grade_id") or cell["id"] for cell in notebook.cells]
     first = names.index(question.task) if question.task in names else len(names)

@@ -68,7 +68,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 def opened(browser: Browser, course: Course) -> Page:
     """Make the page, and open it."""
-    assert "with 3 answers" in course.run("lmcourse", "grade", "submitted", "--rubric", "why")
+    assert "report/why.html (answers: 3)." in course.run("lmcourse", "grade", "submitted", "--rubric", "why")
     page = browser.new_page()
     page.goto((course.root / "report" / "why.html").as_uri())
     return page
