@@ -27,6 +27,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.slips import unfit_slips
+from lmcourse.grading.rubric import items_in
 
 Exercises = Mapping[str, Exercise]
 
@@ -126,6 +127,10 @@ def _task(cell: SourceCell) -> Mistakes:
         found.append((cell.line, f'task {cell.task!r} says how many points it is worth: points="3"'))
     if not rubric:
         found.append((cell.line, f"task {cell.task!r} has no ### BEGIN {RUBRIC} region: what earns the points?"))
+    if (most := sum(item.points for item in items_in(cell.text))) and f"{most:g}" != points:
+        found.append(
+            (cell.line, f"task {cell.task!r}: the items of its mark scheme have {most:g} points, not {points}")
+        )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,11 +176,26 @@ def build(options: Namespace) -> int:
         solutions = {chapter.id: ChapterFiles.of(chapter, root).solution for chapter in chapters}
         for line in coming_changes(root, solutions):
             print(line)
+        for line in _doubts([item.chapter for item in built if item.changed], root):
+            print(line)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:
         print("\n".join(f"{item.chapter.id}  {'built' if item.changed else 'up to date'}" for item in built))
     return 0
+
+
+def _doubts(chapters: Sequence[Chapter], root: Path) -> Iterator[str]:
+    """Yield a warning for each known answer to an exercise of a teacher's own that earns other points than expected."""
+    from lmcourse.course import FolderChapter
+    from lmcourse.exercises.registry import BESIDE
+
+    for chapter in chapters:
+        if isinstance(chapter, FolderChapter) and (file := chapter.source.with_name(BESIDE)).is_file():
+            from lmcourse.proof.answers import answer_cells
+            from lmcourse.proof.prove import doubts
+
+            yield from doubts(answer_cells([chapter], root)[chapter], file.relative_to(root))
 
 
 def add_site(parser: ArgumentParser) -> None:

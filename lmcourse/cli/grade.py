@@ -58,6 +58,11 @@ def add_grade(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder for a report on the class: a page, and a table as CSV",
     )
+    alike = "write a page of learners with likeness in several exercises, for a talk (default: report/likeness.html)"
+    folder = Path("report")
+    add("--likeness", type=typed_path, nargs="?", const=folder, metavar="FOLDER_OR_PAGE", help=alike)
+    texts = "grade nothing; write a page with all answers to this question and its mark scheme as boxes"
+    add("--rubric", metavar="TASK", help=f"{texts} (into the folder of --report; default: report)")
     record = parser.add_argument_group("marks in nbgrader's gradebook")
     into = "write marks into nbgrader's gradebook and notebooks into autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
@@ -67,6 +72,8 @@ def add_grade(parser: ArgumentParser) -> None:
     record.add_argument("--force", action="store_true", help="grade recorded submissions again")
     again = "grade only this exercise again in all recorded submissions; other marks stay"
     record.add_argument("--again", metavar="EXERCISE", help=again)
+    marks = "write the marks of a question, too, from the file that the page of --rubric saved"
+    record.add_argument("--marks", type=typed_path, metavar="JSON", help=marks)
     back = parser.add_argument_group("grades for Moodle or Canvas")
     sheet = "Moodle's grading worksheet or Canvas's gradebook; a copy with the grades is written next to it"
     back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
@@ -79,14 +86,16 @@ def add_grade(parser: ArgumentParser) -> None:
 
 def grade(options: Namespace) -> int:
     """Grade notebooks."""
-    for name in ("db", "again", "column", "scheduler"):
+    for name in ("db", "again", "rubric", "column", "scheduler"):
         if getattr(options, name) == "":
             raise CourseError(f"--{name} is empty (is a variable not set?): give a value, or leave it out.")
-    for name in ("db", "force", "again", "feedback"):
-        if getattr(options, name) and not options.record:
+    for name in ("db", "force", "again", "marks", "feedback"):
+        if getattr(options, name) and not (options.record or (options.rubric and name == "db")):
             raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
         raise CourseError("--column names a column of the file given by --grades: add --grades.")
+    if options.rubric:
+        return _rubric(options)
     from lmcourse.cli import tables
     from lmcourse.grading.class_report import write_report
     from lmcourse.grading.intake import ME
@@ -96,6 +105,7 @@ def grade(options: Namespace) -> int:
         if len(results) == 1 and results[0].unread and results[0].student == ME:
             raise CourseError(results[0].reason)
         written = write_report(results, options.report) if options.report else []
+        written += _likeness(results, options) if options.likeness else []
         if not options.json:
             many = len(results) > MAX_DETAILED
             tables.show(*([tables.results(results)] if many else map(tables.result, results)))
@@ -110,6 +120,29 @@ def grade(options: Namespace) -> int:
         print(_unread(len(unread), len(results), learners), file=sys.stderr)
     none_or_own = len(unread) == len(results) or ME in unread
     return 1 if none_or_own or any(result.failed for result in results) else 0
+
+
+def _rubric(options: Namespace) -> int:
+    from lmcourse.grading.rubric import write_rubric
+    from lmcourse.unzip import unpacked
+
+    if options.record:
+        raise CourseError("--rubric grades nothing: leave out --record.")
+    page = (options.report or Path("report")) / f"{options.rubric}.html"
+    with unpacked(options.paths) as sources:
+        course = find_root(options.course)
+        count = write_rubric(sources.paths, options.rubric, page, course=course, db=options.db)
+    print(f"Written: {page} (answers: {count}). Open it in a browser.")
+    return 0
+
+
+def _likeness(results: Sequence[SubmissionResult], options: Namespace) -> list[Path]:
+    from lmcourse.grading.likeness import write_likeness
+
+    to = options.likeness
+    page = to if to.suffix == ".html" else to / "likeness.html"
+    write_likeness(results, page, find_root(options.course))
+    return [page]
 
 
 def _unread(unread: int, submissions: int, learners: Sequence[str]) -> str:
@@ -138,6 +171,10 @@ def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult
         )
         if options.record:
             rules = {"db": options.db, "force": options.force, "again": options.again or ""}
+            if options.marks:
+                from lmcourse.grading.rubric import marks_in
+
+                rules["by_hand"] = marks_in(options.marks, course=course, db=options.db)
             return record(paths, course=course, options=grading_options, **rules)
         return grade(paths, course=course, options=grading_options)
 
@@ -149,8 +186,8 @@ def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Se
     For a platform's download, that function prints the names of the people, and fills in the platform's table if one
     was given. Raises CourseError, before grading begins, if an archive or a table is invalid.
     """
-    from lmcourse.grading.files import unpacked
     from lmcourse.grading.lms import download_in, fill_in, read_sheet
+    from lmcourse.unzip import unpacked
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

@@ -7,20 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lmcourse.atomic import write_all
 from lmcourse.course import CHAPTERS
-from lmcourse.grading.lms import csv_text
 from lmcourse.grading.result import SubmissionResult
-from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
+from lmcourse.text import (
+    code_html,
+    collapse_whitespace,
+    csv_text,
+    prose_html,
+    replace_surrogates,
+    replace_unprintable,
+    shorten,
+)
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 MAX_NAME_CHARS = 48
 """Largest number of characters of a name on the page. The table has the full name."""
 
 MAX_SENTENCE_CHARS = 400
+
+MAX_WRITTEN_CHARS = 20_000
+"""Largest number of characters of one answer on a page."""
 
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
 
@@ -28,8 +41,7 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 @dataclass(frozen=True)
 class ExerciseRow:
     """The results of a class in one exercise: learners by status, the mean fraction of its points, and whether it does
-    not belong to the core.
-    """
+    not belong to the core."""
 
     name: str
     counts: dict[str, int]
@@ -100,7 +112,8 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     An older report in the folder is replaced. Raises CourseError if a file cannot be written.
     """
     page, table = folder / "report.html", folder / "students.csv"
-    write_all({table: _table(results), page: _page(results)}, newline="")
+    html = render("class_report.html", sections=sections_of(results), statuses=STATUSES)
+    write_all({table: _table(results), page: html}, newline="")
     return [page, table]
 
 
@@ -146,8 +159,8 @@ def title_of(assignment: str) -> str:
 
 def _row(name: str, graded: Sequence[SubmissionResult]) -> ExerciseRow:
     statuses = [_status(each, name) for each in graded]
-    reports = [each.reports[name] for each in graded if name in each.reports]
-    share = sum(report.points / report.max_points for report in reports if report.max_points) / len(graded)
+    most = next((each.reports[name].max_points for each in graded if name in each.reports), 0)
+    share = sum(each.exercises.get(name, 0.0) for each in graded) / len(graded) / (most or 1)
     further = any(name in each.further for each in graded)
     return ExerciseRow(name, {status: statuses.count(status) for status in STATUSES}, share, further)
 
@@ -168,9 +181,10 @@ def _table(results: Sequence[SubmissionResult]) -> str:
     return csv_text(("assignment", "student", "score", "max_score", "late", "reason", *exercises), rows)
 
 
-def _page(results: Sequence[SubmissionResult]) -> str:
+def render(template: str, **values: Any) -> str:
+    """Return a page from a template of this package; texts are escaped, and `name` and the like also shorten them."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -180,12 +194,12 @@ def _page(results: Sequence[SubmissionResult]) -> str:
         name=lambda text: _line(text, MAX_NAME_CHARS) or "(no name)",
         sentence=lambda text: Markup(code_html(_line(text, MAX_SENTENCE_CHARS))),
         exercise=lambda text: Markup(escape(_line(text, MAX_NAME_CHARS)).replace("_", Markup("_<wbr>"))),
+        prose=lambda text: Markup(prose_html(text)),
         points=lambda points: f"{round(points, 1):g}",
+        written=lambda text: shorten(replace_unprintable(replace_surrogates(text), keep="\n\t"), MAX_WRITTEN_CHARS),
     )
     today = date.today()
-    return environment.get_template("class_report.html").render(
-        sections=sections_of(results), day=f"{today.day} {today:%B %Y}", statuses=STATUSES
-    )
+    return environment.get_template(template).render(day=f"{today.day} {today:%B %Y}", **values)
 
 
 def _line(text: str, max_chars: int) -> str:

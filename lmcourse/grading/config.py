@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,37 +23,13 @@ NOT_IN_PATHS = "%?*["
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
     """Fill in nbgrader's configuration `c` for the course in the folder `root`."""
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader import preprocessors as theirs
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.preprocessors import (
-        AssignLatePenalties,
-        ClearOutput,
-        ClearSolutions,
-        GetGrades,
-        IgnorePattern,
-        LimitOutput,
-        OverwriteCells,
-        OverwriteKernelspec,
-        SaveAutoGrades,
-        SaveCells,
-    )
 
+    from lmcourse.grading import pages
+    from lmcourse.grading import preprocessors as ours
     from lmcourse.grading.files import remove_links
-    from lmcourse.grading.pages import (
-        CleanForDisplay,
-        FeedbackExporter,
-        clean_html,
-        markdown_to_html,
-        secure_formgrader,
-    )
-    from lmcourse.grading.preprocessors import (
-        DropTopLevelStubs,
-        ExamineNotebook,
-        MarkRelease,
-        RestoreCells,
-        SaveChangedCells,
-        SubmissionExporter,
-    )
     from lmcourse.grading.stubs import STUB
 
     if problem := _path_problem(root):
@@ -66,9 +43,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.CourseDirectory.ignore = NOT_COPIED
     c.ClearSolutions.code_stub = {"python": STUB}
     making = list(GenerateAssignment.preprocessors.default())
-    making.insert(making.index(ClearSolutions) + 1, DropTopLevelStubs)
-    making[making.index(SaveCells)] = SaveChangedCells
-    making.append(MarkRelease)
+    making.insert(making.index(theirs.ClearSolutions) + 1, ours.DropTopLevelStubs)
+    making[making.index(theirs.SaveCells)] = ours.SaveChangedCells
+    making.append(ours.MarkRelease)
     c.GenerateAssignment.preprocessors = making
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120
@@ -76,20 +53,21 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.shutdown_kernel = "immediate"
 
     c.Autograde.pre_convert_hook = remove_links
-    c.Autograde.exporter_class = SubmissionExporter
+    c.Autograde.exporter_class = ours.SubmissionExporter
     # nbgrader's CheckCellMetadata is left out, because RestoreCells makes the metadata from the gradebook.
-    c.Autograde.sanitize_preprocessors = [RestoreCells, ClearOutput, OverwriteKernelspec, OverwriteCells]
-    examining = [ExamineNotebook, IgnorePattern, LimitOutput]
-    c.Autograde.autograde_preprocessors = [*examining, SaveAutoGrades, AssignLatePenalties]
+    restoring = [ours.RestoreCells, theirs.ClearOutput, theirs.OverwriteKernelspec, theirs.OverwriteCells]
+    c.Autograde.sanitize_preprocessors = restoring
+    examining = [ours.ExamineNotebook, theirs.IgnorePattern, theirs.LimitOutput]
+    c.Autograde.autograde_preprocessors = [*examining, theirs.SaveAutoGrades, theirs.AssignLatePenalties]
     # Feedback pages and the formgrader show content from learners; both use HTMLExporter.
-    c.HTMLExporter.preprocessors = [CleanForDisplay]
-    c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
+    c.HTMLExporter.preprocessors = [pages.CleanForDisplay]
+    c.HTMLExporter.filters = {"clean_html": pages.clean_html, "markdown2html": pages.markdown_to_html}
     c.HTMLExporter.sanitize_html = True
-    secure_formgrader()
-    c.GenerateFeedback.exporter_class = FeedbackExporter
+    pages.secure_formgrader()
+    c.GenerateFeedback.exporter_class = pages.FeedbackExporter
     # By default nbgrader keeps a page that is newer than the hand-in, though marks may have changed since then.
     c.GenerateFeedback.force = True
-    c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
+    c.GenerateFeedback.preprocessors = [theirs.GetGrades, CSSHTMLHeaderPreprocessor]
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
@@ -109,6 +87,29 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     if db is not None:
         config.CourseDirectory.db_url = db
     return config
+
+
+@contextmanager
+def gradebook(config: Config, *, existing: bool = False) -> Iterator[Any]:
+    """Open nbgrader's gradebook; yield None if only an `existing` one is wanted and the file does not exist, because
+    opening would create it. Raises CourseError if it cannot be opened."""
+    from nbgrader.api import Gradebook
+    from nbgrader.coursedir import CourseDirectory
+
+    directory = CourseDirectory(config=config)
+    file = directory.db_url.removeprefix("sqlite:///")
+    if existing and file != directory.db_url and not Path(file).is_file():
+        yield None
+        return
+    try:
+        book = Gradebook(directory.db_url, directory.course_id)
+    except Exception as error:  # a database, its driver or its address may raise any exception
+        raise CourseError(
+            f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
+            "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
+        ) from error
+    with book:
+        yield book
 
 
 def _path_problem(root: Path) -> str:

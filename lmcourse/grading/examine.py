@@ -25,18 +25,10 @@ from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.trial import Trial
+from lmcourse.grading import wire
 from lmcourse.grading.cells import Cell, cells_to_run, course_imports, names_given, reaches, read_cell
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
-from lmcourse.grading.wire import (
-    ProtocolError,
-    case_to_plain,
-    failure_from_plain,
-    outcome_from_plain,
-    record_of,
-    text_from,
-    uses_from_plain,
-)
 from lmcourse.report import Report
 from lmcourse.report.handed_in import SEAL, not_handed_in
 from lmcourse.text import replace_unprintable
@@ -282,13 +274,13 @@ class _Run:
         seconds = self._settings.cell_seconds
         request = {"text": cell.text, "number": cell.number, "answer": cell.answer, "seconds": seconds}
         try:
-            record = record_of(
+            record = wire.record_of(
                 process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request), "printed", "failure", "result"
             )
-            failure = None if record["failure"] is None else failure_from_plain(record["failure"])
-            printed = replace_unprintable(text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
-            result = text_from(record["result"], MAX_RESULT_CHARS)
-        except (LostError, ProtocolError) as error:
+            failure = None if record["failure"] is None else wire.failure_from_plain(record["failure"])
+            printed = replace_unprintable(wire.text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
+            result = wire.text_from(record["result"], MAX_RESULT_CHARS)
+        except (LostError, wire.ProtocolError) as error:
             lost = _lost(error)
             self.stopped.add(cell.number)
             self._keep(cell.number, CellRun(True, "", str(lost)), str(lost))
@@ -307,8 +299,7 @@ class _Run:
 
     def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
         """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
-        LostError.
-        """
+        LostError."""
         outcomes: list[Outcome] = []
         name, forbid, seconds = exercise.name, list(exercise.rules), exercise.seconds
         cases = [case for case, _ in outcomes_of(exercise).cases]
@@ -316,13 +307,13 @@ class _Run:
         lost: LostError | None = None
         try:
             if not exercise.value:
-                forbidden = uses_from_plain(process.ask("forbidden", GRACE_SECONDS, name=name, forbid=forbid))
+                forbidden = wire.uses_from_plain(process.ask("forbidden", GRACE_SECONDS, name=name, forbid=forbid))
             for case in cases:
-                request = {"name": name, "value": exercise.value, "case": case_to_plain(case), "forbid": forbid}
+                request = {"name": name, "value": exercise.value, "case": wire.case_to_plain(case), "forbid": forbid}
                 reply = process.ask("case", PATIENCE * seconds + GRACE_SECONDS, seconds=seconds, **request)
-                outcomes.append(outcome_from_plain(reply))
+                outcomes.append(wire.outcome_from_plain(reply))
                 seconds = seconds_after(outcomes[-1], seconds)
-        except (LostError, ProtocolError) as error:
+        except (LostError, wire.ProtocolError) as error:
             lost = _lost(error)
             rest = Outcome(failure=Failure(("PythonEnded",), f"the answer {lost}"))
             outcomes += [rest] * (len(cases) - len(outcomes))
@@ -367,5 +358,5 @@ class _Run:
             self.broke_off.append(sentence)
 
 
-def _lost(error: LostError | ProtocolError) -> LostError:
+def _lost(error: LostError | wire.ProtocolError) -> LostError:
     return error if isinstance(error, LostError) else LostError(f"sent an invalid answer ({error})")

@@ -9,7 +9,7 @@ from nbgrader.plugins import ExportPlugin
 
 from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
-from lmcourse.grading.lms import csv_text
+from lmcourse.text import csv_text
 
 
 class TermTable(ExportPlugin):  # type: ignore[misc]

@@ -6,38 +6,30 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.examine import Examination
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import BESIDE, METADATA_KEY, add_notes, new_notebook, problem_of, read_submission
 from lmcourse.grading.preprocessors import private_folders, term_in
-from lmcourse.grading.registered import changes
-from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
-from lmcourse.grading.result import (
-    Lateness,
-    SubmissionResult,
-    points_in,
-    reports_in,
-    submission_result,
-    ungraded_result,
-    unrecognised_result,
-)
+from lmcourse.grading.registered import changes, points_in_cells, points_of
+from lmcourse.grading.restore import CourseCells, cells_in_gradebook, restored
+from lmcourse.grading.result import Lateness, Mark, SubmissionResult, points_in, reports_in, submission_result
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 from lmcourse.report import check_id
@@ -51,10 +43,11 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course)
-    submissions = find_submissions(paths, _assignments(course, config))
-    cells = cache(lambda assignment: _handed_out(assignment, config))
-    notebooks = {each: _restored(each, cells(each.known)) for each in submissions if each.assignment}
-    results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
+    submissions = find_submissions(paths, assignments(config))
+    notebooks = {each: _restored(each) for each in submissions if each.assignment}
+    results = {
+        each: SubmissionResult.unrecognised(each.student, each.problem) for each in submissions if not each.assignment
+    }
     for each, came in _examined(notebooks, options, config):
         results[each] = _result(each, notebooks[each], came)
         options.on_progress(len(results), len(submissions))
@@ -69,6 +62,7 @@ def record(
     db: str | None = None,
     force: bool = False,
     again: str = "",
+    by_hand: Callable[[], Iterable[str]] | None = None,
 ) -> list[SubmissionResult]:
     """Grade a class and write the gradebook and `autograded/`, as `nbgrader autograde` does; return the results in
     order.
@@ -78,11 +72,12 @@ def record(
 
     Args:
         db: the address of the gradebook; by default the address in nbgrader's configuration. again: the name of an
-        exercise to grade again for the whole class; all other marks stay.
+        exercise to grade again for the whole class; all other marks stay. by_hand: writes marks into the gradebook
+        after grading, and returns sentences for the teacher (see `rubric.marks_in`).
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course, db)
-    submissions = find_submissions(paths, _assignments(course, config), of_class=True)
+    submissions = find_submissions(paths, assignments(config), of_class=True)
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     temporary = partial(tempfile.TemporaryDirectory, prefix=".grading-", dir=course, ignore_cleanup_errors=True)
@@ -94,15 +89,12 @@ def record(
         if again and again not in due.values() and not due:
             raise CourseError(f"No recorded submission here has an exercise {again!r} to grade again.")
         before = {each: recorder.mark(each, again) for each, only in due.items() if only}
-        results = recorder.record(due)
+        failed = recorder.record(due)
         if before:
             options.on_note(_changed_marks(again, before, {each: recorder.mark(each, again) for each in before}))
-        for each in submissions:
-            if not each.assignment:
-                results[each] = unrecognised_result(each.student, each.problem)
-            elif each not in results:
-                results[each] = recorder.recorded(each)
-    return [results[each] for each in submissions]
+        for sentence in by_hand() if by_hand else ():
+            options.on_note(sentence)
+        return [failed.get(each) or recorder.recorded(each) for each in submissions]
 
 
 class _Recorder:
@@ -124,7 +116,7 @@ class _Recorder:
         self._register(submission.known)
         graded = self._graded(submission)
         digest = graded.metadata.get(METADATA_KEY, {}).get("digest") if graded else None
-        if force or graded is None or digest is None or digest != submission.digest or not self._points(submission):
+        if force or graded is None or digest is None or digest != submission.digest or not self._marks(submission):
             return True
         return points_in(graded)[1] != self._most(submission.known)
 
@@ -134,17 +126,16 @@ class _Recorder:
         return graded is not None and bool(exercises_in(graded, submission.known.source, self.again))
 
     def record(self, due: Mapping[Submission, str]) -> dict[Submission, SubmissionResult]:
-        """Examine submissions, whole or one exercise of them, and have nbgrader write their marks."""
-        cells = cache(self._course_cells)
-        notebooks = {each: _restored(each, cells(each.known)) for each in due}
-        results: dict[Submission, SubmissionResult] = {}
-        for each, came in _examined(notebooks, self.options, self.config, due):
+        """Examine submissions, whole or one exercise of them, and have nbgrader write their marks; return results for
+        those that could not be graded."""
+        notebooks = {each: _restored(each) for each in due}
+        failed: dict[Submission, SubmissionResult] = {}
+        for done, (each, came) in enumerate(_examined(notebooks, self.options, self.config, due), 1):
             why = ""
             try:
                 if isinstance(came, Exception):
                     raise came
                 self._autograde(each, self._with_known(each, came, due[each]))
-                results[each] = self.recorded(each)
             except CourseError as error:
                 why = str(error)
             except Exception as error:
@@ -152,24 +143,27 @@ class _Recorder:
                     raise
                 why = _grader_failed(error)
             if why:
-                results[each] = ungraded_result(each.student, each.known.id, self._most(each.known), why)
-            self.options.on_progress(len(results), len(due))
-        return results
+                failed[each] = SubmissionResult.ungraded(each.student, each.known.id, self._most(each.known), why)
+            self.options.on_progress(done, len(due))
+        return failed
 
     def mark(self, submission: Submission, exercise: str) -> float:
         """Return the recorded points of one exercise."""
-        return self._points(submission).get(check_id(exercise), 0.0)
+        mark = self._marks(submission).get(check_id(exercise))
+        return mark.points if mark else 0.0
 
     def recorded(self, submission: Submission) -> SubmissionResult:
-        """Return the result of a recorded submission."""
+        """Return the result of a recorded submission, or of one that belongs to no assignment."""
+        if not submission.assignment:
+            return SubmissionResult.unrecognised(submission.student, submission.problem)
         assignment, graded = submission.known, self._graded(submission)
         if graded is None:
             raise CourseError(f"{submission.student}: autograded/ has no notebook for {assignment.id}. Grade it again.")
-        with self._gradebook() as book:
+        with gradebook(self.config) as book:
             one = book.find_submission(assignment.id, submission.student)
             late = Lateness(float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.note)
-        points, most = self._points(submission), self._most(assignment)
-        result = submission_result(submission.student, assignment.id, graded, points, most, late)
+        marks, most = self._marks(submission), self._most(assignment)
+        result = submission_result(submission.student, assignment.id, graded, marks, most, late)
         return replace(result, further=assignment.further)
 
     def _with_known(self, submission: Submission, came: Examination | None, only: str) -> Examination | None:
@@ -220,9 +214,9 @@ class _Recorder:
         if assignment in self._registered:
             return
         self._registered.add(assignment)
-        here, known = _handed_out(assignment, self.config), None
-        with suppress(MissingEntry):
-            known = self._course_cells(assignment)
+        here, known = assignment.cells, None
+        with suppress(MissingEntry), gradebook(self.config) as book:
+            known = cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
         if known is not None and _essence(known) == _essence(here):
             return
         config = deepcopy(self.config)
@@ -231,12 +225,8 @@ class _Recorder:
         directory.assignment_id, directory.student_id = assignment.id, "."
         with silenced([]):
             GenerateAssignment(coursedir=directory, config=config, force=True).start()
-        for line in changes(_points(known), _points(here)) if known else ():
+        for line in changes(points_in_cells(known), points_in_cells(here)) if known else ():
             self.options.on_note(f"{assignment.id}: {line}")
-
-    def _course_cells(self, assignment: Assignment) -> CourseCells:
-        with self._gradebook() as book:
-            return cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
 
     def _graded(self, submission: Submission) -> NotebookNode | None:
         """Return the graded notebook; None if it is missing or damaged."""
@@ -246,56 +236,31 @@ class _Recorder:
         except Exception:  # after any error of nbformat, json or the disk, the submission is graded again
             return None
 
-    def _points(self, submission: Submission) -> dict[str, float]:
-        """Return the points of a submission by graded cell, including manual points; empty if the gradebook has
-        none."""
+    def _marks(self, submission: Submission) -> dict[str, Mark]:
+        """Return the marks of a submission by graded cell; empty if the gradebook has none."""
         from nbgrader.api import MissingEntry
 
         assignment = submission.known
         try:
-            with self._gradebook() as book:
+            with gradebook(self.config) as book:
                 notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, submission.student)
-                return {grade.name: float(grade.score) for grade in notebook.grades}
+                return {one.name: Mark.of(one) for one in notebook.grades}
         except MissingEntry:
             return {}
 
     def _most(self, assignment: Assignment) -> dict[str, float]:
-        with self._gradebook() as book:
-            notebook = book.find_notebook(assignment.source.stem, assignment.id)
-            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
-
-    def _gradebook(self) -> Any:
-        from nbgrader.api import Gradebook
-
-        try:
-            return Gradebook(self.course.db_url, self.course.course_id)
-        except Exception as error:  # a database, its driver or its address may raise any exception
-            raise CourseError(
-                f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
-                "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
-            ) from error
+        with gradebook(self.config) as book:
+            return points_of(book.find_notebook(assignment.source.stem, assignment.id))
 
 
-def _assignments(course: Path, config: Config) -> dict[str, Assignment]:
-    return assignments(course, str(config.CourseDirectory.get("source_directory") or "source"))
-
-
-def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
-    """Return the course's cells of an assignment, from its solution notebook and its release."""
-    folders = config.CourseDirectory
-    release = Path(folders.root, folders.get("release_directory") or "release", assignment.id, assignment.source.name)
-    released = nbformat.read(release, as_version=4) if release.is_file() else None
-    return cells_in_notebook(nbformat.read(assignment.source, as_version=4), released)
-
-
-def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
+def _restored(submission: Submission) -> NotebookNode:
     notebook, problem = new_notebook(), submission.problem
     try:
         if submission.notebook:
             notebook = read_submission(submission.notebook)
     except UnreadableError as error:
         problem = str(error)
-    notebook = restored(notebook, course, submission.known.id, problem)
+    notebook = restored(notebook, submission.known.cells, submission.known.id, problem)
     add_notes(notebook, **{BESIDE: encoded_beside(submission.beside)})
     return notebook
 
@@ -306,10 +271,6 @@ def _changed_marks(exercise: str, before: Mapping[Submission, float], now: Mappi
     return f"{exercise}: {', '.join(changed) or 'no mark changed'}."
 
 
-def _points(cells: CourseCells) -> dict[str, float]:
-    return {name: cell.points for name, cell in cells.items() if cell.points is not None}
-
-
 def _essence(cells: CourseCells) -> dict[str, tuple[str, str, float | None]]:
     """Return what the gradebook must know of the cells: kind, text and points."""
     return {name: (cell.cell_type, cell.source.strip(), cell.points) for name, cell in cells.items()}
@@ -318,10 +279,12 @@ def _essence(cells: CourseCells) -> dict[str, tuple[str, str, float | None]]:
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
-        return ungraded_result(submission.student, submission.known.id, points_in(notebook)[1], why)
+        return SubmissionResult.ungraded(submission.student, submission.known.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
     late = Lateness(note=submission.note)
-    result = submission_result(submission.student, submission.known.id, notebook, *points_in(notebook), late)
+    points, most = points_in(notebook)
+    marks = {name: Mark(earned) for name, earned in points.items()}
+    result = submission_result(submission.student, submission.known.id, notebook, marks, most, late)
     return replace(result, further=submission.known.further)
 
 

@@ -12,14 +12,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from nbformat import NotebookNode
+from traitlets.config import Config
 
 from lmcourse.errors import CourseError
 from lmcourse.grading import files
 from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
 from lmcourse.grading.notebooks import read_submission
+from lmcourse.grading.restore import CourseCells, cells_in_notebook
 from lmcourse.parts import core_length
 from lmcourse.report import CHECK_PREFIX
+from lmcourse.text import escaped_name
 
 SUBMITTED = "submitted"  # nbgrader's folder with the submissions of a class
 ME = "me"  # the student id of a notebook that a learner grades for themselves
@@ -37,15 +39,17 @@ _TIME = re.compile(r"([\d-]+[ T][\d:.,]+)\s*(\S{0,40})", re.ASCII)
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment of the course: its id and its notebook with solutions."""
+    """An assignment of the course: its id, its notebook with solutions, and the place of its release."""
 
     id: str
     source: Path
+    release: Path = Path()
 
     @cached_property
-    def cell_ids(self) -> frozenset[str]:
-        """The nbgrader ids of the cells in its notebook."""
-        return frozenset(_grade_ids(read_submission(self.source)))
+    def cells(self) -> CourseCells:
+        """The course's cells, from the notebook with solutions and the release."""
+        released = read_submission(self.release) if self.release.is_file() else None
+        return cells_in_notebook(read_submission(self.source), released)
 
     @cached_property
     def further(self) -> frozenset[str]:
@@ -83,10 +87,8 @@ class Submission:
         """Sentences for the learner about the files: a rejected time, and which of several notebooks counts."""
         if not self.others or self.notebook is None:
             return self.came.note
-        names = ", ".join(map(files.escaped_name, self.others))
-        counts = (
-            f"{files.escaped_name(self.notebook.name)} counts, of {len(self.others) + 1} notebooks that were handed in"
-        )
+        names = ", ".join(map(escaped_name, self.others))
+        counts = f"{escaped_name(self.notebook.name)} counts, of {len(self.others) + 1} notebooks that were handed in"
         return " ".join(filter(None, [self.came.note, f"{counts} (not: {names})."]))
 
     @property
@@ -96,12 +98,15 @@ class Submission:
         return self.assignment
 
 
-def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
-    """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
-    if not (sources := sorted((course / source).glob("*/*.ipynb"))):
+def assignments(config: Config) -> dict[str, Assignment]:
+    """Return the assignments of a course by id, from the folders that nbgrader's configuration names."""
+    folders = config.CourseDirectory
+    folder, releases = (Path(folders.root, folders.get(f"{name}_directory") or name) for name in ("source", "release"))
+    if not (sources := sorted(folder.glob("*/*.ipynb"))):
         advice = "Grade in a clone of the course, after `lmcourse build`."
-        raise CourseError(f"There are no notebooks in {course / source}, and grading needs them. {advice}")
-    return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
+        raise CourseError(f"There are no notebooks in {folder}, and grading needs them. {advice}")
+    ids = [source.parent.name for source in sources]
+    return {id: Assignment(id, one, releases / id / one.name) for id, one in zip(ids, sources, strict=True)}
 
 
 def find_submissions(
@@ -168,7 +173,7 @@ def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submiss
 def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
     """Return a person's newest notebook that fits the assignment or, if no notebook fits, the newest of all."""
     if problem := student_id_problem(person.student):
-        return Submission(files.escaped_name(person.student), None, problem=problem)
+        return Submission(escaped_name(person.student), None, problem=problem)
     if meant := fitting or person.notebooks:
         own = [path for path in person.files if path.parent == meant[-1].parent and person.has_folder]
         return _of_file(person.student, assignment, meant[-1], person.notebooks, own)
@@ -182,7 +187,7 @@ def _of_student(
     """Find one student's submissions. In a learner's own folder, other folders need not contain a submission."""
     # macOS may decompose letters, but the same person must have the same id on every system.
     name = folder.name
-    student = unicodedata.normalize("NFC", name) if name.isprintable() else files.escaped_name(name)
+    student = unicodedata.normalize("NFC", name) if name.isprintable() else escaped_name(name)
     places: list[Path] = []
     try:
         files.refuse_links(folder)
@@ -201,7 +206,7 @@ def _of_student(
             yield _in_assignment_folder(student, place.name, known, place)
         else:
             advice = f"Rename the folder to one of {', '.join(known)}."
-            problem = f"There is no assignment {files.escaped_name(place.name)}. {advice}"
+            problem = f"There is no assignment {escaped_name(place.name)}. {advice}"
             yield Submission(student, None, problem=problem)
 
 
@@ -216,7 +221,7 @@ def _in_assignment_folder(student: str, name: str, known: Mapping[str, Assignmen
             fits = _best_match(meant[0], [assignment]) or _best_match(meant[0], [*known.values()]) or assignment
             if fits is assignment:
                 return _of_file(student, assignment, meant[0], notebooks, files.visible_in(folder))
-            problem = f"{files.escaped_name(meant[0].name)} in the folder {name} is the notebook of {fits.id}. Hand in "
+            problem = f"{escaped_name(meant[0].name)} in the folder {name} is the notebook of {fits.id}. Hand in "
             problem += f"that of {name}, or put this one into the folder {fits.id}."
         else:
             problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
@@ -244,7 +249,7 @@ def _own_notebook(path: Path, known: Sequence[Assignment]) -> Submission:
         return _of_file(ME, found, path, beside=files.visible_in(path.parent))
     try:
         read_submission(path)
-        problem = f"{files.escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
+        problem = f"{escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
     except files.UnreadableError as error:
         problem = str(error)
     return Submission(ME, None, problem=problem, own=True)
@@ -257,14 +262,10 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
     except files.UnreadableError:
         return None
     # In the course's notebooks a graded cell's nbgrader id is also its cell id, which editors keep.
-    ids = {*_grade_ids(notebook), *(cell["id"] for cell in notebook.cells)}
-    best = max(candidates, key=lambda each: len(ids & each.cell_ids))
-    return best if ids & best.cell_ids else None
-
-
-def _grade_ids(notebook: NotebookNode) -> set[str]:
-    names = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells)
-    return {name for name in names if isinstance(name, str)}
+    ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells if cell.metadata}
+    ids |= {cell["id"] for cell in notebook.cells}
+    best = max(candidates, key=lambda each: len(ids & each.cells.keys()))
+    return best if ids & best.cells.keys() else None
 
 
 def student_id_problem(student: str, known: Collection[str] = ()) -> str:
@@ -283,7 +284,7 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
         advice += f"{' '.join(NO_BEGINNINGS)} at the beginning."
     else:
         return ""
-    return f"The folder name {files.escaped_name(student)} {problem}. {advice}"
+    return f"The folder name {escaped_name(student)} {problem}. {advice}"
 
 
 def _has_unsafe_characters(student: str) -> bool:

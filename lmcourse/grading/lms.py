@@ -20,7 +20,7 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal
 from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 from lmcourse.grading import files
-from lmcourse.text import collapse_whitespace, replace_surrogates
+from lmcourse.text import escaped_name, without_formulas
 
 if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
@@ -46,10 +46,6 @@ _CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 _OUR_COMMENT = re.compile(r"[0-9.]+ of [0-9.]+ points\. ")
 _BOM = "\ufeff"
-
-# Excel and LibreOffice run cells that begin with these characters, including full-width ones (OWASP, "CSV Injection").
-# In countries with decimal commas, a semicolon begins a new cell, even inside quotation marks within a line.
-_FORMULA = re.compile(r"(^|;)(\s*)(?=[=+\-@＝＋－＠])")
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def download_in(folder: Path) -> Download | None:
         if match := _match(path):
             groups.setdefault((match.re is _MOODLE, match["number"]), []).append(match)
         elif not path.name.startswith("__"):
-            unknown.append(files.escaped_name(path.name))
+            unknown.append(escaped_name(path.name))
     if not groups:
         return None
     people = [_person(entries[0].parent, moodle, group) for (moodle, _), group in groups.items()]
@@ -220,21 +216,6 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
     csv.writer(buffer, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
     write_all({path: (_BOM if sheet.bom else "") + buffer.getvalue()}, newline="")
     return Filled(path, grades, tuple(left))
-
-
-def without_formulas(text: str) -> str:
-    """Return the text in one line, with an apostrophe before each part that a spreadsheet would run as a formula."""
-    return _FORMULA.sub(r"\1\2'", collapse_whitespace(replace_surrogates(text)))
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> str:
-    """Return a table as CSV (RFC 4180) with all texts quoted and without formulas. 2.0 is written as 2."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
-    for row in (header, *rows):
-        texts = [without_formulas(cell) if isinstance(cell, str) else cell for cell in row]
-        writer.writerow([int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in texts])
-    return buffer.getvalue()
 
 
 def _read_csv(path: Path) -> Sheet:

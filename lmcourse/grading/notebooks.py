@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from nbformat import NotebookNode, from_dict, v4
 
-from lmcourse.grading.files import UnreadableError, escaped_name, read_file
+from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.report.handed_in import encoded_in, seal_in
-from lmcourse.text import replace_surrogates
+from lmcourse.text import escaped_name, replace_surrogates
 
 METADATA_KEY = "lmcourse"  # key of grading's own notes in the metadata of a notebook
 HANDED_IN = "handed_in"  # key in a cell's metadata and in the notes: the file from the cell's outputs, in Base64
@@ -87,8 +87,7 @@ def add_notes(nb: NotebookNode, **notes: Any) -> None:
 
 def fingerprint(nb: NotebookNode) -> str:
     """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
-    work.
-    """
+    work."""
     texts = [[cell.cell_type, cell.source] for cell in nb.cells]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 

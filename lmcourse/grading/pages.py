@@ -59,8 +59,7 @@ strong sub summary sup table tbody td tfoot th thead tr u ul
 TAGS = frozenset(_TAGS.split())
 ATTRIBUTES = frozenset({"align", "alt", "colspan", "height", "rowspan", "title", "width"})
 """Allowed attributes. `style`, `class` and `id` are forbidden, because they could cover the page or replace
-formgrader's own fields.
-"""
+formgrader's own fields."""
 
 _FORMATTING = re.compile(r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE)
 _GRADE_ID = re.compile(r"[\w.-]+")

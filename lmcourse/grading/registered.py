@@ -9,9 +9,9 @@ from typing import Any
 
 import nbformat
 
-from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.restore import cells_in_notebook
-from lmcourse.report import CHECK_PREFIX
+from lmcourse.grading.config import gradebook, nbgrader_configuration
+from lmcourse.grading.restore import CourseCells, cells_in_notebook
+from lmcourse.report import exercise_of
 
 
 def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[str]:
@@ -19,12 +19,12 @@ def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[s
     points of the graded cells: as the gradebook knows them, and as the notebook has them."""
     for name, points in known.items():
         if name not in here:
-            yield f"`{_shown(name)}` left the notebook: its {_points(points)} no longer count for anybody."
+            yield f"`{exercise_of(name)}` left the notebook: its {_points(points)} no longer count for anybody."
     for name, points in here.items():
         if name not in known:
-            yield f"`{_shown(name)}` is new in the notebook and counts {_points(points)}."
+            yield f"`{exercise_of(name)}` is new in the notebook and counts {_points(points)}."
         elif known[name] != points:
-            yield f"`{_shown(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
+            yield f"`{exercise_of(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
 
 
 def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
@@ -53,25 +53,19 @@ def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapp
 def coming_changes(course: Path, solutions: Mapping[str, Path]) -> Iterator[str]:
     """Yield a line for each of these assignments whose exercises differ from those that the recorded marks are for."""
     for name, known in _registered(course, solutions).items():
-        cells = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
-        here = {one: cell.points for one, cell in cells.items() if cell.points is not None}
-        if told := " ".join(changes(known, here)):
+        here = cells_in_notebook(nbformat.read(solutions[name], as_version=4))
+        if told := " ".join(changes(known, points_in_cells(here))):
             yield f"{name} has recorded marks. The next `lmcourse grade … --record` changes the gradebook: {told}"
 
 
 def _registered(course: Path, solutions: Mapping[str, Path]) -> dict[str, dict[str, float]]:
     """Return the points of the graded cells in the gradebook, for each of these assignments that has submissions."""
-    from nbgrader.api import Gradebook, MissingEntry
-    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.api import MissingEntry
 
-    directory = CourseDirectory(config=nbgrader_configuration(course))
-    file = directory.db_url.removeprefix("sqlite:///")
-    if file != directory.db_url and not Path(file).is_file():
-        return {}  # opening it would create it
     found = {}
     unreadable = suppress(Exception)  # a database or its driver may raise any exception, and grading reports it
-    with unreadable, Gradebook(directory.db_url, directory.course_id) as book:
-        for name, solution in solutions.items():
+    with unreadable, gradebook(nbgrader_configuration(course), existing=True) as book:
+        for name, solution in solutions.items() if book else ():
             with suppress(MissingEntry):
                 if (notebook := book.find_notebook(solution.stem, name)).submissions:
                     found[name] = points_of(notebook)
@@ -83,8 +77,9 @@ def points_of(notebook: Any) -> dict[str, float]:
     return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
 
 
-def _shown(name: str) -> str:
-    return name.removeprefix(CHECK_PREFIX)
+def points_in_cells(cells: CourseCells) -> dict[str, float]:
+    """Return the points of the graded cells among the course's, by name."""
+    return {name: cell.points for name, cell in cells.items() if cell.points is not None}
 
 
 def _points(points: float) -> str:

@@ -14,15 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notebooks import (
-    HANDED_IN,
-    SEALED,
-    add_notes,
-    new_code_cell,
-    new_markdown_cell,
-    new_notebook,
-    size_problem,
-)
+from lmcourse.grading import notebooks
 from lmcourse.report import CHECK_PREFIX
 
 KERNELSPEC = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -107,7 +99,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
             "another notebook? Copy the answers into a fresh copy and hand that in."
         )
     notebook, missing, edited = _rebuilt(cells, claimed, course)
-    if too_large := size_problem(notebook):  # restored cells count, too, because the notebook is read again
+    if too_large := notebooks.size_problem(notebook):  # restored cells count, too, because the notebook is read again
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
     ids = {_grade_id(cell) for cell in notebook.cells}
@@ -115,10 +107,10 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     absent = [name for name in checks if (answer := name.removeprefix(CHECK_PREFIX)) in course and answer not in ids]
     put_back = [name for name in missing if name not in absent]
     notes = {"put_back": put_back, "edited": edited, "absent": absent, "by_name": [*by_name.values()]}
-    add_notes(notebook, problem=problem, **notes)
-    for key in (HANDED_IN, SEALED):
+    notebooks.add_notes(notebook, problem=problem, **notes)
+    for key in (notebooks.HANDED_IN, notebooks.SEALED):
         if found := [cell.metadata[key] for cell in submitted.cells if key in cell.metadata]:
-            add_notes(notebook, **{key: found[-1]})
+            notebooks.add_notes(notebook, **{key: found[-1]})
     return notebook
 
 
@@ -136,7 +128,7 @@ def _rebuilt(
     missing = [name for name, one in course.items() if name not in places and one.nbgrader["locked"]]
     for name in missing:
         _put_back(built, name, course[name])
-    return new_notebook(cells=built, metadata={"kernelspec": KERNELSPEC}), missing, edited
+    return notebooks.new_notebook(cells=built, metadata={"kernelspec": KERNELSPEC}), missing, edited
 
 
 def _grade_id(cell: NotebookNode) -> str:
@@ -215,7 +207,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
         metadata = {"nbgrader": dict(original.nbgrader)}
     elif cell.cell_type == "raw":
         text = "".join(f"    {line}\n" for line in text.splitlines())  # show the text literally, not as HTML
-    built = (new_code_cell if code else new_markdown_cell)(text, metadata=metadata, id=cell["id"])
+    built = (notebooks.new_code_cell if code else notebooks.new_markdown_cell)(text, metadata=metadata, id=cell["id"])
     if not code and original is None and "attachments" in cell:
         built["attachments"] = cell["attachments"]
     return built
@@ -223,7 +215,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
 
 def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
     """Insert a deleted cell: a check after its answer or, if the answer is missing, too, at the end."""
-    build = new_code_cell if original.cell_type == "code" else new_markdown_cell
+    build = notebooks.new_code_cell if original.cell_type == "code" else notebooks.new_markdown_cell
     ids = [_grade_id(cell) for cell in cells]
     answer = name.removeprefix(CHECK_PREFIX)
     place = ids.index(answer) + 1 if answer in ids else len(cells)

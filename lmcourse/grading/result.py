@@ -9,7 +9,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_of
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_in_sentence
+from lmcourse.report import REPORT_MIME, Report, check_id, exercise_of, stand_in_sentence
 
 MAX_EXPLAINED = 3
 
@@ -36,6 +36,26 @@ class Lateness:
         cost = f"penalty {self.penalty:g} {points}" if self.penalty else "no penalty"
         late = f"Late by {_duration(self.seconds)}, {cost}." if self.seconds > 0 else ""
         return " ".join(filter(None, [late, self.note]))
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The points of an exercise: what counts, what grading gives (None for a question), and whether a person decided.
+    A mark by hand stays when the work is graded again."""
+
+    points: float
+    graded: float | None = None
+    by_hand: bool = False
+
+    @classmethod
+    def of(cls, grade: Any) -> Mark:
+        """Return the mark of nbgrader's `Grade`."""
+        by_hand = grade.manual_score is not None or bool(grade.extra_credit)
+        return cls(float(grade.score), grade.auto_score, by_hand)
+
+    def __str__(self) -> str:
+        """Return a text such as "1.5 (grading gives 3)"."""
+        return f"{self.points:g}" if self.graded is None else f"{self.points:g} (grading gives {self.graded:g})"
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,17 @@ class SubmissionResult:
     late: Lateness = field(default_factory=Lateness)
     further: frozenset[str] = frozenset()
 
+    @classmethod
+    def unrecognised(cls, student: str, problem: str) -> SubmissionResult:
+        """Return the result of a submission that belongs to no assignment."""
+        return cls(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
+
+    @classmethod
+    def ungraded(cls, student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
+        """Return the result of a submission that the grader failed to grade."""
+        most = {exercise_of(name): value for name, value in max_points.items()}
+        return cls(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""
         plain = ("student", "assignment", "score", "max_score", "exercises", "reason", "broke_off")
@@ -78,12 +109,14 @@ def submission_result(
     student: str,
     assignment: str,
     graded: NotebookNode,
-    points: Mapping[str, float],
+    marks: Mapping[str, Mark],
     max_points: Mapping[str, float],
     late: Lateness | None = None,
 ) -> SubmissionResult:
-    """Return the result of a submission, from its graded notebook and the points by graded cell."""
-    earned, most = ({name.removeprefix(CHECK_PREFIX): n for name, n in each.items()} for each in (points, max_points))
+    """Return the result of a submission, from its graded notebook and the marks by graded cell."""
+    own = {exercise_of(name): mark for name, mark in marks.items()}
+    most = {exercise_of(name): points for name, points in max_points.items()}
+    earned, by_hand = {name: own[name].points for name in own}, {name: own[name] for name in own if own[name].by_hand}
     late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
     answers = {
         name: cell.source
@@ -98,7 +131,7 @@ def submission_result(
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        " ".join(filter(None, [_reason(graded, earned, most), str(late)])),
+        " ".join(filter(None, [_reason(graded, earned, most, by_hand), str(late)])),
         reports,
         answers,
         unread=bool(problem_of(graded)),
@@ -106,17 +139,6 @@ def submission_result(
         edited=tuple(_checks_and_tasks(graded, "edited")[0]),
         late=late,
     )
-
-
-def unrecognised_result(student: str, problem: str) -> SubmissionResult:
-    """Return the result of a submission that belongs to no assignment."""
-    return SubmissionResult(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
-
-
-def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """Return the result of a submission that the grader failed to grade."""
-    most = {name.removeprefix(CHECK_PREFIX): value for name, value in max_points.items()}
-    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
 def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]:
@@ -154,21 +176,24 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     return found
 
 
-def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float]) -> str:
+def _reason(
+    graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float], by_hand: Mapping[str, Mark]
+) -> str:
     """Return one line that explains the points of a graded notebook; the most important cause comes first."""
     notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
     if problem and not any(points.values()):
         return problem
     unfinished = [name for name in most if points[name] < most[name]]
     parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
-    absent = [name.removeprefix(CHECK_PREFIX) for name in notes.get("absent", [])]
+    absent = [exercise_of(name) for name in notes.get("absent", [])]
     if absent:
         names = ", ".join(f"`{name}`" for name in absent)
         parts.append(f"This is an older copy, or cells of it were deleted: it has no exercise {names}.")
     if by_name := notes.get("by_name", []):
         parts.append(f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}.")
     if unfinished:
-        asked = [name for name in unfinished if name not in absent]
+        full = [name for name, mark in by_hand.items() if mark.graded is None or mark.graded >= most.get(name, 0)]
+        asked = [name for name in unfinished if name not in absent and name not in full]
         why = {name: text for name, text in _explanations(graded).items() if name in asked and text}
         open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
         wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
@@ -179,7 +204,9 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
         if open_ones:
             parts.append(f"Not answered: {', '.join(open_ones)}.")
     else:
-        parts.append("Every check passed.")
+        parts.append("Every exercise has all its points." if by_hand else "Every check passed.")
+    if by_hand:
+        parts.append(f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}.")
     judged: dict[tuple[str, ...], list[str]] = {}
     for name, report in reports_in(graded).items():
         if report.stand_ins:
@@ -200,7 +227,7 @@ def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[
     named = [str(name) for name in graded.metadata.get(METADATA_KEY, {}).get(note, [])]
     marks = [cell.metadata.get("nbgrader", {}) for cell in graded.cells]
     tasks = {mark["grade_id"] for mark in marks if mark.get("task")}
-    checks = [name.removeprefix(CHECK_PREFIX) for name in named if name not in tasks]
+    checks = [exercise_of(name) for name in named if name not in tasks]
     return checks, [name for name in named if name in tasks]
 
 
@@ -211,7 +238,7 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
         if marks.get("task") or (marks.get("grade") and marks.get("solution")):
             found[marks["grade_id"]] = "graded by hand."
         elif marks.get("grade") and cell.cell_type == "code":
-            found[marks["grade_id"].removeprefix(CHECK_PREFIX)] = _explanation(cell.outputs)
+            found[exercise_of(marks["grade_id"])] = _explanation(cell.outputs)
     return found
 
 

@@ -28,7 +28,7 @@ from lmcourse.grading.notebooks import (
     problem_of,
 )
 from lmcourse.grading.process import Settings
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, exercise_of
 from lmcourse.report.handed_in import decoded
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
@@ -44,9 +44,8 @@ def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Exam
 
 def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
     """Return the exercises of an assignment whose checks are in a notebook; with `only`, this exercise and all that it
-    calls.
-    """
-    checks = {name.removeprefix(CHECK_PREFIX) for name in map(_graded_id, nb.cells) if name}
+    calls."""
+    checks = {exercise_of(name) for name in map(_graded_id, nb.cells) if name}
     found = {each.name: each for each in exercises_beside(source) if each.name in checks}
     wanted, waiting = set[str](), [only] if only else [*found]
     while waiting:
@@ -68,9 +67,9 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
         if marks.get("solution") and name in names:
             answers[number] = name
         test = _graded_id(cell)
-        is_check = test.startswith(CHECK_PREFIX) and test.removeprefix(CHECK_PREFIX) in names
+        is_check = test.startswith(CHECK_PREFIX) and exercise_of(test) in names
         texts.append("" if is_check else cell.source)
-        if test and test.removeprefix(CHECK_PREFIX) not in names:
+        if test and exercise_of(test) not in names:
             graded[number] = test
     own = [cell for cell in course.cells if cell.cell_type == "code"]
     return Submitted(
@@ -99,7 +98,7 @@ def fill_cells(nb: NotebookNode, examination: Examination | None) -> None:
         return
     numbers = count(1)
     for cell, run in zip(cells, examination.cells, strict=True):
-        report = examination.reports.get(_graded_id(cell).removeprefix(CHECK_PREFIX))
+        report = examination.reports.get(exercise_of(_graded_id(cell)))
         cell.execution_count = next(numbers) if run.run or report else None
         cell.outputs = _outputs(cell, run)
         if report:

@@ -37,8 +37,7 @@ MAX_BYTES = 16 * MIB
 
 MAX_JSON_BYTES = MIB // 2
 """Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
-piece by piece.
-"""
+piece by piece."""
 
 MAX_EMPTY_AXIS = 2**16
 """Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list."""

@@ -12,6 +12,7 @@ from contextlib import chdir, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -133,6 +134,16 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
     )
 
 
+def doubts(cells: Sequence[AnswerCell], file: Path) -> Iterator[str]:
+    """Yield a line for each known mistake that earns all points, and for each right answer that does not.
+
+    This takes a tenth of the time of `prove`. `file` is the place that the lines name.
+    """
+    warm_up()
+    for cell in cells:
+        yield from (f"{file}: `{cell.exercise.name}`: {line}" for line in _Proof(cell).doubts())
+
+
 class _Proof:
     """The submitted answers of one exercise. Each answer runs once on each case."""
 
@@ -141,6 +152,15 @@ class _Proof:
         self.exercise = cell.exercise
         self.table = Outcomes(self.exercise, self._run)
         self.cases, self._expected, self._given = self.table.cases, self.table.expected, self.table.given
+
+    def doubts(self) -> Iterator[str]:
+        """Yield a line for each known answer that earns other points than its author expects."""
+        for wrong in self.exercise.misconceptions:
+            if self._reports(self._trials(partial(self._given, wrong)))[1].passed:
+                yield f"the known mistake {wrong.name} earns all points. Add a case that it fails."
+        for row in self.variants():
+            if row.lost:
+                yield f"the right answer {row.variant} loses points. {row.lost}"
 
     def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
         """Return the results of the known wrong answers."""
@@ -272,7 +292,11 @@ class _Proof:
 
     def stub_earns(self) -> bool:
         """Return True if the untouched stub earns points, or counts as written."""
-        trials = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
+        try:
+            stub = self.cell.run(self.cell.stub)
+        except NotImplementedError:  # of a class whose whole body is the answer
+            return False
+        trials = self._trials(partial(self._run, stub))
         return any(report.points or report.answered for report in self._reports(trials))
 
     def guessable(self) -> list[str]:

@@ -17,6 +17,11 @@ def check_id(exercise: str) -> str:
     return f"{CHECK_PREFIX}{exercise}"
 
 
+def exercise_of(name: str) -> str:
+    """Return the exercise that a cell with this id checks; any other id as it is."""
+    return name.removeprefix(CHECK_PREFIX)
+
+
 REPORT_MIME = "application/vnd.lmcourse.report+json"
 """The MIME type of a report's JSON in a notebook cell's output."""
 

@@ -434,13 +434,18 @@ if sealed:
 #
 # ### BEGIN MARK SCHEME
 #
-# Six points, in halves:
+# - 0.5 · three numbers with units, one of them the loss: promised and measured
+# - 0.5 · they agree with the notebook's own output
+# - 0.5 · each error is compared with something: a baseline's error, or the spread of seeds
+# - 1 · a cause of the loss's error that could be wrong
+# - 1 · a cause of the other error that could be wrong
+# - 1 · a measurement that would distinguish one of the causes from another (a second seed; the rate halved at 64 wide; depth against width at equal N)
+# - 0.5 · what the purse was spent on, and what that can and cannot show
+# - 1 · the last question: a direction with a reason, outside what was fitted
 #
-# - 1½ · numbers with units, predicted and measured, that agree with the notebook's own output, and the error compared with something: a baseline's error or the spread of seeds.
-# - 2 · causes that could be wrong. Good ones: the scores and the table in 6ND; the law knows N but not how it is divided into width and depth; it was fitted to another batch and rate; the rate of the recipe falls as 1/√d; two seeds differ. "Randomness" alone, without the spread of seeds: 0.
-# - 1 · a measurement that would distinguish the cause from another one (a second seed; the rate halved at 64 wide; depth against width at equal N).
-# - ½ · what the purse was spent on, and what that can and cannot show.
-# - 1 · the last question: outside what was fitted; the term with the smaller exponent decides in the end; the loss can only be near the floor; so errors become small in nats and large as a share of what is left. Any reasoned direction counts.
+# Good causes: the scores and the table in 6ND; the law knows N but not how it is divided into width and depth; it was fitted to another batch and rate; the rate of the recipe falls as 1/√d; two seeds differ. "Randomness" alone, without the spread of seeds: nothing.
+#
+# Good reasons for a direction: the term with the smaller exponent decides in the end; the loss can only be near the floor; so errors become small in nats and large as a share of what is left.
 #
 # A defence that blames nothing and explains a forecast that was right counts as much as one of a miss.
 # ### END MARK SCHEME

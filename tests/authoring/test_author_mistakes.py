@@ -45,6 +45,13 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         'task="why"',
         "what earns the points?",
     ),
+    "items with other points": (
+        AFTER,
+        '# %% [markdown] task="why" points="2"\n# - 5 · no item\n# ### BEGIN MARK SCHEME\n# - 1½ · a cause\n'
+        f"# - 1 · a unit\n# ### END MARK SCHEME\n\n{AFTER}",
+        'task="why"',
+        "have 2.5 points, not 2",
+    ),
     "a rubric without a task": (
         AFTER,
         f'# %% [markdown] tags=["why"]\n# Why?\n# ### BEGIN MARK SCHEME\n# ### END MARK SCHEME\n\n{AFTER}',

@@ -262,6 +262,39 @@ def test_printed_solution_that_loses_points_is_not_released(course: Path, capsys
     assert (course / "notebooks/w1-warmup/warmup.ipynb").read_bytes() == released
 
 
+DOUBTFUL = """
+@scaled.misconception("You write it in another order.")
+def other_order(x, by=2.0):
+    if by == 0:
+        raise ValueError
+    return {(1, "two"): by * x, "sum": (by * x).sum()}
+
+
+@scaled.variant
+def without_the_error(x, by=2.0):
+    return {"sum": (x * by).sum(), (1, "two"): x * by}
+
+
+days.wrong_value(3.0, "You count from 1.")
+days.right_value("2 + 2")
+EXERCISES ="""
+
+
+def test_known_answers_with_other_points_are_warned_of(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--course", str(course), "build", "--force"]) == 0
+    assert capsys.readouterr().out == "w1-warmup  built\n"
+    (course / "solutions/w1-warmup/exercises.py").write_text(EXERCISES.replace("EXERCISES =", DOUBTFUL))
+    assert main(["--course", str(course), "build"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == "w1-warmup  built"
+    assert [line.removeprefix("solutions/w1-warmup/exercises.py: ").partition(".")[0] for line in lines] == [
+        "`stable_softmax`: the known mistake other order earns all points",
+        "`stable_softmax`: the right answer without the error loses points",
+        "`days`: the known mistake 3",
+        "`days`: the right answer 2 + 2 loses points",
+    ]
+
+
 def test_the_checks_are_tested_from_any_folder(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lmcourse.cli import main
 from lmcourse.grading import grader
-from lmcourse.grading.result import SubmissionResult, unrecognised_result
+from lmcourse.grading.result import SubmissionResult
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,10 @@ def test_unreadable_notebooks_of_a_class_get_0_points(
 def test_a_class_with_one_unreadable_notebook_is_graded(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = [unrecognised_result("ada", "It is broken."), SubmissionResult("bob", "01-floating-point", 1.0, 1.0)]
+    results = [
+        SubmissionResult.unrecognised("ada", "It is broken."),
+        SubmissionResult("bob", "01-floating-point", 1.0, 1.0),
+    ]
     monkeypatch.setattr(grader, "grade", lambda *args, **options: results)
     assert main(["grade", str(course), "--course", str(course)]) == 0
     assert capsys.readouterr().err == "1 of 2 submissions could not be graded and count 0 points: ada\n"

@@ -16,7 +16,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 LAYERS = (
     ("lazy",),
     ("__init__", "errors", "text", "units"),
-    ("atomic", "device", "json_file", "typed_path"),
+    ("atomic", "device", "json_file", "typed_path", "unzip"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),

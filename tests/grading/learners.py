@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
@@ -23,6 +24,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ASSIGNMENT, NAME = "01-floating-point", "floating_point.ipynb"
 
 WRONG = "def {name}(*args, **kwargs):\n    return -12345.678"
+
+
+def config_of(course: Path, source: str = "solutions") -> Config:
+    """Return nbgrader's configuration of a course, as far as finding its assignments needs it."""
+    return Config({"CourseDirectory": {"root": str(course), "source_directory": source}})
 
 
 @cache

@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 from lmcourse.errors import CourseError
 from lmcourse.grading import files, notebooks
-from lmcourse.grading.files import UnreadableError, unpacked
+from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.notebooks import is_picture, read_submission
+from lmcourse.text import escaped_name
+from lmcourse.unzip import MAX_FILE_BYTES, unpacked
 
 TITLE = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Title\n", "![p](attachment:p.png)"]}
 ANSWER = {"cell_type": "code", "id": "ulp", "execution_count": 1, "source": "def ulp(x):\n    return 1"}
@@ -161,8 +163,8 @@ def test_files_at_the_limits_are_read(tmp_path: Path) -> None:
     assert len(texts(written(tmp_path, cells_of(*[""] * notebooks.MAX_CELLS)))) == notebooks.MAX_CELLS
     assert texts(written(tmp_path, cells_of("x" * notebooks.MAX_SOURCE_CHARS)))
     path = written(tmp_path, SOUND)
-    os.truncate(path, files.MAX_FILE_BYTES)
-    assert len(files.read_file(path)) == files.MAX_FILE_BYTES
+    os.truncate(path, MAX_FILE_BYTES)
+    assert len(files.read_file(path)) == MAX_FILE_BYTES
     os.truncate(path, 2**40)
     assert "is larger than 50 MB" in problem(path)
 
@@ -204,7 +206,7 @@ def test_closed_files_and_folders_are_reported(tmp_path: Path) -> None:
 def test_any_file_name_is_shown_in_one_line(tmp_path: Path) -> None:
     for name in ("a\nb", "\u202egpj.x", "caf\udce9", "x" * 249, "\x1b[2J"):
         problem(written(tmp_path, b"", f"{name}.ipynb")).encode()
-    assert files.escaped_name("naïve (2)\n\u202e\udce9") == "naïve (2)\\u000a\\u202e\\udce9"
+    assert escaped_name("naïve (2)\n\u202e\udce9") == "naïve (2)\\u000a\\u202e\\udce9"
 
 
 def test_a_missing_notebook_is_explained(tmp_path: Path) -> None:

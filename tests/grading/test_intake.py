@@ -14,6 +14,7 @@ import pytest
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.intake import ME, Assignment, Submission, assignments, find_submissions, hand_in_time
+from tests.grading.learners import config_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = "tiny.ipynb"
@@ -46,7 +47,7 @@ def hand_in(folder: Path, name: str = NAME, text: str = SOUND) -> Path:
 def known(tmp_path: Path) -> Known:
     hand_in(tmp_path / "course" / "solutions" / TINY)
     hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan")))
-    return assignments(tmp_path / "course")
+    return assignments(config_of(tmp_path / "course"))
 
 
 @pytest.fixture
@@ -68,11 +69,11 @@ def found(school: Path, known: Known) -> dict[str, Submission]:
 
 
 def test_assignments_are_in_the_source_folder(tmp_path: Path, known: Known) -> None:
-    assert {name: each.cell_ids for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
+    assert {name: {*each.cells} for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
     hand_in(tmp_path / "course" / "source" / "03-new", "new.ipynb")
-    assert [*assignments(tmp_path / "course", "source")] == ["03-new"]
+    assert [*assignments(config_of(tmp_path / "course", "source"))] == ["03-new"]
     with pytest.raises(CourseError, match=r"There are no notebooks in .*solutions, and grading needs them"):
-        assignments(tmp_path)
+        assignments(config_of(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_own_notebooks_are_recognised_by_cells(tmp_path: Path, known: Known, tex
 
 
 def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
-    known = assignments(REPOSITORY)
+    known = assignments(config_of(REPOSITORY))
     assert len(known) == 20
     for each in known.values():
         data = json.loads((REPOSITORY / "notebooks" / each.id / each.source.name).read_text())

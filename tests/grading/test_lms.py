@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import unpacked
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
-from lmcourse.grading.lms import Person, Platform, csv_text, download_in, fill_in, read_sheet
+from lmcourse.grading.lms import Person, Platform, download_in, fill_in, read_sheet
+from lmcourse.text import csv_text
+from lmcourse.unzip import unpacked
+from tests.grading.learners import config_of
 
 CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id": "ulp"}}, "source": "1"}]
 SOUND = json.dumps({"nbformat": 4, "cells": CELLS})
@@ -62,7 +64,7 @@ class Result:
 @pytest.fixture
 def known(tmp_path: Path) -> dict[str, Assignment]:
     downloaded(tmp_path / "solutions", f"01-tiny/{NAME}")
-    return assignments(tmp_path)
+    return assignments(config_of(tmp_path))
 
 
 def downloaded(folder: Path, *names: str, text: str = SOUND) -> Path:

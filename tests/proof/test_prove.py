@@ -105,6 +105,13 @@ def test_a_solution_that_loses_points_fails_the_matrix() -> None:
     assert proof.not_full == ("double",)
 
 
+def test_a_stub_that_cannot_run_earns_nothing() -> None:
+    cell = AnswerCell(
+        doubling(), f"def double(x):\n    {RIGHT}\n", "class double:\n    raise NotImplementedError\n", {}
+    )
+    assert proof_module.prove({CHAPTER: [cell]}, quick=True).not_zero == ()
+
+
 def test_a_stub_that_earns_points_fails_the_matrix() -> None:
     proof = prove(doubling(), stub=RIGHT)
     assert not proof.proved
