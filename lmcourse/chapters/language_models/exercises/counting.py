@@ -102,6 +102,15 @@ ngram.slips(
         "count / total → float(count)": "You return counts. Divide them by their sum.",
         "counts = [0] * vocabulary → counts = [0] * (max(text, default=0) + 1)": "Your list ends at the last word that "
         "occurs. Return `vocabulary` numbers: a word that never occurs has the probability 0.",
+        "for count in counts] → for count in map(counts.__getitem__, sorted({*text}))]": "Your list has a place for "
+        "each word of the text. Give all `vocabulary` words one: a word that never occurs has the probability 0.",
+        "for count in counts] → for count in map(counts.__getitem__, dict.fromkeys(text))]": "Your list follows the "
+        "order in which words come in the text. Word i has place i, and all `vocabulary` words have one.",
+        "for count in counts] → for count in counts if count]": "Your list holds only the words that follow the "
+        "context. Give all `vocabulary` words a place: the others have the probability 0.",
+        "for count in counts] → for count in counts[: max(word for word in text if counts[word]) + 1]]": "Your list "
+        "ends at the last word that follows the context, as `bincount` does without `minlength`. Return `vocabulary` "
+        "numbers.",
         "text[start : start + n] == → text[: start + n][-n:] ==": "For the empty context n is 0, and [-0:] takes the "
         "whole list.",
         "if text[start : start + n] == context → if ''.join(map(str, text[start:])).startswith(''.join(map(str, "

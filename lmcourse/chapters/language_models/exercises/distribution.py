@@ -121,6 +121,7 @@ is_distribution.slips(
         "well.",
         "error <= tolerance → error <= tolerance + 1e-5": "Your tolerance is wider than asked: `torch.isclose`, for "
         "example, adds a relative tolerance, 0.00001, to the absolute one.",
+        "abs(v. → (v.": "You accept any sum below 1. Take the distance, abs(sum − 1).",
         "v >= 0 → v >= -1e-5": "You accept a small negative entry. A distribution has none, however close to 0.",
         "(v >= 0).all() → ((v >= 0) & (v <= 1)).all()": "You reject an entry a little above 1. Rounding can cause "
         "that, as it can for the sum.",

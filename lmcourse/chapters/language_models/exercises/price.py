@@ -62,7 +62,7 @@ cross_entropy = Exercise(
         case("the same in bits", SURE, VAGUE, base=2),
         case("a confident model, in nats", SURE, CONFIDENT),
         case("a fair coin by itself, in bits", [0.5, 0.5], [0.5, 0.5], base=2),
-        case("a fair coin, a model that believes in heads", [0.5, 0.5], [0.9, 0.1], base=2),
+        case("a fair coin, a model that believes in heads", [0.5, 0.5], [0.9, 0.1], base=10),
         case("heads nine times of ten, a fair model", [0.9, 0.1], [0.5, 0.5]),
         case("heads nine times of ten, a cautious model", [0.9, 0.1], [0.7, 0.3]),
         case("the model calls impossible what comes", [0.5, 0.5], [1.0, 0.0]),
@@ -93,6 +93,7 @@ cross_entropy.slips(
         "return total / → return total / len(p) /": "You also divide by the number of words. The weights p sum to one, "
         "so the sum is a mean already.",
         "math.log(base) → math.log(2)": "You always answer in bits. Use the base.",
+        "base: float = math.e → base: float = 2": "Without a base your answer is in bits. The default is e, for nats.",
         "-math.log(model) → math.log(truth / model)": "You return only the difference. The price includes the entropy "
         "of p.",
         "zip(p, q → zip(p, p": "You price p by its own probabilities. The model's, q, are not used.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -43,8 +43,8 @@ tokens_read = Exercise(
         case("one word, nothing kept", 5, 1, False),
         case("one word, all kept", 5, 1, True),
         case("a prompt of one token", 1, 3, False),
-        case("no word, nothing kept", 5, 0, False),
-        case("no word, all kept", 5, 0, True),
+        edge(case("no word, nothing kept", 5, 0, False)),
+        edge(case("no word, all kept", 5, 0, True)),
         case("no prompt", 0, 3, True),
         case("a prompt of 10¹⁶ + 1 tokens", 10**16 + 1, 2, False),
     ],
@@ -76,8 +76,14 @@ tokens_read.slips(
         "reads only what is there by then; with reuse, the last token is never read.",
         "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
         "tokens. Only the last step does.",
-        "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)": "A division with / makes a float, "
-        "which rounds whole numbers above 2⁵³. Divide with //, or add up the series.",
+        **dict.fromkeys(
+            (
+                "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)",
+                "sum(range(prompt, prompt + new)) → prompt * new + new * (new - 1) / 2",
+            ),
+            "A division with / makes a float, which rounds whole numbers above 2⁵³. Divide with //, or add up the "
+            "series.",
+        ),
         "prompt + new - 1 → new": "You leave out the prompt. With reuse it is still read once.",
         "sum(range(prompt, prompt + new)) → prompt * new": "You read only the prompt in every step. Without reuse, "
         "read what was written as well.",

@@ -120,7 +120,24 @@ next_token_loss.slips(
         "length of the texts. Average over all predictions.",
         "mean() → sum() / tokens.numel()": "You divide by the number of tokens. Each text has one prediction fewer "
         "than tokens.",
-        "dim=-1 → dim=1": "Your softmax runs over positions. It should run over the words of each position.",
+        **dict.fromkeys(
+            ("dim=-1 → dim=1", "wide[:, :-1].log_softmax(dim=-1) → wide.log_softmax(dim=1)"),
+            "Your softmax runs over positions. It should run over the words of each position.",
+        ),
+        "wide[:, :-1] → wide.flatten(0, 1)[:-1] ;; tokens[:, 1:] → tokens.flatten()[1:]": "You join the texts to one "
+        "row, so the last token of one predicts the first of the next. Cut each text by itself.",
+        "mean() → mean() / logits.shape[-1]": "You also divide by the number of words, as the mean over a one-hot "
+        "table does. Divide by the number of predictions.",
+        **dict.fromkeys(
+            ("mean() → mean(dim=1)[:, 0]", "mean() → mean(dim=1).squeeze()"),
+            "You return a loss for each text. Return one mean, over all texts and places.",
+        ),
+        "mean() → squeeze(-1)": "You return a loss for each prediction. Return their mean.",
+        **{
+            f"log_softmax(dim=-1) → softmax(dim=-1).{raised}.log()": "You keep probabilities above a small number, so "
+            "an unlikely word costs 20 or 30 nats where it should cost thousands: use log_softmax."
+            for raised in ("add(1e-8)", "add(1e-9)", "clamp(1e-8)", "clamp(1e-9)", "clamp(1e-10)", "clamp(1e-12)")
+        },
         "logits if logits.dtype == torch.float64 else logits.float() → logits.float() ;; log_softmax(dim=-1) → exp() "
         ";; -log_p → -(log_p / log_p.sum(dim=-1, keepdim=True)) ;; .mean() → .log().mean()": "e^10000 overflows: "
         "subtract the largest logit first, or use log_softmax.",

@@ -208,14 +208,28 @@ memory_span.slips(
         "only the gradient goes back.",
         "range(1, len(lengths)) → [len(inputs)]": "You look at the gradient at the first state alone. Return the first "
         "lag at which it is below the bound.",
-        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
-        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
-        "\n        gradients.append(J @ gradients[-1]) ;; reversed(gradients) → gradients": "You multiply by the "
-        "Jacobians. A gradient goes back through their transposes: v @ J.",
-        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
-        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
-        "\n        gradients.append(torch.linalg.matrix_norm(J, 2) * gradients[-1]) ;; reversed(gradients) → "
-        "gradients": "A product of norms is only a bound. Send v itself back, and take its length at each lag.",
+        **{
+            "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
+            f"[*zip(states, inputs)]{order}:\n        J = torch.func.jacrev(lambda h: step(h, x))(s)\n        "
+            f"gradients.append({sent}) ;; reversed(gradients) → gradients": sentence
+            for order, sent, sentence in (
+                (
+                    "[::-1]",
+                    "J @ gradients[-1]",
+                    "You multiply by the Jacobians. A gradient goes back through their transposes: v @ J.",
+                ),
+                (
+                    "[::-1]",
+                    "torch.linalg.matrix_norm(J, 2) * gradients[-1]",
+                    "A product of norms is only a bound. Send v itself back, and take its length at each lag.",
+                ),
+                (
+                    "",
+                    "gradients[-1] @ J",
+                    "You begin with the Jacobian of the first step. A gradient goes back: begin with that of the last.",
+                ),
+            )
+        },
         "return None → return 0": "If the gradient never falls below the bound, return None, not 0.",
         "return None → return len(inputs)": "If the gradient never falls below the bound, return None, not T.",
         "torch.autograd.grad(states[-1] @ v, states) → [torch.autograd.grad(s @ v, states[0], retain_graph=True)[0] "
@@ -223,6 +237,11 @@ memory_span.slips(
         "count back from the last state.",
         "lengths[lag] → lengths[-lag]": "You count lags from the first gradient. They come in the order of the states, "
         "the oldest first, so lag 1 is at the end: go through them backwards.",
+        "lengths[lag] → lengths[lag - 1]": "Your lag k looks at the gradient of lag k − 1. That of lag 0 is v itself, "
+        "at the last state.",
+        "torch.autograd.grad(states[-1] @ v, states) → [(states[-1] @ v).backward(), *(s.grad for s in states)]"
+        "[1:]": "A backward pass fills `.grad` of the first state only, which is a leaf. Call `retain_grad()` on each "
+        "state, or ask `torch.autograd.grad`.",
         "reversed(gradients) → gradients": "You take the number of a state for its lag. State t lies T − t steps "
         "before the last one: lag k belongs to state T − k.",
         "gradient.norm() → gradient.norm().square()": "You compare the squared length. Take its root.",

@@ -88,6 +88,8 @@ teacher_inputs.slips(
         ")": "You write `start` over a whole row. It belongs in front of each row.",
         "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([first[:1, 0], target.flatten()[:-1]]).view_as(target"
         ")": "You shift all rows as one, and put `start` before the first only. Each row begins with it.",
+        "target[:, :-1] → target[:, :1].expand(-1, target.shape[1] - 1)": "Your first word spreads over the row: you "
+        "copy each word from a place that you have just written.",
         "target[:, :-1] → target.roll(1, dims=0)[:, 1:]": "You roll the rows, not the words: time is the second axis.",
         "torch.cat([first, target[:, :-1]], dim=1) → target + start": "You add `start` to every word. It is a word "
         "itself, and comes before the first.",

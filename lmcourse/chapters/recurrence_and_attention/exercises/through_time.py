@@ -84,6 +84,10 @@ through_time.slips(
     {
         "h + w * slope → h": "You stop after one step back. w was used in every step, and all of them count.",
         "(1 - new**2) * (h → (h": "The slope of the tanh is missing: 1 − h², in every step.",
+        "(1 - new**2) * (h + w * slope) → (1 - new**2) * h + w * slope": "The slope of the tanh, 1 − h², multiplies "
+        "both parts: the old state and w times the old slope.",
+        "(1 - new**2) * (h + w * slope) → h + (1 - new**2) * w * slope": "The slope of the tanh, 1 − h², multiplies "
+        "both parts: the old state and w times the old slope.",
         "new**2 → h**2": "You take 1 − h² at the state that goes in. Use the state that comes out.",
         "w * slope → slope": "A factor w is missing: in each step the derivative from earlier steps has to be "
         "multiplied by w.",

@@ -112,6 +112,8 @@ encode_word.slips(
         "return tokens → return [BPETokenizer(merges).token_bytes[token].decode() for token in tokens]": "You return "
         "the pieces of text. Return their numbers.",
         "= [new] → = [new]\n                break": "You apply each merge once. Apply it wherever its pair occurs.",
+        "= [new] → = pair": "You return the bytes as they were. Keep what your `merge` returns; and a list never "
+        "equals a tuple.",
         "start=256 → start=257": "Your new tokens begin at 257. The bytes are 0 to 255, so the first merge makes 256.",
         "word.encode() → word.strip().encode()": "You remove spaces around the word. Spaces are bytes of the word.",
     },

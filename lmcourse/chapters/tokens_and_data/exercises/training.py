@@ -98,6 +98,15 @@ train_bpe.slips(
         "the larger one. Take the smaller.",
         "(-counts[pair], pair) → -counts[pair]": "Among equally common pairs you take the first that you find, so your "
         "tokens depend on the order of the words.",
+        **{
+            "learned: list[tuple[str, str]] = [] → learned, kept = [], {} ;; best = min(counts, key=lambda pair: "
+            "(-counts[pair], pair) → kept = {pair: counts[pair] for pair in [*kept, *counts] if pair in counts}"
+            f"\n        best = max({pairs}, key=kept.get": f"Among equally common pairs you take the {which} in "
+            f"`counts`{known}. Take the smaller pair."
+            for pairs, which, known in (("kept", "first", ", as `most_common` does"), ("reversed(kept)", "last", ""))
+        },
+        "min(counts, key=lambda pair: (-counts[pair], pair) → max(reversed(counts), key=counts.get": "Among equally "
+        "common pairs you take the last in `counts`. Take the smaller pair.",
         "+= many → += 1": "You count each word once. A word counts as often as it occurs.",
         "best = min(counts, key=lambda pair: (-counts[pair], pair) → places = Counter(pair for text in texts for pair "
         "in {*pairwise(text)})\n        best = min(places, key=lambda pair: (-places[pair], pair)": "You compare in "

@@ -131,6 +131,8 @@ batch_at.slips(
         "text[places].to(tokens.dtype), text[places + 1].to(tokens.dtype)": "Your windows are not int64. Return int64, "
         "which an embedding takes.",
         "not 0 <= start → not start": "You let a start below zero count from the end. Raise ValueError.",
+        "starts, dtype=torch.int64 → starts": "`torch.tensor([])` holds floats, which cannot be an index: give it "
+        "dtype=torch.int64.",
         "[:, None] → [:, None] * length % max(len(text) - length, 1)": "You treat the starts as window numbers. They "
         "are places in the text.",
         "tokens.long() → tokens.short().long()": "Your tokens pass through int16, which ends at 32,767. Convert them "
@@ -154,6 +156,8 @@ batch_at.slips(
         "    if not starts:\n        return torch.zeros(0, "
         "length).long(), torch.zeros(0, length).long()\n → ": "Your answer fails without windows. Return 0 rows of "
         "`length` columns.",
+        "torch.zeros(0, length).long(), torch.zeros(0, length).long() → torch.zeros(0).long(), torch.zeros(0)"
+        ".long()": "Without windows your tensors have one axis. Return 0 rows of `length` columns.",
         "length for start in starts): → length for start in [*starts[:1], *starts[-1:]]):": "You check the first and "
         "the last start only. Starts are in no order: check each.",
     },
