@@ -71,19 +71,14 @@ tokens_read.slips(
         "range(prompt, prompt + new) → range(new)": "You leave out the prompt. Without reuse, every step reads it.",
         "sum(range(prompt, prompt + new)) → prompt + sum(range(new))": "You read the prompt once. Without reuse, every "
         "step reads it *again*.",
-        "    if not new:\n        return 0\n →  ;; prompt + new - 1 → prompt + new ;; sum(range(prompt, prompt + "
-        "new)) → (prompt + new) * new": "You count as if the last new token were read, too. Without reuse, every step "
-        "reads only what is there by then; with reuse, the last token is never read.",
+        "    if not new:\n        return 0\n →  ;; prompt + new - 1 → prompt + new ;; sum(range(prompt, prompt + new)) "
+        "→ (prompt + new) * new": "You count as if the last new token were read, too. Without reuse, every step reads "
+        "only what is there by then; with reuse, the last token is never read.",
         "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
         "tokens. Only the last step does.",
-        **dict.fromkeys(
-            (
-                "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)",
-                "sum(range(prompt, prompt + new)) → prompt * new + new * (new - 1) / 2",
-            ),
-            "A division with / makes a float, which rounds whole numbers above 2⁵³. Divide with //, or add up the "
-            "series.",
-        ),
+        "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2) || sum(range(prompt, prompt + new)) "
+        "→ prompt * new + new * (new - 1) / 2": "A division with / makes a float, which rounds whole numbers above "
+        "2⁵³. Divide with //, or add up the series.",
         "prompt + new - 1 → new": "You leave out the prompt. With reuse it is still read once.",
         "sum(range(prompt, prompt + new)) → prompt * new": "You read only the prompt in every step. Without reuse, "
         "read what was written as well.",

@@ -114,11 +114,8 @@ attend_source.slips(
         "scores to −∞.",
         ".masked_fill(~real, -torch.inf) →  ;; softmax(dim=-1) → softmax(dim=-1) * real": "You hide padding after the "
         "softmax: the weights that are left do not sum to one.",
-        ".masked_fill(~real, -torch.inf) →  * real": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: "
-        "padding still gets weight. Set its scores to −∞.",
-        "-torch.inf → 1e-9": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: padding still gets weight. "
-        "Set "
-        "its scores to −∞.",
+        ".masked_fill(~real, -torch.inf) →  * real || -torch.inf → 1e-9": "You make the scores of padding 0 or nearly "
+        "0, and e⁰ is 1: padding still gets weight. Set its scores to −∞.",
         "scores = ( → h = h[: real.sum()]\n    scores = ( ;; .masked_fill(~real, -torch.inf) → ": "You keep the first "
         "words, as many as are real. Padding may be anywhere: use `real` for each word.",
         ".masked_fill(~real, -torch.inf) →  - 10_000.0 * ~real": "The scores of padding stay finite, and a real word "

@@ -149,6 +149,6 @@ gradient_at_lag.slips(
     with_whole_jacobians,
     {
         "product @ torch.diag(1 - h.square()) @ W_h → torch.diag(1 - h.square()) @ W_h @ product": "You multiply with "
-        "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right."
+        "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right.",
     },
 )

@@ -179,8 +179,7 @@ memory_span.slips(
     {
         "range(1, len(lengths)) → range(len(lengths))": "You begin with lag 0, which is v itself. Begin with lag 1.",
         "state.detach().requires_grad_() → state.detach()": "No state has `requires_grad`, so autograd records "
-        "nothing. "
-        "Ask for it at the first state, before the steps.",
+        "nothing. Ask for it at the first state, before the steps.",
         "return lag → return lag - 1": "You count lags from 0. The step from s_T to s_{T−1} is lag 1.",
         "for x in inputs: → inputs = [x.clone().requires_grad_() for x in inputs]\n    for x in inputs: ;; v, states) "
         "→ v, inputs) ;; reversed(gradients) → [v, *reversed(gradients)]": "You take gradients with respect to the "
@@ -239,9 +238,9 @@ memory_span.slips(
         "the oldest first, so lag 1 is at the end: go through them backwards.",
         "lengths[lag] → lengths[lag - 1]": "Your lag k looks at the gradient of lag k − 1. That of lag 0 is v itself, "
         "at the last state.",
-        "torch.autograd.grad(states[-1] @ v, states) → [(states[-1] @ v).backward(), *(s.grad for s in states)]"
-        "[1:]": "A backward pass fills `.grad` of the first state only, which is a leaf. Call `retain_grad()` on each "
-        "state, or ask `torch.autograd.grad`.",
+        "torch.autograd.grad(states[-1] @ v, states) → [(states[-1] @ v).backward(), *(s.grad for s in states)][1:]": ""
+        "A backward pass fills `.grad` of the first state only, which is a leaf. Call `retain_grad()` on each state, "
+        "or ask `torch.autograd.grad`.",
         "reversed(gradients) → gradients": "You take the number of a state for its lag. State t lies T − t steps "
         "before the last one: lag k belongs to state T − k.",
         "gradient.norm() → gradient.norm().square()": "You compare the squared length. Take its root.",

@@ -84,8 +84,8 @@ teacher_inputs.slips(
         "the loss still needs. Work on a copy.",
         "target[:, :1] → target[:1] ;; target[:, :-1]], dim=1 → target[:-1]], dim=0": "You shift rows, not words: time "
         "is the second axis.",
-        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:]]"
-        ")": "You write `start` over a whole row. It belongs in front of each row.",
+        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:]])": ""
+        "You write `start` over a whole row. It belongs in front of each row.",
         "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([first[:1, 0], target.flatten()[:-1]]).view_as(target"
         ")": "You shift all rows as one, and put `start` before the first only. Each row begins with it.",
         "target[:, :-1] → target[:, :1].expand(-1, target.shape[1] - 1)": "Your first word spreads over the row: you "

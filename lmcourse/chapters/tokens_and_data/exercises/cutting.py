@@ -72,12 +72,12 @@ cut.slips(
         'rf" ?[^ → rf"[^': "You cut the space off punctuation. It belongs to the punctuation.",
         r"[^\s{letter}0-9] → [^\sA-Za-z0-9]": "Your punctuation takes letters beyond ASCII with it. Leave out all "
         "letters.",
-        r'words, numbers, others, → r" ?\w+", numbers, r" ?[^\s\w]+",': r"`\w` takes digits and the underscore, too. "
-        "A letter is A to Z, a to z, or anything beyond ASCII.",
+        r'words, numbers, others, → r" ?\w+", numbers, r" ?[^\s\w]+",': r"`\w` takes digits and the underscore, too. A "
+        r"letter is A to Z, a to z, or anything beyond ASCII.",
         r'words, numbers, others, → r" ?[^\W\d_]+", numbers, r" ?(?:[^\s\w]|_)+",': "You take what Unicode calls a "
         "letter. Here anything beyond ASCII is one, such as 😀.",
-        r"\s+(?!\S) → \s+(?=\s)": "At the end of a text you cut white space in two. It stays whole there: \\s+(?!\\S) "
-        "fits at the end, too.",
+        r"\s+(?!\S) → \s+(?=\s)": r"At the end of a text you cut white space in two. It stays whole there: \s+(?!\S) "
+        r"fits at the end, too.",
         r"\u0080-\U0010ffff → ": "You take letters beyond ASCII, such as é, for punctuation.",
         r'r"\s+(?!\S)", → ': "Of several spaces before a word, you leave none to the word. Leave it the last one.",
         r', r"\s+(?!\S)", r"\s+" → ': "You lose white space: joined, your words are no longer the text.",

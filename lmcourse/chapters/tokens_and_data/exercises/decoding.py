@@ -101,14 +101,9 @@ decode.slips(
         "its last entry. Check the range, and raise ValueError.",
         'raise ValueError("the token does not exist") → tokens = [token for token in tokens if 0 <= token < '
         "len(pieces)]": "You leave out a token that does not exist. Raise ValueError.",
-        **dict.fromkeys(
-            (
-                "pieces[left] + pieces[right] → bytes(part for part in (left, right) if part < 256)",
-                'b"".join(pieces[token] for token in tokens) → bytes(part for token in tokens for part in '
-                "(merges[token - 256] if token > 255 else [token]))",
-            ),
-            "You expand merges once. A merge may consist of other merges.",
-        ),
+        'pieces[left] + pieces[right] → bytes(part for part in (left, right) if part < 256) || b"".join(pieces[token] '
+        "for token in tokens) → bytes(part for token in tokens for part in (merges[token - 256] if token > 255 else "
+        "[token]))": "You expand merges once. A merge may consist of other merges.",
         "pieces[left] + pieces[right] → pieces[right] + pieces[left]": "You put the bytes of a merge's right token "
         "before those of its left token.",
         'return b"" → text = b"" ;; (errors="replace") → (errors="replace")\n    while "��" in text:\n        text = '

@@ -110,8 +110,7 @@ own_numbers.slips(
         "state = torch.get_rng_state() → import random, numpy\n    random.seed(seed), numpy.random.seed(seed % 2**32) "
         ";;     torch.set_rng_state(state)\n → ": "You seed the generators of torch, NumPy and Python that all code "
         "shares. Seed only a separate generator.",
-        "torch.get_rng_state() → torch.initial_seed() "
-        ";; torch.set_rng_state(state) → torch.manual_seed(state)": "You restore the seed of the shared generator, but "
-        "not its *place* in its sequence.",
+        "torch.get_rng_state() → torch.initial_seed() ;; torch.set_rng_state(state) → torch.manual_seed(state)": "You "
+        "restore the seed of the shared generator, but not its *place* in its sequence.",
     },
 )

@@ -116,8 +116,8 @@ train_bpe.slips(
         "largest count.",
         "< 2 → < 1": "You merge pairs that occur once. Stop before that: such a merge saves a single token.",
         "< 2 → < 3": "You stop too early. Merge pairs that occur twice, too.",
-        'texts = [" → words = {"".join(word * times for word, times in words.items()): '
-        '1}\n    texts = ["': "You merge across the borders of words. Each word is a separate text.",
+        'texts = [" → words = {"".join(word * times for word, times in words.items()): 1}\n    texts = ["': "You merge "
+        "across the borders of words. Each word is a separate text.",
         '"".join(map(chr, word.encode())) → word': "You merge characters. Begin with the bytes of UTF-8: 256 tokens "
         "are then enough for any text.",
         "learned: list[tuple[str, str]] = [] → learned, raw = [], {chr(byte): bytes([byte]) for byte in range(256)} ;; "
