@@ -30,8 +30,7 @@ def _hidden(random: Random) -> list[Case]:
     source = Random(7)
     long = [source.randrange(3) for _ in range(400)]
     cases = [
-        case("longer texts", long, [2, 0], 3),
-        case("longer texts", long, [], 3),
+        *(case("longer texts", long, context, 3) for context in ([2, 0], [])),
         case("longer contexts", long, long[:6], 3),
         case("longer contexts", [0, 1, 2, 0, 1, 2, 1], [0, 1, 2, 0, 1, 2], 3),
         case("words that never occur", TEXT, [1], 6),

@@ -39,15 +39,15 @@ def _asked(name: str, model: str, text: list[int] | str) -> Case:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         _asked("one word", FIRST_DECIDES, [2]),
-        _asked("the whole past", STRICT, [0, 1, 2, 2, 3]),
-        _asked("the whole past", FIRST_DECIDES, [0, 0, 1, 2, 2]),
+        *(_asked("the whole past", *each) for each in ((STRICT, [0, 1, 2, 2, 3]), (FIRST_DECIDES, [0, 0, 1, 2, 2]))),
         _asked("the whole past", "lambda past: [1 / (2 + len(past)), 1 - 1 / (2 + len(past))]", [0, 1, 1, 0, 1, 0, 0]),
-        _asked("impossible words", CERTAIN, [1, 0, 2, 1]),
-        _asked("impossible words", STRICT, [3]),
+        *(_asked("impossible words", *each) for each in ((CERTAIN, [1, 0, 2, 1]), (STRICT, [3]))),
         _asked("a sure thing", "lambda past: [0.0, 1.0]", [1, 1, 1]),
         _asked("an empty text", CERTAIN, []),
-        _asked("long texts", ONE_BACK, "[0, 1] * 3000"),
-        _asked("long texts", "lambda past: [1e-30, 1.0]", [0, 0, 1]),
+        *(
+            _asked("long texts", *each)
+            for each in ((ONE_BACK, "[0, 1] * 3000"), ("lambda past: [1e-30, 1.0]", "[0, 0, 1]"))
+        ),
     ]
     for words in (2, 3, 5):
         shares = [random.uniform(0.1, 1.0) for _ in range(2 * words)]

@@ -39,8 +39,7 @@ def _hidden(random: Random) -> list[Case]:
     s, h, _ = _texts(seen, 3, 5, 4)
     below = torch.full((2, 3), -30.0), torch.tensor([[10.0] * 3, [10.5] * 3, [9.0] * 3]), torch.tensor([True] * 3)
     cases = [
-        case("other sizes", *_texts(seen, 2, 6, 3)),
-        case("other sizes", *_texts(seen, 5, 2, 1)),
+        *(case("other sizes", *_texts(seen, *sizes)) for sizes in ((2, 6, 3), (5, 2, 1))),
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),

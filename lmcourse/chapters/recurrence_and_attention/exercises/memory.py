@@ -13,8 +13,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 from lmcourse.exercises.values import Plain
 
-Step = Callable[[Tensor, Tensor], Tensor]
-
 KEEP = "step = lambda s, x: {keep} * s + x"
 DIAGONAL = "import torch\nstep = lambda s, x: torch.tensor([{}]).double() * s + x"
 ROTATION = "import torch\nstep = lambda s, x: torch.stack([-s[1], s[0]]) + x"
@@ -32,8 +30,9 @@ def step(s, x):
 """
 
 
-def _by_jacobians(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    """Send `v` back through the Jacobians of the steps, one after the other."""
+def by_jacobians(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
     jacobians = []
     for x in inputs:
         jacobian, state = torch.func.jacrev(lambda s, x=x: (step(s, x),) * 2, has_aux=True)(state)  # calls it once
@@ -123,7 +122,7 @@ memory_span = Exercise(
     points=3,
     minutes=10,
     difficulty=3,
-    reference=_by_jacobians,
+    reference=by_jacobians,
     cases=[
         _kept("0.9 of the state stays", 0.9, 30),
         _kept("a longer gradient", 0.9, 30, v=4.0),
@@ -207,28 +206,6 @@ memory_span.slips(
         "only the gradient goes back.",
         "range(1, len(lengths)) → [len(inputs)]": "You look at the gradient at the first state alone. Return the first "
         "lag at which it is below the bound.",
-        **{
-            "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
-            f"[*zip(states, inputs)]{order}:\n        J = torch.func.jacrev(lambda h: step(h, x))(s)\n        "
-            f"gradients.append({sent}) ;; reversed(gradients) → gradients": sentence
-            for order, sent, sentence in (
-                (
-                    "[::-1]",
-                    "J @ gradients[-1]",
-                    "You multiply by the Jacobians. A gradient goes back through their transposes: v @ J.",
-                ),
-                (
-                    "[::-1]",
-                    "torch.linalg.matrix_norm(J, 2) * gradients[-1]",
-                    "A product of norms is only a bound. Send v itself back, and take its length at each lag.",
-                ),
-                (
-                    "",
-                    "gradients[-1] @ J",
-                    "You begin with the Jacobian of the first step. A gradient goes back: begin with that of the last.",
-                ),
-            )
-        },
         "return None → return 0": "If the gradient never falls below the bound, return None, not 0.",
         "return None → return len(inputs)": "If the gradient never falls below the bound, return None, not T.",
         "torch.autograd.grad(states[-1] @ v, states) → [torch.autograd.grad(s @ v, states[0], retain_graph=True)[0] "
@@ -251,6 +228,20 @@ memory_span.slips(
         "len(lengths) → len(inputs)": "You leave out the first state. The largest lag is T.",
         "return lag → return lag\n        for x in inputs:\n            state = step(state, x)": "You run the cell "
         "again for each lag. One run of T steps gives every lag.",
+    },
+)
+
+
+memory_span.variant(by_jacobians)
+memory_span.slips(
+    by_jacobians,
+    {
+        "gradient @ jacobian → jacobian @ gradient": "You multiply by the Jacobians. A gradient goes back through "
+        "their transposes: v @ J.",
+        "gradient @ jacobian → torch.linalg.matrix_norm(jacobian, 2) * gradient": "A product of norms is only a bound. "
+        "Send v itself back, and take its length at each lag.",
+        "reversed(jacobians) → jacobians": "You begin with the Jacobian of the first step. A gradient goes back: begin "
+        "with that of the last.",
     },
 )
 

@@ -27,9 +27,7 @@ def _of_dtype(name: str, target: Tensor) -> Case:
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     fixed = [
-        case("other sizes", _rows(seen, 3, 4), 0),
-        case("other sizes", _rows(seen, 4, 2), 99),
-        case("other sizes", _rows(seen, 2, 2), 7),
+        *(case("other sizes", _rows(seen, b, s), start) for b, s, start in ((3, 4, 0), (4, 2, 99), (2, 2, 7))),
         case("one word", _rows(seen, 3, 1), 5),
         case("one row", _rows(seen, 1, 9), 0),
         case("a start among the words", torch.tensor([[3, 3, 1], [1, 3, 3]]), 3),

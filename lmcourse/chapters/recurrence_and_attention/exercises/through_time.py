@@ -32,8 +32,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a first state of zero", 1.2, [0.1, 0.0, -0.4], 0.0),
         case("a first state beyond one", 0.3, [0.2, -0.1], -2.5),
         case("saturated states", 2.0, [3.0, -4.0, 2.5], 1.0),
-        case("saturated states", 1.0, [1000.0, 0.1, -0.2], 0.5),
-        case("saturated states", 1.0, [0.2, -1000.0], 0.5),
+        *(case("saturated states", 1.0, inputs, 0.5) for inputs in ([1000.0, 0.1, -0.2], [0.2, -1000.0])),
         case("a weight above one", 2.0, [0.05, -0.02, 0.04, 0.01], 0.01),
         case("many steps", 0.9, [round(seen.uniform(-0.5, 0.5), 2) for _ in range(60)], 0.2),
     ]

@@ -20,8 +20,7 @@ def _hidden(random: Random) -> list[Case]:
     cases += [
         call("at both ends", "merge", [1, 2, 9, 1, 2], (1, 2), 300),
         call("nothing to do", "merge", [2, 1, 3], (1, 2), 300),
-        call("short texts", "merge", [1], (1, 1), 300),
-        call("short texts", "merge", [], (0, 0), 300),
+        *(call("short texts", "merge", *each, 300) for each in (([1], (1, 1)), ([], (0, 0)))),
         call("tokens with the same digits at an end", "merge", [31, 12, 312, 1, 2], (1, 2), 256),
         call("token 0", "merge", [5, 0, 5, 0], (5, 0), 257),
         call("the new token is part of the pair", "merge", [1, 2, 2, 2, 1], (1, 2), 1),
