@@ -76,6 +76,16 @@ def test_a_likely_mistake_is_named(exercise: Exercise, answer: Callable[..., Any
     assert said in check_exercise(exercise, answer, hidden=hidden).mistake
 
 
+def test_a_mistake_is_not_named_if_only_its_dtype_is_shared() -> None:
+    """A small number in the logarithm changes the tenth digit, as float32 does, but here no exponential overflows."""
+
+    def with_a_small_number(logits: Tensor, tokens: Tensor) -> Tensor:
+        p = (logits if logits.dtype == torch.float64 else logits.float())[:, :-1].softmax(-1)
+        return -(p + 3e-9).log().gather(-1, tokens[:, 1:, None]).mean()
+
+    assert check_exercise(next_token_loss, with_a_small_number).mistake == ""
+
+
 def mean_of(parts: list[float], counts: list[float]) -> float:
     return sum(part * count for part, count in zip(parts, counts, strict=True) if count) / max(sum(counts), 1)
 
