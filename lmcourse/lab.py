@@ -19,8 +19,9 @@ from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
 """Our additions to JupyterLab. There are defaults for its settings: no question about news at the first start, wrapped
-long lines of code, no panel for authors of assignments. An extension gives figures and controls descriptions for screen
-readers, and shows the saved picture of a widget if there is no kernel."""
+long lines of code, all cells of a notebook on the page (by default it adds them while it is idle, and a long notebook
+seems to end early), no panel for authors of assignments. An extension gives figures and controls descriptions for
+screen readers, and shows the saved picture of a widget if there is no kernel."""
 
 STARTUP = JUPYTER / "startup" / "lmcourse_startup.py"
 """A startup file for kernels, so that a cell of the course that runs before the first one is told so in one line."""

@@ -35,6 +35,9 @@ NAMELESS = (
 )
 
 
+COMPILED = "Your function is compiled. The check runs the function underneath, because compiling it takes long."
+
+
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
     """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
 
@@ -60,7 +63,9 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
         raise CourseError(NAMELESS if made_elsewhere else str(error)) from None
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")
-    return _in_its_notebook(check_exercise(exercise, answer, hidden=hidden), exercise, answer)
+    function = getattr(answer, "_torchdynamo_orig_callable", answer)
+    report = _in_its_notebook(check_exercise(exercise, function, hidden=hidden), exercise, function)
+    return report if function is answer else replace(report, notices=(*report.notices, COMPILED))
 
 
 def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., Any] | None = None) -> Report:

@@ -12,7 +12,11 @@ from typing import Any
 
 from traitlets.config import Config
 
+from lmcourse.errors import CourseError
 from lmcourse.grading.files import NOT_COPIED
+
+NOT_IN_PATHS = "%?*["
+"""Characters of a folder's name that nbgrader reads otherwise: in the gradebook's address, and in file patterns."""
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
@@ -51,6 +55,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
     from lmcourse.grading.stubs import STUB
 
+    if problem := _path_problem(root):
+        sys.exit(problem)  # of an nbgrader command, which would log an exception and go on with other settings
     _find_alembic()
     CourseDirectory.get_existing_timestamp = _believed_timestamp
     c.CourseDirectory.root = str(Path(root).resolve())
@@ -91,6 +97,8 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     gradebook."""
     from nbgrader.apps.baseapp import NbGrader
 
+    if problem := _path_problem(course):
+        raise CourseError(problem)
     config = Config()
     configure(config, course)
     with chdir(course):
@@ -101,6 +109,13 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     if db is not None:
         config.CourseDirectory.db_url = db
     return config
+
+
+def _path_problem(root: Path) -> str:
+    """Return one sentence if nbgrader misreads a character in the path of a course, or ""."""
+    path = str(Path(root).resolve())
+    found = " and ".join(char for char in NOT_IN_PATHS if char in path)
+    return found and f"nbgrader cannot work in {path}: it misreads {found} in the name of a folder. Rename the folder."
 
 
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:

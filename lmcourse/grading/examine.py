@@ -7,6 +7,7 @@ it is judged again with the printed solution in place of the wrong answer."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.trial import Trial
-from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
+from lmcourse.grading.cells import Cell, cells_to_run, course_imports, names_given, reaches, read_cell
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.grading.wire import (
@@ -46,6 +47,8 @@ GRACE_SECONDS = 5.0
 MAX_LOST = 8
 """Largest number of processes that a submission may lose; a new process takes two seconds of CPU time."""
 
+_UNDEFINED = re.compile(r"failed with NameError: name '(\w+)' is not defined")
+
 MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 
@@ -60,6 +63,7 @@ class Submitted:
         provided: the texts of the course's own cells. Their imports always run.
         skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
         file, seal: the file and the digest in the saved outputs (see `handed_in`).
+        beside: the files that were handed in beside the notebook, by name.
     """
 
     sources: tuple[str, ...]
@@ -71,6 +75,7 @@ class Submitted:
     data: tuple[Path, ...] = ()
     file: bytes = b""
     seal: str = ""
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,9 @@ def _failed_cell(submitted: Submitted, run: _Run) -> str:
     course = {text.strip() for text in submitted.provided}
     for number, what in sorted(run.troubles.items()):
         own = number not in submitted.answers and number not in submitted.graded
+        lacks = _UNDEFINED.match(what)
+        if lacks and lacks[1] in run.left_out:
+            continue  # a cell of the course's defines it, which runs in the notebook but not here
         if own and number not in run.stopped and submitted.sources[number - 1].strip() not in course:
             return f"Code cell {number} {what}."
     return ""
@@ -203,6 +211,7 @@ class _Run:
         self.troubles: dict[int, str] = {}
         self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
         self._file, self._seal = submitted.file, submitted.seal
+        self._beside = submitted.beside
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
@@ -216,6 +225,7 @@ class _Run:
             if cell.problem:
                 self._keep(cell.number, CellRun(True, "", cell.problem))
         self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
+        self.left_out = names_given([cell for cell in read if cell not in self.cells])
 
     def everything(self) -> None:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
@@ -243,8 +253,9 @@ class _Run:
 
     def _go_through(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
-        names = [each.file.name for each in self._exercises.values() if each.file and self._file]
-        files = {name: torch.frombuffer(bytearray(self._file), dtype=torch.uint8) for name in names}
+        names = [each.file.name for each in self._exercises.values() if each.file]
+        contents = {**self._beside, **dict.fromkeys(names, self._file)}
+        files = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in contents.items() if data}
         process.ask("start", START_SECONDS, text=self._before, files=files)
         for cell in self.cells:
             if cell.text.strip() and cell.number not in self.stopped:

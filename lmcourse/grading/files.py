@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import os
 import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from lmcourse.units import MIB
 
 NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a notebook
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
-    "*.py",  # our source files contain the answers, and grading does not use submitted modules
+    "*.py",  # our source files contain the answers; what a learner's own files contain is in the notebook's notes
     *("trained.safetensors", "sealed.json"),  # made by notebook 20, which stores both in outputs
     # pages from learners, which would be returned together with the feedback
     *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),
@@ -28,6 +29,7 @@ NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a 
 
 MAX_FILE_BYTES = 50 * MIB  # largest size of a notebook; ordinary notebooks with pictures have less than 5 MB
 MAX_ENTRIES = 20  # largest number of examined files and folders per submission
+MAX_BESIDE_BYTES = MIB  # largest size of all other files of a submission together
 MAX_NAME_CHARS = 80  # largest length of a file name in a message
 
 ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
@@ -128,6 +130,24 @@ def read_file(path: Path) -> bytes:
         kind = "web page" if page else "PDF"
         raise UnreadableError(f"{name} is a {kind}. Hand in the notebook itself (in JupyterLab: File, Download).")
     return data
+
+
+def encoded_beside(paths: Iterable[Path]) -> list[str]:
+    """Return the files handed in beside a notebook, each as a line of its name and its content in Base64, as far as
+    they are ordinary and within the limits."""
+    found, left = [], MAX_BESIDE_BYTES
+    for path in [path for path in paths if path.suffix.lower() != ".ipynb"][:MAX_ENTRIES]:
+        with suppress(UnreadableError):
+            data = read_file(path)
+            if len(data) <= left and path.name.isprintable():
+                found.append(f"{base64.b64encode(data).decode()} {path.name}")
+                left -= len(data)
+    return found
+
+
+def decoded_beside(lines: Iterable[str]) -> dict[str, bytes]:
+    """Return the content of each file by its name, from `encoded_beside`."""
+    return {name: base64.b64decode(data) for data, _, name in (line.partition(" ") for line in lines)}
 
 
 def remove_links(*, assignment: str, student: str, notebooks: Sequence[str]) -> None:

@@ -23,9 +23,9 @@ from traitlets.config import Config
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.examine import Examination
-from lmcourse.grading.files import UnreadableError, read_file
+from lmcourse.grading.files import UnreadableError, encoded_beside, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
-from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
+from lmcourse.grading.notebooks import BESIDE, METADATA_KEY, add_notes, new_notebook, problem_of, read_submission
 from lmcourse.grading.preprocessors import private_folders, term_in
 from lmcourse.grading.registered import changes
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
@@ -295,7 +295,9 @@ def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
             notebook = read_submission(submission.notebook)
     except UnreadableError as error:
         problem = str(error)
-    return restored(notebook, course, submission.known.id, problem)
+    notebook = restored(notebook, course, submission.known.id, problem)
+    add_notes(notebook, **{BESIDE: encoded_beside(submission.beside)})
+    return notebook
 
 
 def _changed_marks(exercise: str, before: Mapping[Submission, float], now: Mapping[Submission, float]) -> str:

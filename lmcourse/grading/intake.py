@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -31,6 +31,7 @@ TIMESTAMP = "timestamp.txt"  # the file in which nbgrader's exchange stores the 
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a hand-in time must be later; the course was released after it
 CLOCK_SKEW = timedelta(minutes=10)  # how far the clock of another machine may be ahead
 
+_WITH_APOSTROPHE = re.compile(r"[\w.@-][\w.@ '-]*")
 _TIME = re.compile(r"([\d-]+[ T][\d:.,]+)\s*(\S{0,40})", re.ASCII)
 
 
@@ -75,6 +76,7 @@ class Submission:
     came: HandInTime = HandInTime()
     own: bool = False  # True if learners grade their own notebook
     others: tuple[str, ...] = ()  # the names of notebooks that were handed in as well, and do not count
+    beside: tuple[Path, ...] = ()  # the files that were handed in with the notebook
 
     @property
     def note(self) -> str:
@@ -131,7 +133,7 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
     if folder.name in known and (of_class or folder.parent.parent.name == SUBMITTED):
         found = [*_of_student(folder.parent, known, only=folder.name)]
     elif folder.name in known:
-        found = [_in_assignment_folder(ME, known[folder.name], path)]
+        found = [_in_assignment_folder(ME, folder.name, known, path)]
     elif download := download_in(path):
         found = _downloaded(download, list(known.values()))
     else:
@@ -141,7 +143,7 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
         own = [] if students else [each for each in folders if each.name in known]
         if own and (of_class or folder.parent.name == SUBMITTED):
             return [*_of_student(folder, known)]
-        found = [_in_assignment_folder(ME, known[each.name], each) for each in own]
+        found = [_in_assignment_folder(ME, each.name, known, each) for each in own]
         for each in (each for each in folders if each not in own):
             found += _of_student(each, known, beside_own=bool(own))
     if not found:
@@ -168,7 +170,8 @@ def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) 
     if problem := student_id_problem(person.student):
         return Submission(files.escaped_name(person.student), None, problem=problem)
     if meant := fitting or person.notebooks:
-        return _of_file(person.student, assignment, meant[-1], person.notebooks)
+        own = [path for path in person.files if path.parent == meant[-1].parent and person.has_folder]
+        return _of_file(person.student, assignment, meant[-1], person.notebooks, own)
     problem = person.problem or files.no_notebook_among(person.files, assignment.source.name)
     return Submission(person.student, assignment, problem=problem)
 
@@ -195,41 +198,50 @@ def _of_student(
         return
     for place in places:
         if place.name in known:
-            yield _in_assignment_folder(student, known[place.name], place)
+            yield _in_assignment_folder(student, place.name, known, place)
         else:
             advice = f"Rename the folder to one of {', '.join(known)}."
             problem = f"There is no assignment {files.escaped_name(place.name)}. {advice}"
             yield Submission(student, None, problem=problem)
 
 
-def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
+def _in_assignment_folder(student: str, name: str, known: Mapping[str, Assignment], folder: Path) -> Submission:
     """Find an assignment's notebook in a folder by its name or, if it was renamed, by its cells."""
+    assignment = known[name]
     try:
         files.refuse_links(folder)
         notebooks = files.notebooks_in(folder)
         named = [path for path in notebooks if path.name == assignment.source.name]
         if meant := named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks:
-            return _of_file(student, assignment, meant[0], notebooks)
-        problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
+            fits = _best_match(meant[0], [assignment]) or _best_match(meant[0], [*known.values()]) or assignment
+            if fits is assignment:
+                return _of_file(student, assignment, meant[0], notebooks, files.visible_in(folder))
+            problem = f"{files.escaped_name(meant[0].name)} in the folder {name} is the notebook of {fits.id}. Hand in "
+            problem += f"that of {name}, or put this one into the folder {fits.id}."
+        else:
+            problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
     except files.UnreadableError as error:
         problem = str(error)
     return Submission(student, assignment, problem=problem, own=student == ME)
 
 
-def _of_file(student: str, assignment: Assignment, path: Path, among: Sequence[Path] = ()) -> Submission:
+def _of_file(
+    student: str, assignment: Assignment, path: Path, among: Sequence[Path] = (), beside: Sequence[Path] = ()
+) -> Submission:
     own = student == ME  # `student_id_problem` forbids this name for folders of a class
     try:
         digest = hashlib.sha256(files.read_file(path)).hexdigest()
     except files.UnreadableError as error:
         return Submission(student, assignment, problem=str(error), own=own)
     others = tuple(each.name for each in among if each != path)
-    return Submission(student, assignment, path, digest=digest, came=hand_in_time(path), own=own, others=others)
+    came, near = hand_in_time(path), tuple(beside)
+    return Submission(student, assignment, path, digest=digest, came=came, own=own, others=others, beside=near)
 
 
 def _own_notebook(path: Path, known: Sequence[Assignment]) -> Submission:
     by_place = (each for each in known if path.resolve().parent.name == each.id or path.name == each.source.name)
     if found := _best_match(path, known) or next(by_place, None):
-        return _of_file(ME, found, path)
+        return _of_file(ME, found, path, beside=files.visible_in(path.parent))
     try:
         read_submission(path)
         problem = f"{files.escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
@@ -265,13 +277,18 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
     elif student == ME or student in known:
         problem = "has another meaning here"
     # Ids appear on formgrader's pages and in spreadsheets, and people type them on command lines.
-    elif student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
+    elif student != student.strip() or student.startswith(NO_BEGINNINGS) or _has_unsafe_characters(student):
         problem = "cannot be a student id"
         advice = f"Rename the folder, without {' '.join(NO_CHARACTERS)}, without spaces at either end, and without "
         advice += f"{' '.join(NO_BEGINNINGS)} at the beginning."
     else:
         return ""
     return f"The folder name {files.escaped_name(student)} {problem}. {advice}"
+
+
+def _has_unsafe_characters(student: str) -> bool:
+    # In a name such as O'Brien, an apostrophe can do no harm on formgrader's pages.
+    return bool(set(student) & set(NO_CHARACTERS)) and not _WITH_APOSTROPHE.fullmatch(student)
 
 
 def hand_in_time(notebook: Path) -> HandInTime:

@@ -69,6 +69,11 @@ class Person:
         """The files with names that end in .ipynb."""
         return [path for path in self.files if path.suffix.lower() == ".ipynb"]
 
+    @property
+    def has_folder(self) -> bool:
+        """True if the files are in a folder of the person's own, under the names that the person gave them."""
+        return self.platform == "Moodle" and not any(_match(path) for path in self.files)
+
 
 @dataclass(frozen=True)
 class Download:

@@ -23,6 +23,7 @@ from lmcourse.text import replace_surrogates
 METADATA_KEY = "lmcourse"  # key of grading's own notes in the metadata of a notebook
 HANDED_IN = "handed_in"  # key in a cell's metadata and in the notes: the file from the cell's outputs, in Base64
 SEALED = "sealed"  # likewise: the digest that the cell's outputs show
+BESIDE = "beside"  # likewise: the files handed in beside the notebook (see `encoded_beside`)
 NO_SCORE = "NoScore"  # name of the error in a graded cell without a valid score
 NOT_RUN = "NotRun"  # name of the error in a cell that was not run
 
@@ -156,10 +157,10 @@ def _notebook(data: Any) -> NotebookNode:
 
 def _cell(cell: Any) -> NotebookNode:
     kind = cell["cell_type"]
-    source = cell["source"]
+    source = cell.get("source") or ""  # some programs write an empty cell without a text
     if not _is_text(source):
         raise ValueError("a cell has no text")
-    text = replace_surrogates("".join(source))
+    text = "\n".join(re.split(r"\r\n?|\n", replace_surrogates("".join(source))))
     metadata, cell_id = cell.get("metadata"), cell.get("id")
     nbgrader = _plain_values(metadata.get("nbgrader")) if isinstance(metadata, dict) else {}
     parts: dict[str, Any] = {"metadata": {"nbgrader": nbgrader} if nbgrader else {}}

@@ -22,9 +22,9 @@ from traitlets import Float, Unicode
 
 from lmcourse.course import PUBLISHED
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import UnreadableError, read_file, refuse_links
+from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
 from lmcourse.grading.intake import student_id_problem
-from lmcourse.grading.notebooks import add_notes, fingerprint, new_notebook, problem_of, read_submission
+from lmcourse.grading.notebooks import BESIDE, add_notes, fingerprint, new_notebook, problem_of, read_submission
 from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
@@ -64,6 +64,7 @@ class SubmissionExporter(NotebookExporter):
         try:
             refuse_links(path.parent, path.parent.parent)
             notebook = read_submission(path)
+            resources[BESIDE] = encoded_beside(visible_in(path.parent))
             resources["digest"] = self.digest or hashlib.sha256(read_file(path)).hexdigest()
         except UnreadableError as error:
             notebook = new_notebook()
@@ -81,7 +82,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         with Gradebook(about["db_url"]) as gradebook:
             course = cells_in_gradebook(gradebook.find_notebook(about["notebook"], about["assignment"]))
         notebook = restored(nb, course, about["assignment"], resources.get("problem", ""))
-        add_notes(notebook, digest=resources.get("digest", ""))
+        add_notes(notebook, digest=resources.get("digest", ""), **{BESIDE: resources.get(BESIDE, [])})
         return notebook, resources
 
 

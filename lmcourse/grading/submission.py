@@ -14,8 +14,9 @@ from nbformat import NotebookNode
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
-from lmcourse.grading.files import NOT_COPIED
+from lmcourse.grading.files import NOT_COPIED, decoded_beside
 from lmcourse.grading.notebooks import (
+    BESIDE,
     HANDED_IN,
     METADATA_KEY,
     NO_SCORE,
@@ -82,6 +83,7 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
         _data_beside(source),
         decoded(nb.metadata.get(METADATA_KEY, {}).get(HANDED_IN, "")),
         nb.metadata.get(METADATA_KEY, {}).get(SEALED, ""),
+        decoded_beside(nb.metadata.get(METADATA_KEY, {}).get(BESIDE, [])),
     )
 
 

@@ -88,6 +88,14 @@ def test_parameters_unlike_the_notebooks_are_reported() -> None:
     assert check(AdamW).notices == ("The exercise asks for a class: `class AdamW`.",)
 
 
+def test_the_function_under_a_compiled_one_is_checked() -> None:
+    @torch.compile
+    def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+        return 1.0
+
+    assert check(ulp).notices == (checking.COMPILED,)
+
+
 def test_a_wrong_type_is_told_before_as_many_exceptions() -> None:
     told = report_on(lambda x: x.tolist() if x.sum() > 0 else x.missing).diagnosis
     assert told == "In “two numbers”: it gives a list or tuple where a tensor is expected."

@@ -140,6 +140,28 @@ def test_a_lost_process_costs_only_the_answer_that_broke_it() -> None:
     assert "MemoryError" in examination.cells[2].failure
 
 
+def test_cells_work_as_in_a_kernel() -> None:
+    compiled = "@torch.compile\ndef weights(x):\n    e = torch.exp(x)\n    return e / e.sum()"
+    examination = graded(
+        {
+            "half": "from own import by\ndef half(x): return x / by(2)",
+            "weights": compiled,
+            "quarter": "from beside import quarter",
+        },
+        scratch=[
+            "%%writefile own.py\ndef by(n): return n",
+            "from lmcourse.notebook import your\nwith your('half'):\n    unheard_of()",
+            "shown = 1",
+            "shown + 1",
+            "quit()",
+        ],
+        skipped=frozenset({"shown = 1"}),
+        beside={"beside.py": b"def quarter(x): return x / 4"},
+    )
+    assert points(examination) == FULL
+    assert examination.failed_cell == "Code cell 6 failed with SystemExit, in line 1: `quit()`."
+
+
 def test_whole_submission_has_a_time_limit() -> None:
     slow = ["import time\ntime.sleep(3)"] * 40
     examination = graded({}, scratch=slow, settings=Settings(cell_seconds=4, total_seconds=15))

@@ -331,3 +331,8 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
 def test_a_wrong_zip_is_rejected(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
     with pytest.raises(CourseError, match=told), unpacked([make(tmp_path)]):
         pass
+
+
+def test_line_ends_and_empty_cells_are_read_as_jupyter_shows_them(tmp_path: Path) -> None:
+    for source, text in {"a = 1\r\nb\r": "a = 1\nb\n", None: ""}.items():
+        assert texts(written(tmp_path, changed(("cells", 1, "source"), source)))[1] == text

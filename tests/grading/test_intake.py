@@ -83,6 +83,10 @@ def test_assignments_are_in_the_source_folder(tmp_path: Path, known: Known) -> N
         (lambda folder: os.mkfifo(folder / "other.ipynb"), "other.ipynb is not an ordinary file"),
         (lambda folder: (folder / "my.zip").touch(), "my.zip is an archive. Unpack it and hand in the notebook itself"),
         (lambda folder: hand_in(folder / TINY), f"one folder too deep. Move {TINY}/{NAME} to {TINY}/{NAME}."),
+        (
+            lambda folder: hand_in(folder, NAME, notebook(cell("scan"))),
+            f"{NAME} in the folder {TINY} is the notebook of {OTHER}.",
+        ),
         (lambda folder: (folder / "deep").symlink_to(f"../../alice/{TINY}"), "No notebook was handed in"),
     ],
 )
@@ -114,7 +118,7 @@ def test_the_right_notebook_of_a_folder_is_chosen(
 
 
 def test_names_of_folders_are_student_ids(school: Path, known: Known) -> None:
-    names = ("two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c")
+    names = ("two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c", "O'Brien")
     paths = {name: hand_in(school / unicodedata.normalize("NFD", name) / TINY) for name in names}
     assert {student: each.notebook for student, each in found(school, known).items()} == paths
 
@@ -122,7 +126,7 @@ def test_names_of_folders_are_student_ids(school: Path, known: Known) -> None:
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (("<img src=x onerror=alert()>", "a&b", "o'brien", 'q"', "*[x]?"), "cannot be a student id"),
+        (("<img src=x onerror=alert()>", "a&b", "o'+alert()+'", "o'x=1", 'q"', "*[x]?"), "cannot be a student id"),
         (("=1+1", "+1", "-rf", "@sum", ".x", "__x", " a", "a "), "cannot be a student id"),
         (("bob\nalice 10/10", "bob\udce9", "\u202ebob", "\x1b[2Jbob"), "cannot be printed"),
         ((ME, TINY), "has another meaning here"),

@@ -417,6 +417,17 @@ def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -
     assert box.locator("[role=status]").inner_text().startswith("Yes.")
 
 
+def test_a_printed_chapter_has_its_figures_and_no_menus(site: Path, page: Page) -> None:
+    page.goto((site / READ[1]).as_uri(), wait_until="networkidle")
+    page.wait_for_function("[...document.images].every(image => image.complete && image.naturalWidth)")
+    page.emulate_media(media="print")
+    assert [
+        name for name in (".bd-sidebar-primary", ".bd-header", "form") if page.locator(name).first.is_visible()
+    ] == []
+    assert page.locator("figure img").first.is_visible()
+    page.emulate_media(media="screen")
+
+
 def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     page.goto((site / READ[1]).as_uri())
     card = page.locator(".exercise-body").first
@@ -439,6 +450,17 @@ def test_search_lists_sections_with_the_text_around_a_word(site: Path, page: Pag
     first.locator("a").click()
     assert page.locator(":target").locator("h1, h2, h3").first.inner_text().removesuffix("#").strip() == title
     assert complaints == []
+
+
+def test_search_finds_beginnings_of_words_and_phrases(site: Path, page: Page) -> None:
+    page.goto((site / "search.html").as_uri())
+    for typed, marked in (("end", "end"), ('"arithmetic intensity"', "arithmetic intensity")):
+        page.locator("form.search input[name=q]").fill(typed)  # results come while one types
+        marks = page.locator(".found li mark")
+        assert marks.count()
+        assert {text.lower() for text in marks.all_inner_texts()} == {marked}
+        before = marks.evaluate_all("marks => marks.map(mark => mark.previousSibling?.textContent.at(-1) ?? ' ')")
+        assert not [char for char in before if char.isalnum()]
 
 
 def test_the_site_remembers_hints_position_and_read_chapters(site: Path, page: Page) -> None:

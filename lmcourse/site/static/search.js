@@ -4,26 +4,35 @@
 const AROUND = 110; // characters of the excerpt on both sides
 const MOST = 50; // sections that are listed
 
+/** The words of a question, and its phrases: "ring attention" in quotation marks is one. */
+function wordsOf(question) {
+  return [...question.toLowerCase().matchAll(/"([^"]+)"?|[^\s"]+/g)].map((match) => (match[1] ?? match[0]).trim()).filter(Boolean);
+}
+
+/** A pattern for words that begin like this one: "ring" finds "rings", and not "exploring". */
+function patternOf(...words) {
+  const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+"));
+  return `(?<![\\p{L}\\p{N}])(${escaped.join("|")})`;
+}
+
 function countOf(text, word) {
-  return text.split(word).length - 1;
+  return [...text.matchAll(new RegExp(patternOf(word), "giu"))].length;
 }
 
 /** How well a section answers: how many of the words it has comes first, then words in its title. */
 function score([, chapter, title, text], words) {
-  const [heading, body] = [`${chapter} ${title}`.toLowerCase(), text.toLowerCase()];
-  const each = words.map((word) => 10 * countOf(heading, word) + Math.min(5, countOf(body, word)));
+  const each = words.map((word) => 10 * countOf(`${chapter} ${title}`, word) + Math.min(5, countOf(text, word)));
   return 1000 * each.filter(Boolean).length + each.reduce((sum, one) => sum + one);
 }
 
 /** The text around the first word that occurs, with all words marked. */
 function excerpt(text, words) {
-  const first = Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((at) => at >= 0));
-  const start = Number.isFinite(first) ? Math.max(0, first - AROUND) : 0;
+  const pattern = patternOf(...words);
+  const start = Math.max(0, text.search(new RegExp(pattern, "iu")) - AROUND);
   const shown = text.slice(start, start + 2 * AROUND);
-  const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const paragraph = document.createElement("p");
   paragraph.append(start ? "… " : "");
-  shown.split(new RegExp(`(${escaped.join("|")})`, "i")).forEach((part, place) => {
+  shown.split(new RegExp(pattern, "iu")).forEach((part, place) => {
     paragraph.append(place % 2 ? Object.assign(document.createElement("mark"), { textContent: part }) : part);
   });
   paragraph.append(" …");
@@ -37,16 +46,23 @@ function result([address, chapter, title, text], words) {
   return item;
 }
 
-const asked = new URLSearchParams(location.search).get("q") || "";
-const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
-document.querySelector(".search input").value = asked;
-if (words.length) {
-  const found = SECTIONS.map((section) => [score(section, words), section]).filter(([points]) => points);
+/** List the sections that have all words of a question or, if none has, those that have some. */
+function answer(question) {
+  const words = wordsOf(question);
+  const found = words.length ? SECTIONS.map((section) => [score(section, words), section]).filter(([points]) => points) : [];
   found.sort(([a], [b]) => b - a); // equal ones stay in the order of the course
   const all = found.filter(([points]) => points >= 1000 * words.length);
-  if (all.length) found.splice(all.length); // else those that have some of the words
+  if (all.length) found.splice(all.length);
   const count = found.length > MOST ? `The best ${MOST} of ${found.length} sections` : `${found.length} sections`;
-  document.querySelector(".search-count").textContent = all.length || words.length < 2
-    ? `${count} with “${asked}”` : `${count} with some of “${asked}”`;
-  document.querySelector(".found").append(...found.slice(0, MOST).map(([, section]) => result(section, words)));
+  const which = all.length || words.length < 2 ? "with" : "with some of";
+  document.querySelector(".search-count").textContent = words.length ? `${count} ${which} “${question.trim()}”` : "";
+  document.querySelector(".found").replaceChildren(...found.slice(0, MOST).map(([, section]) => result(section, words)));
 }
+
+const box = document.querySelector("form.search input[name=q]");
+box.value = new URLSearchParams(location.search).get("q") || "";
+box.addEventListener("input", () => {
+  history.replaceState(null, "", `?q=${encodeURIComponent(box.value)}`); // so that Back returns to these results
+  answer(box.value);
+});
+answer(box.value);

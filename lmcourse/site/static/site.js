@@ -290,7 +290,13 @@ function reachable(box) {
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 }
 
+/** Load the pictures that nobody has scrolled to: on paper a picture that is not loaded is blank. */
+function loadPictures() {
+  for (const image of document.querySelectorAll('img[loading="lazy"]')) image.loading = "eager";
+}
+
 window.addEventListener("load", () => {
+  (window.requestIdleCallback || setTimeout)(loadPictures); // after what is in view
   for (const picture of document.querySelectorAll(".picture"))
     picture.addEventListener("click", () => picture.classList.toggle("large"));
   document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
