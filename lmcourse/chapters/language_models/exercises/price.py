@@ -34,15 +34,16 @@ def _drawn(random: Random, words: int) -> list[float]:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("one word", [1.0], [1.0]),
-        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base=10),
-        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], 3.0),
+        *(case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base) for base in (10, 3.0)),
         case("zeros in p", [0.5, 0.0, 0.5], [0.25, 0.25, 0.5], base=2),
         case("zeros in q", [0.0, 0.1, 0.9], [0.5, 0.0, 0.5], base=2),
         case("zeros in q", [0.999, 0.001], [1.0, 0.0]),
         *(case("zeros in both", *both) for both in (([0.0, 1.0], [0.0, 1.0]), ([0.0, 0.4, 0.6], [0.0, 0.0, 1.0]))),
         case("tiny probabilities", [1e-7, 1.0], [1e-30, 1.0]),
-        case("different lengths", [0.5, 0.25, 0.25], [0.5, 0.5]),
-        case("different lengths", [0.5, 0.5], [0.0, 0.5, 0.5]),
+        *(
+            case("different lengths", *both)
+            for both in (([0.5, 0.25, 0.25], [0.5, 0.5]), ([0.5, 0.5], [0.0, 0.5, 0.5]))
+        ),
     ]
     for words in (2, 5, 300):
         p, q = _drawn(random, words), _drawn(random, words)

@@ -22,8 +22,7 @@ def _hidden(random: Random) -> list[Case]:
     cases = [
         *(case("other lengths", *each, reuse) for each in ((1, 1), (2, 1), (7, 3), (1, 50)) for reuse in (True, False)),
         *(case("nothing to write", 9, 0, reuse) for reuse in (True, False)),
-        case("no prompt", 0, 0, True),
-        case("no prompt", -3, 5, False),
+        *(case("no prompt", *each) for each in ((0, 0, True), (-3, 5, False))),
         *(case("large numbers", 100_000, 20_000, reuse) for reuse in (True, False)),
         case("large numbers", 10**16 + 1, 3, False),
     ]

@@ -38,10 +38,8 @@ FIXED_CASES = [
     case("a vocabulary of one", normal(FIXED, 2, 3, 1), torch.zeros(2, 3, dtype=torch.int64)),
     case("one text", WIDE[:1], TOKENS[:1]),
     case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
-    case("huge logits", STEEP, torch.tensor([[0, 1, 0]])),
-    case("huge logits", -STEEP - 20_000, torch.tensor([[0, 1, 0]])),
-    case("16 bits", WIDE.to(torch.float16), TOKENS),
-    case("16 bits", (8 * WIDE).to(torch.bfloat16), TOKENS),
+    *(case("huge logits", logits, torch.tensor([[0, 1, 0]])) for logits in (STEEP, -STEEP - 20_000)),
+    *(case("16 bits", logits, TOKENS) for logits in (WIDE.to(torch.float16), (8 * WIDE).to(torch.bfloat16))),
     case("double precision", WIDE.double(), TOKENS),
     case("a single token", WIDE[:, :1], TOKENS[:, :1]),
 ]

@@ -134,11 +134,8 @@ attend_source.slips(
         "by the softmax of their scores.",
         "-torch.inf → -1e9 ;; softmax(dim=-1) → softmax(dim=0)": "Your softmax runs over the decoder's steps. It "
         "should run over the words, for each step separately.",
-        **{
-            f"softmax(dim=-1) → softmax(dim=0){guard}": "Your weights sum to one over the decoder's steps. Each step "
-            "distributes its *own* attention over the words."
-            for guard in ("", ".nan_to_num()")
-        },
+        "softmax(dim=-1) → softmax(dim=0) || softmax(dim=-1) → softmax(dim=0).nan_to_num()": "Your weights sum to one "
+        "over the decoder's steps. Each step distributes its *own* attention over the words.",
         "(s @ h.T).masked_fill(~real, -torch.inf) → s @ s.T ;; weights @ h → weights @ s": "You average the decoder's "
         "states. Average the states of the source, h.",
         "torch.cat([found, s], dim=-1) → torch.cat([found, s])": "You put the states below the blends. Put them beside "

@@ -36,13 +36,11 @@ def state_put_back(seed: int, count: int) -> Tensor:
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        _numbers("other seeds", 0, 5),
-        _numbers("other seeds", 2**40 + 1, 4),
+        *(_numbers("other seeds", *each) for each in ((0, 5), (2**40 + 1, 4))),
         _numbers("no numbers", 3, 0),
         _numbers("many numbers", 11, 100),
         script("calls that alternate", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
-        _between("others draw as before", 8, 3),
-        _between("others draw as before", 5, 0),
+        *(_between("others draw as before", *each) for each in ((8, 3), (5, 0))),
     ]
     return [*cases, *(_numbers("other seeds", random.randrange(10**6), random.randint(3, 6)) for _ in range(3))]
 
