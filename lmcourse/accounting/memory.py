@@ -46,7 +46,8 @@ def training_memory(
         layout: the devices. Tensor parallelism is assumed to divide activations, too, as it does together with sequence
             parallelism, except for key heads, as in `inference_memory`. A pipeline does not reduce activations: its
             first stage has fewer layers, but activations of correspondingly more micro-batches (Narayanan et al., 2021,
-            §2.2). `batch` is the number of texts that each replica of the model reads at once.
+            §2.2). `batch` is the number of texts that each replica of the model reads at once. With ZeRO's stage 3,
+            weights and gradients that are whole for a while count, too, as FSDP2 gathers and sums them.
         z_loss: as in `step_moments`.
     """
     if not recipe.trains:
@@ -60,6 +61,7 @@ def training_memory(
         activation_checkpointing=activation_checkpointing,
         attention=attention,
         z_loss=z_loss,
+        sharded=layout.zero == 3 and layout.data > 1,
     )
     worst = max(moments, key=lambda moment: moment.total)
     states = state_memory(count_parameters(config).total, recipe, layout, matrices=block_weights(config))

@@ -7,13 +7,16 @@ the peak is higher than the kept memory: with a large vocabulary, three times as
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 
 from lmcourse.accounting.activations import ActivationCheckpointing, Form, predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.layer_activations import STATISTIC
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.matrices import LinearShape
+from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.norm import NormConfig
 
 NORM_BACKWARD = {"rms": 4, "layer": 2}
@@ -30,6 +33,7 @@ def step_moments(
     activation_checkpointing: ActivationCheckpointing = "nothing",
     attention: Form = "fused",
     z_loss: bool = False,
+    sharded: bool = False,
 ) -> list[Breakdown[int]]:
     """Return the bytes beyond weights, gradients and optimizer at each moment of a step, by part.
 
@@ -44,6 +48,8 @@ def step_moments(
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
         recipe: how numbers are stored.
         z_loss: whether the loss has a z-loss, which needs another copy of the logits and of their gradient.
+        sharded: whether each device keeps a part of every weight (ZeRO's stage 3). Then the moments are those of
+            `_sharded`, with weights and gradients that are whole for a while.
     """
     saved = predict_saved_bytes(
         config,
@@ -66,26 +72,77 @@ def step_moments(
     after_loss = numbers * (product - STATISTIC) + made
     if recipe.autocast:  # adding needs an fp32 copy; the 16-bit copies of logits and head are already freed
         after_loss = max(after_loss, made + head - matrix * product - saved["head and loss"])
-    moments = [{**kept, "logits": saved["head and loss"], "loss backward": max(copies, after_loss)}]
+    logits = {**kept, "logits": saved["head and loss"]}
+    moments = [{**logits, "loss backward": max(copies, after_loss)}]
+    forward_end = {**kept, "logits": (numbers + tokens * d) * product}
     if recipe.autocast and activation_checkpointing == "blocks":
         # Autocast keeps its copies of all weights until the end of the forward pass, even with recomputation.
         every = predict_saved_bytes(config, batch, seq_len, attention=attention, autocast=True)["weight copies"]
-        copied = every - saved["weight copies"]
-        moments.append({**kept, "weight copies": copied, "logits": (numbers + tokens * d) * product})
-    waiting = head if config.head.tied else 0  # kept until the embedding's gradient is added
+        forward_end["weight copies"] = every - saved["weight copies"]
+        moments.append(forward_end)
     block = {"block backward": max(_norm_backward(config, tokens, weight), _block_backward(config, tokens, recipe))}
     if activation_checkpointing == "blocks":
         block = {
             "recomputed block": _largest_block(config, batch, seq_len, recipe, attention),
             "block backward": max(0, _block_backward(config, tokens, recipe) - stream),  # its input is already counted
         }
-    moments.append({**kept, **block, "head backward": waiting})
     # The sum of a tied matrix's two gradients is a third tensor, unless autocast has already copied one of them.
     tables = (3 - recipe.autocast) if config.head.tied else 1
-    moments.append({"embedding backward": tables * head + stream})
+    embedding = {"embedding backward": tables * head + stream}
+    if sharded:
+        inner = kept["activations"] - matrix * product * recipe.autocast  # without the copy of the head's matrix
+        moments = _sharded(
+            config,
+            recipe,
+            freed=stream if "recomputed block" in block else _largest_block(config, batch, seq_len, recipe, attention),
+            loss={**logits, "loss backward": copies},
+            head={**logits, "loss backward": after_loss},
+            forward=forward_end,
+            block={"activations": inner, **block, "head backward": head},
+            embedding=embedding | ({} if config.head.tied else {"head backward": head}),
+        )
+    else:  # a tied head's gradient is kept until the embedding's is added
+        moments += [{**kept, **block, "head backward": head if config.head.tied else 0}, embedding]
     if recipe.matrix_moments is not None:
         moments.append({"optimizer step": muon_bytes(config)})
     return [Breakdown({part: size for part, size in parts.items() if size}) for parts in moments]
+
+
+def _gathered(config: TransformerConfig, recipe: PrecisionRecipe) -> tuple[int, int]:
+    """Return the bytes of the weights of the largest layer, and of all weights outside the layers.
+
+    FSDP2 gathers each of the two as a whole, in the format of the weights that the forward pass reads.
+    """
+
+    def size(*layers: LayerConfig) -> int:
+        return recipe.dtype.itemsize * count_parameters(config.with_(layers=layers)).total
+
+    layers = {layer: size(layer, layer) - size(layer) for layer in dict.fromkeys(config.layers)}
+    return max(layers.values()), size(*config.layers) - sum(layers[layer] for layer in config.layers)
+
+
+def _sharded(
+    config: TransformerConfig, recipe: PrecisionRecipe, *, freed: int, block: dict[str, int], **others: dict[str, int]
+) -> list[dict[str, int]]:
+    """Return the moments of a step with what is whole for a while: measured with FSDP2, whose rules these are.
+
+    Going forward, a gathered buffer is freed when the next block's weights arrive; going back, the weights of the next
+    block are gathered while a block computes. At its end a block has its whole gradients, and no longer the `freed`
+    bytes of its activations; the gradients of the block after it are still being summed, in the gradients' format. So
+    the last block and the one before are apart, each with its start and its end.
+    """
+    layer, ends = _gathered(config, recipe)
+    summed = ceil(layer / recipe.dtype.itemsize * recipe.gradients)
+    gathered = {"loss": 0, "head": ends + layer, "forward": ends + 2 * layer, "embedding": ends}
+    moments = [{**others[name], "gathered weights": size} for name, size in gathered.items()]
+    moments[-1]["whole gradients"] = summed
+    for done in range(min(2, len(config.layers))):
+        weights = {"gathered weights": ends + layer * (1 + (done + 1 < len(config.layers)))}
+        at_end = {"activations": block["activations"] - freed, "head backward": block["head backward"]}
+        moments.append({**block, **weights, "whole gradients": done * summed})
+        moments.append({**at_end, **weights, "whole gradients": layer + done * summed})
+        block = {**block, "activations": at_end["activations"]}
+    return moments
 
 
 def muon_bytes(config: TransformerConfig) -> int:

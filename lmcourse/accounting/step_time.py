@@ -5,6 +5,8 @@ parallelism stays inside a machine; the stages of a pipeline and the copies of t
 what guides to large-scale training count: arithmetic, traffic, the pipeline bubble, overlap and memory. It leaves out
 latency, attention scores, embedding and head as separate layers, and memory that no formula covers.
 
+With ZeRO 3 a device also holds whole layers for a while; `moments` counts them exactly.
+
 Sources: Narayanan et al. (2021) for bubble and interleaving, Korthikanti et al. (2022) for activations (with sequence
 parallelism, without the attention scores), Rajbhandari et al. (2020) for ZeRO. Units are seconds, bytes and FLOP/s.
 """
@@ -29,6 +31,10 @@ KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
 
 STATE = find_recipe("mixed-16-bit-gradients").memory(1).parts
 """Bytes per parameter in mixed precision with AdamW and 16-bit gradients, part by part."""
+
+WHOLE_LAYERS = 2 * STATE["weights"] + 2 * STATE["gradients"]
+"""Bytes per parameter of a layer that ZeRO 3 needs beside its parts: the weights of the layer that computes and of the
+next one, the gradients of the former and of the layer before, which are being summed."""
 
 H100 = find_accelerator("h100-sxm")
 
@@ -97,7 +103,7 @@ class StepParts:
         arithmetic, tensor, border: seconds for computing, for the traffic of tensor parallelism and for the traffic
             between stages, for all micro-batches.
         gradients: seconds for sending gradients (and, with ZeRO, weights).
-        state: bytes of weights, gradients and optimizer.
+        state: bytes of weights, gradients and optimizer; with ZeRO 3, also those of whole layers.
         activations: bytes that one micro-batch keeps.
     """
 
@@ -184,7 +190,8 @@ def step_parts(
         tensor=count * layers * reduced * all_reduce_bytes(1, tensor) * stream / machines.inside,
         border=border,
         gradients=_gradient_bytes(parameters, data, zero, count) / outer,
-        state=sum(size * parameters / (data if zero >= FIRST_ZERO_STAGE[part] else 1) for part, size in STATE.items()),
+        state=sum(size * parameters / (data if zero >= FIRST_ZERO_STAGE[part] else 1) for part, size in STATE.items())
+        + (WHOLE_LAYERS * parameters / layers if zero == 3 and data > 1 else 0),
         activations=kept * stream / 2 / tensor,
     )
 

@@ -153,6 +153,9 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
         yield f"The roofline allows an MFU of {performance.best_mfu:.2f} in training; real runs reach 0.3 to 0.6."
     if found.run is not None:
         yield _run(found)
+        if again := count.flops.recomputed.total / count.flops.model.total:
+            days = f"{(1 + again) * found.run.days:,.1f} days"
+            yield f"MFU leaves recomputation out. If {found.mfu:g} is an HFU, which counts it, training takes {days}."
 
 
 def norm_bytes(workload: Workload) -> float:

@@ -152,14 +152,14 @@ def as_text(tokenizer: Tokenizer, tokens: Iterable[int], before: Sequence[int] =
 
     A character may consist of several tokens. Until its last token arrives, it decodes to U+FFFD and is held back. Each
     piece is decoded together with the tokens before it, because some published tokenizers omit a space at the beginning
-    of a text.
+    of a text. For the same reason, tokens without text, such as special ones, wait for the next piece.
     """
     last = [*before]
     waiting: list[int] = []
     for token in tokens:
         waiting.append(token)
         text = _continuation(tokenizer, last, waiting)
-        if not text.endswith(UNKNOWN):
+        if text and not text.endswith(UNKNOWN):
             yield text
             last, waiting = waiting, []
     if waiting:

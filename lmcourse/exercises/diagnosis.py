@@ -18,6 +18,7 @@ from lmcourse.exercises.trial import Trial, misused
 Detector = Callable[[Evidence], str]
 
 NUMBERS: tuple[Detector, ...] = (
+    relations.single_precision,
     relations.only_sign,
     relations.same_function_of_expected,
     relations.constant_offset,

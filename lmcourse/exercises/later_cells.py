@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from io import StringIO
 from itertools import groupby
 from typing import Any
 
@@ -50,15 +51,19 @@ def _replaced(names: Sequence[str], notebook: dict[str, Any]) -> Iterator[None]:
     exercises = list(dict.fromkeys(_with_used(names)))
     released = any(isinstance(one, ReleasedExercise) for one in exercises)  # such a file has no right answers
     own = {one.name: notebook[one.name] for one in exercises if one.name in notebook}
+    held = StringIO()
     try:
         reasons = {one.name: _replace(one, notebook) for one in exercises}
         whose = {one.name: "the baseline of" if one.task else "the course's" for one in exercises}
         print(_told(reasons, dict.fromkeys(whose, "your") if released else whose))
-        yield
+        with redirect_stdout(held) if released and any(reasons.values()) else nullcontext():
+            yield
     except NotImplementedError:
         if not released:
             raise
+        held = StringIO()  # no header without its table
     finally:
+        print(held.getvalue(), end="")
         for one in exercises:
             notebook.pop(one.name, None)
         notebook.update(own)

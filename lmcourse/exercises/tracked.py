@@ -45,8 +45,12 @@ class Inputs:
         return [leaf for leaf in tensors_in([self.args, self.kwargs]) if leaf.is_floating_point()]
 
     def made(self, label: str, value: Any) -> Any:
-        """Store a copy of a value that the script created, if it can be changed in place; return the value."""
-        if isinstance(value, list | tuple | dict | set | Tensor) and not any(value is one for _, one, _ in self._made):
+        """Store a copy of plain data that the script created, such as a list or a tensor; return the value.
+
+        A subclass, such as a cache that is a list, is there to be changed, so "work on a copy" would be untrue of it.
+        """
+        plain = type(value) in (list, tuple, dict, set) or isinstance(value, Tensor)
+        if plain and not any(value is one for _, one, _ in self._made):
             try:
                 self._made.append((f"`{one_line(label, MAX_LABEL_CHARS)}`", value, to_plain(value)))
             except Exception:  # a value that contains objects is not compared

@@ -13,7 +13,8 @@ class Fp32Buffer(nn.Module):
     """A tensor that moves between devices with its model, always stays in fp32, and is not saved in checkpoints.
 
     Frequencies rounded to bf16 are off by up to 0.4 %; at position 4,000 this adds up to several turns. Also, a model
-    that is built on the meta device and filled from a file would keep arbitrary numbers in this tensor.
+    that is built on the meta device and filled from a file would keep arbitrary numbers in this tensor. It is always
+    computed on the CPU, because another device may round a power differently in the last bit.
 
     Args:
         compute: a function that returns the tensor.
@@ -24,15 +25,18 @@ class Fp32Buffer(nn.Module):
     def __init__(self, compute: Callable[[], Tensor]) -> None:
         super().__init__()
         self.compute = compute
-        self.register_buffer("tensor", compute(), persistent=False)
+        self.register_buffer("tensor", self._computed(torch.get_default_device()), persistent=False)
 
     def forward(self) -> Float[Tensor, "*shape"]:
         """Return the tensor, in fp32."""
         return self.tensor
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Fp32Buffer:
-        """Recompute the tensor on its new device. `to`, `cuda`, `bfloat16` and `to_empty` call this."""
+        """Recompute the tensor for its new device. `to`, `cuda`, `bfloat16` and `to_empty` call this."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch leaves it bare
-        with torch.device(self.tensor.device):
-            self.tensor = self.compute()
+        self.tensor = self._computed(self.tensor.device)
         return self
+
+    def _computed(self, device: torch.device) -> Tensor:
+        with torch.device("cpu"):
+            return self.compute().to(device)

@@ -1,7 +1,10 @@
 """RoPE scaling for texts longer than the training texts: Llama 3, YaRN and LongRoPE slow the rotation down.
 
 All three keep fast pairs, which distinguish neighbours. They slow down slow pairs, whose angles would otherwise become
-larger than any angle in training. Each maps the frequencies of the pairs, in radians per token, to new ones.
+larger than any angle in training. Each returns the new frequencies of the pairs, in radians per token.
+
+The order of operations is that of published models: another one changes the last bit of a frequency, which a position
+multiplies.
 """
 
 from __future__ import annotations
@@ -12,6 +15,11 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+
+def tokens_per_radian(theta: float, width: int) -> Float[Tensor, " pairs"]:
+    """Return the number of tokens in which each pair turns by one radian, for RoPE on `width` features."""
+    return theta ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
 
 
 @dataclass(frozen=True)
@@ -44,12 +52,16 @@ class Llama3RopeScaling:
         """Factor on cosine and sine."""
         return 1.0
 
-    def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
-        """The new frequencies, in radians per token."""
-        rotations = self.original_context * frequencies / (2 * math.pi)
+    def __call__(self, theta: float, width: int) -> Float[Tensor, " pairs"]:
+        """Return the new frequencies for the base `theta` and `width` rotated features."""
+        frequencies = 1 / tokens_per_radian(theta, width)
+        wavelengths = 2 * math.pi / frequencies
         band = max(self.high_freq_factor - self.low_freq_factor, 1e-9)
-        kept = ((rotations - self.low_freq_factor) / band).clamp(0, 1)
-        return frequencies * (kept + (1 - kept) / self.factor)
+        kept = (self.original_context / wavelengths - self.low_freq_factor) / band
+        mixed = (1 - kept) * frequencies / self.factor + kept * frequencies
+        fast_or_mixed = torch.where(wavelengths < self.original_context / self.high_freq_factor, frequencies, mixed)
+        slow = wavelengths > self.original_context / self.low_freq_factor
+        return torch.where(slow, frequencies / self.factor, fast_or_mixed)
 
 
 @dataclass(frozen=True)
@@ -86,21 +98,19 @@ class Yarn:
         """Factor on cosine and sine."""
         return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
 
-    def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
-        """The new frequencies, in radians per token."""
-        pairs = len(frequencies)
-        first, last = self._pair(frequencies, self.beta_fast), self._pair(frequencies, self.beta_slow)
+    def __call__(self, theta: float, width: int) -> Float[Tensor, " pairs"]:
+        """Return the new frequencies for the base `theta` and `width` rotated features."""
+        first, last = (self._pair(theta, width, beta) for beta in (self.beta_fast, self.beta_slow))
         if self.truncate:
-            first, last = first.floor(), last.ceil()
-        first, last = first.clamp(min=0), last.clamp(max=2 * pairs - 1)
-        slowed = ((torch.arange(pairs) - first) / (last - first).clamp(min=1e-3)).clamp(0, 1)
-        return frequencies * (1 - slowed + slowed / self.factor)
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, width - 1)
+        kept = 1 - ((torch.arange(width // 2) - first) / (last - first or 1e-3)).clamp(0, 1)
+        periods = tokens_per_radian(theta, width)
+        return 1 / (self.factor * periods) * (1 - kept) + 1 / periods * kept
 
-    def _pair(self, frequencies: Float[Tensor, " pairs"], rotations: float) -> Float[Tensor, ""]:
+    def _pair(self, theta: float, width: int, rotations: float) -> float:
         """Return the index, as a real number, of the pair with this many rotations in the original context."""
-        step = torch.log(frequencies[0] / frequencies[-1]) / max(len(frequencies) - 1, 1)
-        ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * rotations))
-        return (ratio / step).nan_to_num()
+        return width * math.log(self.original_context / (rotations * 2 * math.pi)) / (2 * math.log(theta))
 
 
 @dataclass(frozen=True)
@@ -137,9 +147,9 @@ class LongRope:
         usual = math.sqrt(1 + math.log(self.factor) / math.log(self.original_context))
         return usual if self.attention_factor is None else self.attention_factor
 
-    def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, "2 pairs"]:
+    def __call__(self, theta: float, width: int) -> Float[Tensor, "2 pairs"]:
         """Return the new frequencies for short texts and for long texts."""
-        return frequencies / torch.tensor([self.short_factor, self.long_factor])
+        return 1 / (torch.tensor([self.short_factor, self.long_factor]) * tokens_per_radian(theta, width))
 
     def choose(
         self, frequencies: Float[Tensor, "2 pairs"], positions: Int[Tensor, "b s"]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.fp32_buffer import Fp32Buffer
-from lmcourse.nn.rope_scaling import LongRope, RopeScaling
+from lmcourse.nn.rope_scaling import LongRope, RopeScaling, tokens_per_radian
 
 PairLayout = Literal["half", "interleaved"]
 
@@ -44,6 +44,8 @@ class RotaryConfig:
         check_choice("layout of RoPE's pairs", self.layout, PairLayout)
         if self.theta <= 0 or self.linear_factor <= 0 or not 0 < self.fraction <= 1:
             raise ValueError("RoPE needs theta > 0, linear_factor > 0 and a fraction in (0, 1]")
+        if self.scaling and (self.theta == 1 or self.linear_factor != 1):
+            raise ValueError("a scaling of some pairs needs theta != 1 and linear_factor = 1")
 
     def width(self, d_head: int) -> int:
         """Return the number of rotated features per head, an even number.
@@ -62,9 +64,10 @@ class RotaryConfig:
 
 def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists pairs"]:
     """Return the frequencies of the pairs in radians per token; for LongRoPE, those of short and of long texts."""
-    exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
-    frequencies = config.theta**-exponents / config.linear_factor
-    return config.scaling(frequencies) if config.scaling else frequencies
+    if config.scaling:
+        return config.scaling(config.theta, width)
+    # Published models divide by θ^(2i/d). θ^(−2i/d) differs in the last bit, and a far position multiplies that.
+    return 1 / tokens_per_radian(config.theta, width) / config.linear_factor
 
 
 class Rotary(nn.Module):

@@ -147,7 +147,7 @@ with your("ulp"):
 # %% [markdown]
 # ### Exercise 2 · Round  (3 points · 12 min · ●●●)
 #
-# `x` is a float64 tensor of any shape. Round each number, of any size, to the nearest one of an IEEE format with these widths, ties to even. Subnormals count, overflow gives infinity, and the sign is kept, also that of zero. `frexp`, `round` and `ldexp` of torch work on whole tensors; Python's loops are too slow for the runs below. Casts to another dtype and NumPy are forbidden.
+# `x` is a float64 tensor of any shape. Round each number, of any size, to the nearest one of an IEEE format with these widths, fp32's perhaps, ties to even. Subnormals count, overflow gives infinity, and the sign is kept, also that of zero. `frexp`, `round` and `ldexp` of torch work on whole tensors; Python's loops are too slow for the runs below. Casts to another dtype and NumPy are forbidden.
 
 
 # %% exercise="round_to"

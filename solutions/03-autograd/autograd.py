@@ -90,7 +90,7 @@ figures.GraphPlayer("fan-out")
 #
 # Each operation returns a new `Value` with its result in `data`, the nodes it was computed from in `parents` (in the order of the operation; `a * a` has `a` twice), and in `locals` the derivative of the result with respect to each parent, a plain number. (`op` names the operation in drawings: `"+"`, `"×"`, `"**3"`, `"exp"`.)
 #
-# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention; `Value(0.0) ** 0` is 1, with the derivative 0. `Value(1000.0).tanh()` is 1, not an error. Use `math`, not `torch`.
+# `other` may be a `Value` or a number, which becomes a parent, too: `as_value` makes a leaf of it. The exponent of `**` is a number and no parent. At 0 the derivative of relu is 0 by convention; `Value(0.0) ** 0` is 1, with the derivative 0. `Value(1000.0).tanh()` is 1, `Value(-1000.0).tanh()` is −1. Use `math`, not `torch`.
 
 
 # %% exercise="Value"

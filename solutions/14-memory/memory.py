@@ -862,7 +862,8 @@ explore(
 #
 # Two more ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
 # not all keep the same states: **ZeRO** divides the optimizer among them (stage 1), gradients too (2), weights too (3;
-# Rajbhandari et al., 2020). Activations stay as they are: each copy has its own texts. And **gradient accumulation** reads
+# Rajbhandari et al., 2020). In stage 3 the copies still need whole layers for a while: the weights of two and the gradients of
+# two, as PyTorch does it. Activations stay as they are: each copy has its own texts. And **gradient accumulation** reads
 # several batches, one after the other, before the optimizer steps. The activations of a batch are gone when the next one
 # comes, so a step can be as large as you like. Only the gradients stay in memory between two batches. (The budget always
 # counts them.)

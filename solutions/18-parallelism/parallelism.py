@@ -632,7 +632,7 @@ for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "
     print(f"ZeRO {stage}  {name:16} {memory / 1e9:6.1f} GB on each device, {traffic / 1e9:.1f} GB sent per step")
 
 # %% [markdown]
-# Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory.
+# Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory. Only what computes or travels is whole for a while: the weights of two layers, and the gradients of two (1.7 GB here; embedding and head come on top).
 #
 # Can that hide behind arithmetic? Forward, $2N$ bytes are gathered beside $2N$ FLOPs a token; backward, $4N$ bytes are sent beside $4N$ FLOPs. So it takes peak / bandwidth tokens again, 2,199 or 19,788 as above. But ZeRO 3 gathers for every micro-batch, so each of them needs as many.
 #

@@ -27,6 +27,7 @@ def decoder(name: str) -> TransformerConfig:
 
 
 MICRO = decoder("micro")
+STATES = ("weights", "gradients", "master weights", "optimizer moments")
 KEYS_AND_VALUES = 2 * 32 * 4096 * 1024
 """Parameters of Llama 3 8B that make keys and values, for 8 key heads. 16 devices hold each head twice."""
 
@@ -85,7 +86,11 @@ def test_parallel_layouts_divide_memory() -> None:
     copies = training_memory(config, 2, 2048, recipe, layout=Layout(data=8))
     assert copies == whole
     sharded = training_memory(config, 2, 2048, recipe, layout=Layout(data=8, zero=3))
-    assert whole.total - sharded.total == 16 * 8_030_261_248 * 7 // 8
+    assert [sharded[part] * 8 for part in STATES] == [whole[part] for part in STATES]
+    layer, ends = 218_112_000, 2 * 4096 * 128_256 + 4096
+    few = training_memory(config, 1, 128, recipe, layout=Layout(data=8, zero=3))
+    assert (few["gathered weights"], few["whole gradients"]) == (2 * (2 * layer + ends), 2 * 2 * layer)
+    assert training_memory(config, 2, 2048, recipe, layout=Layout(data=1, zero=3)) == whole
     room = 80 * GB
     assert largest_batch(config, 2048, recipe, room) == 0
     assert largest_batch(config, 2048, recipe, room, layout=Layout(data=8, zero=3)) > 0

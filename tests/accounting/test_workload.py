@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,17 @@ def test_a_text_too_long_for_the_model_is_reported(capsys: pytest.CaptureFixture
     assert "longer than the 1,024 tokens that it was made for" in capsys.readouterr().out
 
 
+def test_recomputation_takes_longer_at_an_hfu_than_at_an_mfu(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--tokens", "1e12", "--mfu", "0.5"]
+    assert main([*words, "--activation-checkpointing", "blocks"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    found = re.search(r" days ([\d,.]+) .*If 0.5 is an HFU, which counts it, training takes ([\d,.]+) days", out)
+    assert found is not None
+    days, more = (float(each.replace(",", "")) for each in found.groups())
+    flops = training_flops(LLAMA, 1, 8192, recompute="blocks")
+    assert more / days == pytest.approx(flops.hardware.total / flops.model.total, rel=1e-3)
+
+
 def test_tables_show_if_a_batch_fits(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--seq-len", "2048"]
     assert main([*words, "--tokens", "1e12"]) == 0
@@ -134,6 +146,7 @@ def test_tables_show_if_a_batch_fits(capsys: pytest.CaptureFixture[str]) -> None
     assert "✗ does not fit" in alone
     assert "✓ fits" in alone
     assert "GPU-hours" in alone
+    assert "HFU" not in alone
     assert main([*words, "--gpus", "8", "--zero", "3"]) == 0
     assert "✗" not in capsys.readouterr().out
 

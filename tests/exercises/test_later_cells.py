@@ -110,3 +110,13 @@ def test_a_class_is_replaced(body: str, reason: str, capsys: pytest.CaptureFixtu
 def test_a_value_is_replaced(days: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cell(f'days = {days}\nwith your("days"):\n    found = days\n')["found"] == 21.5
     assert capsys.readouterr().out == line
+
+
+def test_a_copy_without_answers_prints_no_header_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(later_cells, "ReleasedExercise", Exercise)
+    for answer, said in ((STUB, ""), (WRONG, "x  double\n"), (RIGHT, "x  double\n")):
+        cell(answer + 'with your("double"):\n    print("x  double")\n    double(torch.ones(1))\n')
+        first, *rest = capsys.readouterr().out.splitlines(keepends=True)
+        assert (first.startswith("with your `double`"), "".join(rest)) == (True, said)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file, save_model
 
 from lmcourse.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
-from lmcourse.parity.reference import batch_for, build_reference, import_transformers, their_logits
-from lmcourse.parity.samples import SAMPLES
+from lmcourse.parity.reference import (
+    TOLERANCE,
+    batch_for,
+    build_reference,
+    import_transformers,
+    our_logits,
+    their_logits,
+)
+from lmcourse.parity.samples import SAMPLES, VOCAB_SIZE
 
 from .test_parity import EVERY_SAMPLE
 
@@ -82,6 +91,56 @@ def test_the_dtype_is_kept(dtype, tmp_path) -> None:
 
 
 @EVERY_SAMPLE
+def test_a_folder_written_by_save_model_loads(sample, tmp_path) -> None:
+    """Of the names of a tied weight, the file has the first in the alphabet, which is not the embedding's."""
+    theirs, batch = (
+        build_reference(replace(sample, settings={**sample.settings, "tie_word_embeddings": True})),
+        batch_for(sample),
+    )
+    theirs.config.save_pretrained(tmp_path)
+    save_model(theirs, str(tmp_path / "model.safetensors"))
+    ours = from_hugging_face(tmp_path)
+    torch.testing.assert_close(our_logits(ours, batch), their_logits(theirs, batch), rtol=0, atol=TOLERANCE)
+
+
+def change_weights(folder, changed) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, **changed(weights)}, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma", "t5-v1.0"])
+def test_a_tied_head_with_other_numbers_is_untied(name, pairs, tmp_path, caplog) -> None:
+    """transformers does the same."""
+    pair, sample = pairs(name), next(each for each in SAMPLES if each.name == name)
+    pair.theirs.save_pretrained(tmp_path)
+    change_weights(tmp_path, lambda weights: {"lm_head.weight": 0.1 * torch.randn(VOCAB_SIZE, 60)})
+    caplog.clear()
+    ours, theirs, batch = from_hugging_face(tmp_path), load_in_transformers(tmp_path, sample), batch_for(sample)
+    (line,) = (record.getMessage() for record in caplog.records if record.name.startswith("lmcourse"))
+    assert line.startswith(f"{sample.model_type}: config.json ties lm_head.weight to ")
+    torch.testing.assert_close(our_logits(ours, batch), their_logits(theirs, batch), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("part", ["norm", "lm_head", "embed", "mlp", "layers.1."])
+@pytest.mark.parametrize("told", [{}, {"dtype": None}, {"dtype": None, "torch_dtype": "float16"}], ids=str)
+def test_weights_of_two_dtypes_load_in_one(part, told, pairs, tmp_path, caplog) -> None:
+    """It is the configuration's, or else that of the first weight, as in transformers."""
+    pairs("llama2").theirs.save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **told}))
+    change_weights(tmp_path, lambda weights: {key: each.bfloat16() for key, each in weights.items() if part in key})
+    theirs = import_transformers().AutoModelForCausalLM.from_pretrained(tmp_path)
+    caplog.clear()
+    ours, batch = from_hugging_face(tmp_path), batch_for(SAMPLES[0])
+    assert {parameter.dtype for parameter in ours.parameters()} == {theirs.dtype}
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line.startswith("llama: the weights are in ")
+    with torch.no_grad():
+        far = (our_logits(ours, batch) - their_logits(theirs, batch)).abs().max()
+    assert far < (TOLERANCE if theirs.dtype == torch.float32 else 0.3)
+
+
+@EVERY_SAMPLE
 def test_export_fills_a_model_of_transformers(sample, pairs) -> None:
     pair, other = pairs(sample.name), build_reference(sample, seed=5)
     assert not same_weights(other, pair.theirs)
@@ -121,8 +180,6 @@ def test_the_family_is_found(pairs, tmp_path) -> None:
 
 def test_old_files_without_the_models_prefix_load(pairs, tmp_path) -> None:
     """GPT-2's original file lacks the prefix "transformer." and has masks among its weights."""
-    from safetensors.torch import load_file, save_file
-
     pair = pairs("gpt2")
     to_hugging_face(pair.ours, tmp_path)
     file = tmp_path / "model.safetensors"

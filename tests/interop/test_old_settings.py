@@ -70,6 +70,21 @@ PHI3 = {
     "tie_word_embeddings": False,
     "vocab_size": 32064,
 }
+LAYER_NORM = {key: value for key, value in LLAMA.items() if key != "rms_norm_eps"}
+NEOX = {
+    "hidden_act": "gelu",
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "layer_norm_eps": 1e-5,
+    "max_position_embeddings": 2048,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "rotary_emb_base": 10000,
+    "rotary_pct": 0.25,
+    "tie_word_embeddings": False,
+    "use_parallel_residual": True,
+    "vocab_size": 50304,
+}
 PUBLISHED = {
     "llama-2-7b": ("llama", {**LLAMA, "num_key_value_heads": 32, "pretraining_tp": 1, "rope_scaling": None}),
     "llama-3.1-8b": (
@@ -160,23 +175,7 @@ PUBLISHED = {
             "vocab_size": 50257,
         },
     ),
-    "pythia-160m": (
-        "gpt_neox",
-        {
-            "hidden_act": "gelu",
-            "hidden_size": 768,
-            "intermediate_size": 3072,
-            "layer_norm_eps": 1e-5,
-            "max_position_embeddings": 2048,
-            "num_attention_heads": 12,
-            "num_hidden_layers": 12,
-            "rotary_emb_base": 10000,
-            "rotary_pct": 0.25,
-            "tie_word_embeddings": False,
-            "use_parallel_residual": True,
-            "vocab_size": 50304,
-        },
-    ),
+    "pythia-160m": ("gpt_neox", NEOX),
     "phi-2": (
         "phi",
         {
@@ -218,8 +217,23 @@ PUBLISHED = {
             "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 48, "long_factor": [1.1] * 24 + [32.0] * 24},
             "sliding_window": 262144,
             "tie_word_embeddings": True,
+            **{"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False, "mlp_bias": False},
         },
     ),
+    "command-r7b": (
+        "cohere2",
+        {
+            **LAYER_NORM,
+            **{"cache_implementation": "hybrid", "layer_norm_eps": 1e-5, "layer_switch": 4, "logit_scale": 0.25},
+            **{"order_of_interleaved_layers": "local_attn_first", "position_embedding_type": "rope_gptj"},
+            **{"rope_theta": 50000, "rotary_pct": 1.0, "sliding_window": 4096, "sliding_window_pattern": 4},
+            **{"use_embedding_sharing": True, "use_gated_activation": True, "use_parallel_block": True},
+            **{"use_parallel_embedding": True, "use_qk_norm": False, "tie_word_embeddings": True},
+        },
+    ),
+    "minitron-4b": ("nemotron", {**LAYER_NORM, "hidden_act": "relu2", "norm_eps": 1e-5, "kv_channels": 128}),
+    "falcon3-7b": ("llama", {**LLAMA, "activation": "swiglu", "head_dim": 256, "rope_theta": 1000042}),
+    "dolly-v2-3b": ("gpt_neox", {**NEOX, "custom_pipelines": {"text-generation": {"impl": "instruct_pipeline.X"}}}),
     "starcoder2-3b": (
         "starcoder2",
         {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -11,13 +13,14 @@ from lmcourse.parity.__main__ import parity_table
 from lmcourse.parity.reference import (
     TOLERANCE,
     batch_for,
+    build_reference,
     gradients,
     our_greedy,
     our_logits,
     their_greedy,
     their_logits,
 )
-from lmcourse.parity.samples import SAMPLES
+from lmcourse.parity.samples import SAMPLES, SEQ_LEN
 
 pytestmark = pytest.mark.prove
 
@@ -43,6 +46,36 @@ def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
         assert largest > 0, f"{name} has no gradient: the comparison says nothing about it"
         difference = (gradient - theirs[name]).abs().max()
         assert difference < min(TOLERANCE, 1e-3 * largest), f"{name}: off by {difference:.1e}, largest {largest:.1e}"
+
+
+TABLE = {"max_position_embeddings": 110_000}
+FAR_SETTINGS = {
+    **{"gpt2": TABLE, "gpt-j": TABLE, "opt": TABLE, "opt-350m": TABLE},
+    # Without a cache, theirs tunes by the number of tokens instead of their positions.
+    "llama4-dense": {"attn_temperature_tuning": False},
+}
+"""What models of some samples need in order to read far positions: tables of learned positions, or of angles."""
+KINDS = {"full": "full_attention", "window": "sliding_attention", "chunk": "chunked_attention"}
+PLACED = [each for each in SAMPLES if each.model_type not in ("bloom", "mpt", "t5") and each.name != "falcon-rw"]
+"""The samples whose models read positions; the others, with a bias on scores, count tokens themselves."""
+
+
+@pytest.mark.parametrize("sample", PLACED, ids=lambda sample: sample.name)
+def test_logits_match_transformers_at_far_positions(sample) -> None:
+    """The last bit of a frequency counts where the second half of a text lies 10,000 or 100,000 tokens later."""
+    theirs = build_reference(replace(sample, settings=sample.settings | FAR_SETTINGS.get(sample.name, {})))
+    ours, tokens = from_hugging_face(theirs), batch_for(sample).tokens
+    patterns = {layer.attention.pattern for layer in ours.config.layers}
+    for far in (10_000, 100_000):
+        positions = torch.arange(SEQ_LEN)[None].expand_as(tokens).clone()
+        positions[:, SEQ_LEN // 2 :] += far
+        # With masks of their own, their models would count tokens, and take a text with a gap for two texts.
+        seen = {pattern.kind: pattern.visible(positions, positions)[:, None] for pattern in patterns}
+        masks = {KINDS[kind]: torch.zeros(mask.shape).masked_fill(~mask, -1e9) for kind, mask in seen.items()}
+        mask = masks if getattr(theirs.config, "layer_types", None) else masks.popitem()[1]
+        with torch.no_grad():
+            expected = theirs(input_ids=tokens, position_ids=positions, attention_mask=mask, use_cache=False).logits
+            torch.testing.assert_close(ours(tokens, positions), expected, rtol=0, atol=2e-5)
 
 
 @EVERY_SAMPLE

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_model
 from torch import Tensor
 
 from lmcourse.errors import CourseError
@@ -70,6 +71,13 @@ def test_base_is_read_from_new_and_old_files(published: tuple[Any, Path]) -> Non
     path.write_text(json.dumps({**settings, "rope_scaling": {"factor": 8.0}}))
     with pytest.raises(CourseError, match="scales its rotation"):
         read_llama(published[1])
+
+
+def test_tied_embedding_may_have_the_name_of_the_head(published: tuple[Any, Path]) -> None:
+    model, folder = published
+    expected = read_llama(folder)[0]["embedding"]
+    save_model(model, str(folder / "model.safetensors"))
+    assert torch.equal(read_llama(folder)[0]["embedding"], expected)
 
 
 def test_folder_without_a_tokenizer_has_bytes_as_tokens(published: tuple[Any, Path]) -> None:

@@ -21,6 +21,13 @@ def test_casts_do_not_change_an_fp32_buffer() -> None:
     assert not table.state_dict()
 
 
+def test_an_fp32_buffer_is_computed_on_the_cpu() -> None:
+    with torch.device("meta"):
+        table = Fp32Buffer(lambda: torch.ones(2) * torch.tensor(1.0).item())  # meta tensors have no item
+    assert table().is_meta
+    assert table.to_empty(device="cpu")().tolist() == [1, 1]
+
+
 def test_a_model_built_on_the_meta_device_gives_the_same_results() -> None:
     for name in ("llama-7b", "bloom-560m"):
         config = architectures()[name]

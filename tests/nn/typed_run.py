@@ -73,9 +73,9 @@ def every_kind_of_attention() -> None:
     ):
         attention = AttentionConfig(4, kv_heads=2, dropout=0.1, **changes)
         Transformer(base.with_(layers=(type(first)(attention, first.feed_forward),)))(tokens())
-    Llama3RopeScaling(8.0, 100)(torch.rand(5))
-    Yarn(8.0, 100)(torch.rand(5))
-    LongRope((1.0, 2.0), (2.0, 3.0), 100, 2.0)(torch.rand(2))
+    Llama3RopeScaling(8.0, 100)(1e4, 10)
+    Yarn(8.0, 100)(1e4, 10)
+    LongRope((1.0, 2.0), (2.0, 3.0), 100, 2.0)(1e4, 4)
     for scaling in (Yarn(8.0, 100), LongRope((1.0,) * 4, (2.0,) * 4, 5, 2.0)):
         Rotary(RotaryConfig(scaling=scaling), 8)(torch.randn(2, 3, 7, 8), torch.arange(7).expand(2, 7))
     Rotary(RotaryConfig(), 4)(torch.randn(2, 3, 5, 4), torch.arange(10).view(2, 5))

@@ -29,13 +29,13 @@ WORDS, VOCABULARY, CONTEXT, WIDTH, HIDDEN = 2048, 8192, 8, 16, 64
 MIB = 2**20
 PEAK, OPERATORS = "peak, MiB", "operators"
 
-_SMALL = ((5, 40, 16), (1, 3, 16), (4, 7, 6), (33, 1030, 16), (64, 9, 16), (301, 70, 16), (512, 9, 16))
-"""Sizes at which values are compared: words, vocabulary, width. In the first, ids do not repeat."""
+_SMALL: tuple[tuple[int, ...], ...] = ((5, 40), (1, 3), (4, 7, 6), (33, 40), (33, 1030), (64, 9), (301, 70), (512, 9))
+"""Sizes at which values are compared: words, vocabulary, and perhaps a width. In the first, ids do not repeat."""
 
 _CLOSE = 1e-5
 """A relative error that rounding to float32 explains, whatever the dtype of the parameters."""
 
-_PART = 0.4
+_PART, _SHARED = 0.4, 1.5
 
 FORM = "Return two things: the loss, and a dict with the gradients of `table`, `first` and `head`."
 LOSS = "Your loss is {yours:.6g}, and should be {right:.6g}: the mean over all words of −log p of the right one."
@@ -51,6 +51,9 @@ NO_ONE = (
 )
 WHOLE_ONE = "You divide p by the number of words, and then take off a whole 1. At the right word, divide p − 1."
 BLOCKS = " With {few} words or fewer all is right: do all blocks add their part, the last, shorter one too?"
+SHARES = " The mean of {words} equal words is {factor:.3g} times that of one: do you divide by the words of a block?"
+PARTS = " With a vocabulary of {few} or fewer all is right: how do you put its parts together?"
+OVER_WORDS = "Your softmax sums over the words. Each word has its own probabilities: sum over the vocabulary."
 ALL = "Every gradient is {factor:.4g} times too large. The mean gives a factor 1/n, with n the number of all words."
 GATE = "The gradient of `first` passes the ReLU as if it were not there. Where z is 0, nothing arrives before it."
 TWICE = "A word that occurs twice among the ids counts once. Add up the gradients of all its places (`index_add_`)."
@@ -103,14 +106,19 @@ def by_autograd(
 @one_thread()
 def inspect_step(step: Step) -> None:
     """Compare a step with autograd's at small sizes; raise Unfit if they differ, or with scores of ±1,000."""
-    right = 0
+    most_words = most = 0
     for dtype in (torch.float32, torch.float64):
-        for words, vocabulary, width in _SMALL:
+        for words, vocabulary, *width in _SMALL:
             try:
-                _compare(step, words, vocabulary, dtype, width)
+                _compare(step, words, vocabulary, dtype, *width)
             except Unfit as unfit:
-                raise Unfit(f"{unfit}{BLOCKS.format(few=right) if words > right > 1 else ''}") from None
-            right = max(right, words)
+                more = ""
+                if words > most_words > 1:
+                    more = _shares(step, words) or BLOCKS.format(few=most_words)
+                elif vocabulary > most > 1:
+                    more = PARTS.format(few=most)
+                raise Unfit(f"{unfit}{more}") from None
+            most_words, most = max(most_words, words), max(most, vocabulary)
     table, first, head = new_weights(9, dtype=torch.float64)
     ids, y = new_words(12, 9)
     # Every other row has scores near 0, far below the largest of all.
@@ -118,6 +126,16 @@ def inspect_step(step: Step) -> None:
     ids[::2] %= 4
     scores = (table[ids].flatten(1) @ first).relu() @ head.T
     _inspect(step, (table, first, head * 1000 / scores.abs().max(), ids, y), FAR)
+
+
+def _shares(step: Step, words: int) -> str:
+    """Return a sentence if the mean of equal words is not that of one, as if each block of them had its own mean."""
+    ids, y = new_words(1, 9)
+    inputs = (*new_weights(9), ids.repeat(words, 1), y.repeat(words))
+    with torch.inference_mode():
+        (loss, found), (right_loss, right) = measured_call(step, *inputs).result, by_autograd(*inputs)
+    factors = float(loss) / right_loss, (found["head"].norm() / right["head"].norm()).item()
+    return SHARES.format(words=words, factor=max(factors)) if max(factors) > _SHARED else ""
 
 
 def _compare(step: Step, words: int, vocabulary: int, dtype: torch.dtype, width: int = WIDTH) -> None:
@@ -144,7 +162,8 @@ def _inspect(step: Step, inputs: tuple[Tensor, ...], not_finite: str = "") -> Me
     if not_finite and not all(bool(torch.as_tensor(each).isfinite().all()) for each in (loss, *gradients.values())):
         raise Unfit(not_finite)
     if not abs(loss - right_loss) <= _CLOSE * max(1.0, abs(right_loss)):
-        raise Unfit(LOSS.format(yours=loss, right=right_loss))
+        over_words = by_autograd(*inputs, mean=lambda scores, y: F.nll_loss(scores.log_softmax(0), y))[0]
+        raise Unfit(OVER_WORDS if abs(loss - over_words) <= _CLOSE else LOSS.format(yours=loss, right=right_loss))
     wrong = [name for name in reversed(NAMES) if not _near(gradients[name], right[name])]
     if wrong:
         raise Unfit(_reason(wrong[0], gradients, right, inputs))
@@ -168,17 +187,21 @@ def _reason(name: str, gradients: Gradients, right: Gradients, inputs: tuple[Ten
         return TWICE
     if name != "head":
         return WRONG.format(name=name)
-    means = {NO_ONE: _without_the_right_word, WHOLE_ONE: _right_words_summed}
-    known = {sentence: by_autograd(*inputs, mean=mean)[1]["head"] for sentence, mean in means.items()}
-    return next((sentence for sentence, head in known.items() if _near(gradients["head"], head)), FIRST)
+    known = ((sentence, by_autograd(*inputs, mean=mean)[1]["head"]) for sentence, mean in _MEANS.items())
+    return next((sentence for sentence, head in known if _near(gradients["head"], head)), FIRST)
 
 
-def _without_the_right_word(scores: Tensor, _: Tensor) -> Tensor:
-    return scores.logsumexp(-1).mean()
+def _over_words(scores: Tensor, y: Tensor) -> Tensor:
+    sizes = (scores - scores.amax(-1, keepdim=True)).exp()
+    return (scores * ((sizes / sizes.sum(0) - F.one_hot(y, len(scores.T))) / len(y)).detach()).sum()
 
 
-def _right_words_summed(scores: Tensor, y: Tensor) -> Tensor:
-    return scores.logsumexp(-1).mean() - scores.gather(-1, y[:, None]).sum()
+_MEANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    NO_ONE: lambda scores, y: scores.logsumexp(-1).mean(),
+    WHOLE_ONE: lambda scores, y: scores.logsumexp(-1).mean() - scores.gather(-1, y[:, None]).sum(),
+    OVER_WORDS: _over_words,
+}
+"""Losses, or formulas with a wrong gradient, that give the head the same gradient as a known mistake."""
 
 
 @one_thread()

@@ -15,11 +15,10 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.machine import matmul_rates
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import make_stopwatch, time_interleaved
-from lmcourse.chapters.inference.recorder import Dice
 from lmcourse.chapters.inference.server import Request, Serve, Work, counted, requests
 from lmcourse.data.token_file import TokenFile
-from lmcourse.inference.compiled import CompiledStep
 from lmcourse.inference.generate import generate
+from lmcourse.inference.own_loop import Dice
 from lmcourse.models.ngram import NGram
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained, pretrained_folder
@@ -50,17 +49,14 @@ def waiting_requests() -> list[Request]:
 
 
 def print_what_stays(text: str) -> None:
-    """Print for each layer whether a text's vectors stay when a token is added, or when a window moves by one."""
+    """Print for each layer whether old tokens' vectors stay when a token is added, or when a window moves by one."""
     tokens = trained_model().tokenizer.encode(text)
-    for name, old, new, shift in (
-        ("one token more, same places", tokens[:-1], tokens, 0),
-        ("one token more, moved by one", tokens[:-1], tokens, -1),
-        ("a window that drops a token", tokens[:-1], tokens[1:], 1),
-    ):
-        pairs = zip(_vectors(old), _vectors(new), strict=True)
-        first, last = max(shift, 0), min(len(old), len(new) + shift)
-        gaps = [float((a[first:last] - b[first - shift : last - shift]).abs().max()) for a, b in pairs]
-        print(f"{name:30}", *("same" if gap < 1e-5 else "new " for gap in gaps))
+    old = _vectors(tokens[:-1])
+    print(f"{'what reads them:':28}", *(f"layer {layer}" for layer in range(len(old) - 1)), "head")
+    for name, dropped in (("one token more", 0), ("a window that drops a token", 1)):
+        pairs = zip(old, _vectors(tokens[dropped:]), strict=True)
+        gaps = [float((before[dropped:] - after[:-1]).abs().max()) for before, after in pairs]
+        print(f"{name:28}", *("same   " if gap < 1e-5 else "new    " for gap in gaps))
 
 
 def _vectors(tokens: list[int]) -> list[Tensor]:
@@ -164,14 +160,14 @@ class Scoreboard:
             print(f"{name:34}{self.rate(name):6,.0f}  {'█' * max(1, round(self.rate(name) / 50))}")
 
 
-def in_batches(size: int, compiled: CompiledStep | None = None) -> Serve:
+def in_batches(size: int) -> Serve:
     """Return a server with batches of this size, in the order of the requests; each runs to its longest text."""
 
     def written(model: Any, orders: list[Request]) -> list[list[int]]:
         texts = list[list[int]]()
         for start in range(0, len(orders), size):
             prompts, lengths = zip(*orders[start : start + size], strict=True)
-            batch = generate(model, prompts, max(lengths), compiled=compiled)
+            batch = generate(model, prompts, max(lengths))
             texts += [text[:new] for text, new in zip(batch, lengths, strict=True)]
         return texts
 
@@ -207,7 +203,7 @@ def print_phases(
     size, cached = count_parameters(model.config).total, cache_bytes(model.config, 1, prompt, precision="fp32").total
     for name, seconds, new in (("prefill", prefill, prompt), ("decode", decode, 1)):
         least, limit = pass_seconds(size, cached, 1, new, **machine, width=4)
-        each = f"{1e3 * seconds:7.1f} ms, {1e3 * seconds / new:6.2f} a token"
+        each = f"{1e3 * seconds:7.1f} ms, {1e3 * seconds / new:6.2f} ms a token"
         print(f"{name:8}{each}; at least {1e3 * least:7.1f} ms, by {limit}")
     print(f"a written token takes {decode / prefill * prompt:.0f} times as long as a read one", end="; ")
     print(f"without a cache, token {prompt + 1} would take {prefill / decode:.0f} times as long as with it")

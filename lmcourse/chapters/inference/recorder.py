@@ -1,4 +1,4 @@
-"""Helpers of the loops of notebook 17: dice, a learner's cache in the course's models, and a model that records."""
+"""Helpers of the checks of notebook 17: a model that records what it is shown, known guesses, and loaded dice."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-
-class Dice:
-    """Random numbers from a seed."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self._generator = torch.Generator().manual_seed(seed)
-
-    def chances(self, n: int) -> Float[Tensor, " n"]:
-        """Return n uniform random numbers in [0, 1)."""
-        return torch.rand(n, generator=self._generator, dtype=torch.float64)
-
-    def draw(self, p: Float[Tensor, " v"]) -> int:
-        """Draw a token from a distribution."""
-        return int(torch.multinomial(p, 1, generator=self._generator))
+from lmcourse.inference.own_loop import Dice
 
 
 class LoadedDice(Dice):
@@ -63,7 +50,7 @@ class Recorder:
     """A model that records what it is shown: `seen` has a pair for each pass, tokens in the cache and tokens shown.
 
     Args:
-        after: for each token, the token after it, or the probabilities of all tokens after it.
+        after: for each token, the token after it, or the weights of all tokens after it.
     """
 
     def __init__(self, after: Sequence[int | Sequence[float]]) -> None:
@@ -84,30 +71,6 @@ class Recorder:
         if not isinstance(after, int):
             return [*after]
         return [0.98 if other == after else 0.02 / (len(self._after) - 1) for other in range(len(self._after))]
-
-
-class InOurModel:
-    """A `KVCache` of yours, in the form in which the course's models ask for one: they also want positions."""
-
-    def __init__(self, cache: Any) -> None:
-        self.cache = cache
-
-    def __len__(self) -> int:
-        return len(self.cache)
-
-    def truncate(self, tokens: int) -> None:
-        """Keep the first `tokens` tokens."""
-        self.cache.truncate(tokens)
-
-    def begin(self, tokens: Int[Tensor, "b s"], positions: None) -> tuple[Int[Tensor, "b s"], bool]:
-        """Return the positions of the new tokens: after the tokens in the cache."""
-        past = len(self.cache)
-        return torch.arange(past, past + tokens.shape[1]).expand(tokens.shape), True
-
-    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return all keys and values of a layer, and their positions."""
-        keys, values = self.cache.append(layer, k, v)
-        return keys, values, torch.arange(keys.shape[2]).expand(len(keys), -1)
 
 
 class Guesses:
@@ -133,9 +96,9 @@ class Guesses:
         return guessed, torch.tensor(rows, dtype=torch.float64).reshape(-1, self._tokens)
 
 
-def as_they_are(logits: Float[Tensor, "n v"]) -> Float[Tensor, "n v"]:
-    """Return the probabilities at temperature 1."""
-    return logits.softmax(dim=-1)
+def at_temperature_2(logits: Float[Tensor, "n v"]) -> Float[Tensor, "n v"]:
+    """Return the probabilities at temperature 2."""
+    return (logits / 2).softmax(dim=-1)
 
 
 def only_the_best(logits: Float[Tensor, "n v"]) -> Float[Tensor, "n v"]:

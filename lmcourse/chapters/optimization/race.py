@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,18 +19,22 @@ from torch import Tensor, nn
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.exercises.measured import one_thread
-from lmcourse.exercises.open_task import Unfit
+from lmcourse.exercises.open_task import Remark, Unfit
 
 Schedule = Callable[[int, int], float]
 Entry = Callable[[nn.Module], Any]
 
 WINDOW, BATCH = torch.arange(12), 64
 
+_LOW = 0.2
+"""The peak of a schedule below which it may be a rate."""
+
 NO_PAIR = "`my_entry` must return two things: an optimizer, and a schedule or None."
 NO_OPTIMIZER = (
     "Your optimizer needs a method `step` and a list `param_groups` of dictionaries, each with its rate `lr`."
 )
 NO_SCHEDULE = "Your schedule must return a number for every step: `schedule(step, steps)`."
+RATE = "Your schedule is never above {most:.2g}. It is a fraction of the rate, and the race multiplies both."
 TOUCHED = "`my_entry` changed weights of the model. The race begins with the weights that it hands out."
 CHANGED = (
     "You changed something else in the model than its weights. Leave its modules, their `forward` and hooks alone."
@@ -184,8 +189,14 @@ def inspect_entry(my_entry: Entry) -> None:
         if not isinstance(made, tuple) or len(made) != 2:
             raise Unfit(NO_PAIR)
         _, _, schedule = prepared(my_entry, NextByte())
-        if not all(isinstance(schedule(step, 500), int | float) for step in (0, 250, 499)):
+        try:
+            fractions = [schedule(step, 500) for step in range(500)]
+        except TypeError as error:
+            raise (Unfit(NO_SCHEDULE) if "positional argument" in str(error) else error) from None
+        if not all(isinstance(fraction, int | float) for fraction in fractions):
             raise Unfit(NO_SCHEDULE)
+        if max(fractions) < _LOW:
+            warnings.warn(RATE.format(most=max(fractions)), Remark, stacklevel=1)
         run_entry(my_entry, 0, 2)
 
 

@@ -57,7 +57,7 @@ def with_theta(rope: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def turned(x: Tensor, positions: Tensor, theta: float) -> Tensor:
         d = x.shape[-1]
-        return rope(x, positions, theta ** (-torch.arange(0, d, 2, device=x.device) / d))
+        return rope(x, positions, 1 / theta ** (torch.arange(0, d, 2, device=x.device) / d))
 
     return turned
 

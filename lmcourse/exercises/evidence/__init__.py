@@ -23,6 +23,8 @@ from lmcourse.exercises.values import Plain
 RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 """For each dtype of the answer, the largest relative difference at which two numbers count as equal."""
 
+NEW_TENSORS = "`torch.zeros(shape)` is float32; `torch.zeros_like(x)` has the dtype of x."
+
 MAX_NAMES = 3
 
 MAX_ENTRIES = 100_000

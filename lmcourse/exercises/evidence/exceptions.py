@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lmcourse.exercises.evidence import Evidence, names
+from lmcourse.exercises.evidence import NEW_TENSORS, Evidence, names
 from lmcourse.exercises.failure import NOT_PLAIN, Failure
 
 
@@ -67,6 +67,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "The loop adds to the set or dict that it runs over, or takes from it: run over a copy, `list(...)`.",
     ),
     (("UnboundLocalError: ",), "The line uses a variable that has no value yet."),
+    (("MemoryError: ",), "The line needs more memory than the check allows: make fewer numbers at once."),
     (("NameError: ",), "No variable of that name exists where the line runs."),
     (
         (
@@ -140,7 +141,22 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         (
-            *("must have the same dtype", "expected scalar type", "same dtype", "not implemented for", "can't be cast"),
+            *("Float and Double", "Double and Float", "(Float) and source (Double)", "Double but found Float"),
+            *("Float but found Double", "float for `end` but got dtype double", "float != double", "double != float"),
+        ),
+        f"Float32 meets float64 in that line: {NEW_TENSORS}",
+    ),
+    (
+        (
+            *(
+                "must have the same dtype",
+                "must have the same scalar type",
+                "dtype for `end`",
+                "expected scalar type",
+                "same dtype",
+                "not implemented for",
+                "can't be cast",
+            ),
             *(
                 "can only be applied",
                 "Only Tensors of floating point",

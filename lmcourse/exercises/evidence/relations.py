@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.evidence import MAX_NAMES, Evidence, Numbers, distinct, numbers_of
+from lmcourse.exercises.evidence import MAX_NAMES, NEW_TENSORS, Evidence, Numbers, as_tensor, distinct, numbers_of
 from lmcourse.exercises.values import format_number
 
 RELATIONS = (
@@ -118,13 +118,26 @@ def nearly_right(evidence: Evidence) -> str:
     scale = 10.0 ** math.floor(math.log10(100 * float(error.max())))
     # rounded up, so that the printed number is an upper limit
     largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale
-    small = 1e-8 < float(error.max()) < FLOAT32
-    single = ", which is the precision of float32 or of a difference quotient" if small else ""
-    return f"No number is off by more than {largest:.1g} %{single}."
+    return f"No number is off by more than {largest:.1g} %."
 
 
-FLOAT32 = 2.0**-22
-"""Largest relative error that the rounding of a few operations in float32 makes."""
+def single_precision(evidence: Evidence) -> str:
+    """Detect that the largest error has the size of float32's rounding, relative to the largest number of its case."""
+    if not evidence.numbers or any(numbers.whole or numbers.truth for numbers in evidence.numbers):
+        return ""
+    errors = []
+    for parts in evidence.parts:
+        pairs = [(as_tensor(part.expected), as_tensor(part.received)) for part in parts or []]
+        numbers = [(a.double(), b.double()) for a, b in pairs if a is not None and b is not None and a.numel()]
+        largest = max(a.abs().max().item() for a, _ in numbers)
+        errors.append(max((a - b).abs().max().item() for a, b in numbers) / largest)
+    if not FLOAT32[0] < max(errors) < FLOAT32[1]:
+        return ""
+    return f"Your errors are as small as those of float32 or of a difference quotient. {NEW_TENSORS}"
+
+
+FLOAT32 = 2e-9, 2.0**-22
+"""The relative errors that the rounding of a few operations in float32 makes, from the smallest to the largest."""
 
 
 def one_sided(evidence: Evidence) -> str:

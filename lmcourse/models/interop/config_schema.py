@@ -39,7 +39,7 @@ IGNORABLE_KEYS = frozenset(
     num_labels finetuning_task return_dict_in_generate output_scores max_length min_length max_new_tokens
     do_sample num_beams num_beam_groups temperature top_k top_p typical_p repetition_penalty length_penalty
     diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences early_stopping
-    bad_words_ids suppress_tokens begin_suppress_tokens
+    bad_words_ids suppress_tokens begin_suppress_tokens custom_pipelines
     """.split()  # noqa: SIM905 - a list of fifty lines says less
 )
 """Keys that do not change a model's logits."""
@@ -137,6 +137,21 @@ def fixed_key(key: str, *allowed: Any, stated: bool = False) -> ConfigEntry:
             raise CourseError(f"{key}={value!r} is not supported; supported: {supported}")
 
     return ConfigEntry((key,), read, lambda flat: {key: allowed[0]})
+
+
+def repeated_keys(**values: Any) -> ConfigEntry:
+    """Return the entry of keys that say what the family does anyway; another value raises CourseError.
+
+    A value may be a function of the fields known so far. The keys are not written.
+    """
+
+    def read(settings: ConfigJson, known: FieldValues) -> None:
+        for key, value in values.items():
+            usual = value(known) if callable(value) else value
+            if settings.get(key) not in (None, usual):
+                raise CourseError(f"{key}={settings[key]!r} is not supported; supported: {usual!r}")
+
+    return ConfigEntry(tuple(values), read)
 
 
 def ignored_keys(*keys: str) -> ConfigEntry:

@@ -6,6 +6,7 @@ A folder has config.json and either one file of weights, or several files and an
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +21,13 @@ from lmcourse.json_file import check_content, read_json
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.models.interop.family import DifferentModelError, Family, Model
+from lmcourse.models.interop.family import DifferentModelError, Family, Model, Weights
 from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.checks import check_type
 from lmcourse.nn.fp32_buffer import Fp32Buffer
+
+log = logging.getLogger(__name__)
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD_BYTES = 5 * 10**9
@@ -33,6 +36,9 @@ SHARD_BYTES = 5 * 10**9
 
 def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
     """Load a Hugging Face model as one of ours, in evaluation mode, with the weights' own dtype.
+
+    If the weights have several dtypes, or the configuration ties two different ones, the model is what transformers
+    loads: in the configuration's dtype, untied. A line on stderr says so.
 
     Raises CourseError if the architecture, a setting or a weight is not supported or missing, and names it.
 
@@ -46,7 +52,8 @@ def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
     else:
         settings, weights = read_folder(Path(model_or_path))
     family = family_of(settings)
-    config = family.read(settings)
+    weights = _in_one_dtype(family.renamed(weights), settings)
+    config = family.tied_as_stored(family.read(settings), weights)
     # On the meta device: no random weights are drawn only to be replaced, and no weight takes memory twice.
     with torch.device("meta"):
         model: Model = EncoderDecoder(config) if isinstance(config, EncoderDecoderConfig) else Transformer(config)
@@ -109,6 +116,19 @@ def _settings_of(model: nn.Module) -> dict[str, Any]:
         raise CourseError(f"{type(model).__name__} is neither a model of transformers nor a folder")
     settings: dict[str, Any] = config.to_dict()  # type: ignore[union-attr]
     return {**settings, "architectures": [type(model).__name__]}
+
+
+def _in_one_dtype(weights: Weights, settings: Mapping[str, Any]) -> Weights:
+    """Return the weights; if they have several dtypes, in that of the settings, or else in that of the first name."""
+    dtypes = list(dict.fromkeys(weights[name].dtype for name in sorted(weights)))
+    if len(dtypes) < 2:
+        return weights
+    told = str(settings.get("dtype") or settings.get("torch_dtype")).removeprefix("torch.")
+    dtype = getattr(torch, told, None)
+    dtype = dtype if isinstance(dtype, torch.dtype) and dtype.is_floating_point else dtypes[0]
+    found, chosen = (", ".join(str(each).removeprefix("torch.") for each in some) for some in (dtypes, [dtype]))
+    log.warning("%s: the weights are in %s; all are loaded in %s", settings["model_type"], found, chosen)
+    return {name: weight.to(dtype) for name, weight in weights.items()}
 
 
 def _fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

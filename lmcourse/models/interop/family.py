@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,8 +25,10 @@ Weights = dict[str, Tensor]
 """Parameters, or gradients, by name."""
 
 
-TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
-"""The copy of a tied weight in the files of most families."""
+log = logging.getLogger(__name__)
+
+HEAD = "lm_head.weight"
+"""The name of the output matrix in the files of all families."""
 
 
 class DifferentModelError(CourseError):
@@ -59,7 +62,7 @@ class Family:
         constants: the fields that have the same value in all members.
         extra_weights: additions to `weights`, for members whose files use other names.
         base_model_prefix: the prefix that every name lacks in files of a model without its head.
-        tied_copies: names under which files repeat a tied weight, with the names of the repeated weights.
+        copies: the names under which files may repeat the embedding, or have it in place of its own name.
         old_names: current names of weights for the names in old files.
         old_settings: current names of settings for the names in old files, and for names that all families accept.
         dropped_pattern: a pattern for names in old files that are not parameters: masks and tables of angles.
@@ -72,7 +75,7 @@ class Family:
     constants: Mapping[str, Any] = field(default_factory=dict)
     extra_weights: Callable[[ModelConfig], WeightTable] = lambda config: {}
     base_model_prefix: str = "model."
-    tied_copies: Mapping[str, str] = field(default_factory=lambda: TIED_HEAD)
+    copies: tuple[str, ...] = (HEAD,)
     old_names: Mapping[str, str] = field(default_factory=dict)
     old_settings: Mapping[str, str] = field(default_factory=dict)
     dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
@@ -121,7 +124,7 @@ class Family:
         A weight that is missing, has another shape, or is left over raises CourseError.
         """
         mappings = list(self.mappings(model))
-        left = self._renamed(theirs, {name for mapping in mappings for name in mapping.theirs})
+        left = self._without_copies(self.renamed(theirs), {name for mapping in mappings for name in mapping.theirs})
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         ours: Weights = {}
         for mapping in mappings:
@@ -162,19 +165,41 @@ class Family:
             theirs = [f"{their.replace('*', str(layer))}.{leaf}" for their in layout.names(heads)]
             yield ParameterMapping(name, theirs, layout, heads)
 
-    def _renamed(self, theirs: Mapping[str, Tensor], needed: set[str]) -> Weights:
-        """Return their weights under their current names, each weight once."""
+    def renamed(self, theirs: Mapping[str, Tensor]) -> Weights:
+        """Return their weights under their current names, without what is no parameter."""
         named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
         if not any(name.startswith(self.base_model_prefix) for name in named):
             named = {
-                name if name in needed or name in self.tied_copies else self.base_model_prefix + name: weight
+                name if name.startswith("lm_head.") else self.base_model_prefix + name: weight
                 for name, weight in named.items()
             }
-        named = {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped_pattern, name)}
-        for copy, original in self.tied_copies.items():
-            both = copy in named and original in named
-            if both and copy not in needed and torch.equal(named[copy], named[original]):
-                del named[copy]
+        return {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped_pattern, name)}
+
+    def tied_as_stored(self, config: ModelConfig, named: Mapping[str, Tensor]) -> ModelConfig:
+        """Return the configuration, its output matrix untied if `named` has one that differs from the embedding.
+
+        transformers does the same. If the configuration says that the two are tied, a line on stderr says so.
+        """
+        decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
+        name = self._embedding
+        if not decoder.head.tied or not {HEAD, name} <= {*named} or torch.equal(named[HEAD], named[name]):
+            return config
+        log.warning("%s: config.json ties %s to %s, but the files have two tensors: untied", self.name, HEAD, name)
+        untied = replace(decoder, head=replace(decoder.head, tied=False))
+        return replace(config, decoder=untied) if isinstance(config, EncoderDecoderConfig) else untied
+
+    @property
+    def _embedding(self) -> str:
+        """The name of the embedding in files."""
+        return f"{self.weights.get('encoder.embedding.tokens', self.weights.get('embedding.tokens'))}.weight"
+
+    def _without_copies(self, named: Weights, needed: set[str]) -> Weights:
+        """Return each weight once. A file may have only a copy of a tied weight (`safetensors.torch.save_model`)."""
+        for copy in self.copies:
+            if copy in named and copy not in needed:
+                original = named.setdefault(self._embedding, named[copy])
+                if torch.equal(named[copy], original):
+                    del named[copy]
         return named
 
 

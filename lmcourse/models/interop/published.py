@@ -74,7 +74,8 @@ def read_llama(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         {name: found[f"model.layers.{number}.{theirs}"] for name, theirs in NAMES.items()}
         for number in range(sizes["layers"])
     ]
-    weights = {"embedding": found["model.embed_tokens"], "blocks": blocks, "norm": found["model.norm"]}
+    embedding = found.get("model.embed_tokens", found.get("lm_head"))  # of a tied pair, a file may have either
+    weights = {"embedding": embedding, "blocks": blocks, "norm": found["model.norm"]}
     return weights if sizes["tied"] else {**weights, "head": found["lm_head"]}, sizes
 
 

@@ -30,7 +30,7 @@ backpropagate = Exercise(
         detour("a short way and a detour", 0.25),
         sweep("two detours", "x = Node(0.5)\na = x * 3\nb = a + x\nL = b * a + b.tanh() * a", "L", "b", "a", "x"),
         beside("a node that does not lead to the end", 0.5),
-        sweep("a local derivative of 0", "x = Node(0.0)\nL = x.relu() * 5 + x * 2", "L", "x"),
+        sweep("a gradient of 0 on the way", "x = Node(-1.0)\ny = x * 3\nL = (y + 1).relu() * 5 + y * 2", "L", "y", "x"),
         chain("a chain of 10,000 nodes, no recursion", 3_333, 0.95),
         ladder("forty fan-outs in a row", 40),
     ],
@@ -127,6 +127,8 @@ backpropagate.slips(
     {
         "in waiting.popleft().parents → in set(waiting.popleft().parents)": "You count each user of a node once, but "
         "a * a uses a twice. Then a is ready too early: count every place among the parents.",
+        "in ready → in filter(lambda node: node.grad, ready)": "You skip a node whose gradient is 0, and its parents "
+        "wait for it forever. It must pass on its 0: only then are they complete.",
         "if not parent.uses → if True": "A node that you visit twice passes on its whole gradient twice. Wait until it "
         "is complete, and pass it on once.",
     },

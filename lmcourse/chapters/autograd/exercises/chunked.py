@@ -7,35 +7,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 
-class _ByAutograd(torch.autograd.Function):
-    """Torch's own loss, chunk by chunk, with gradients by torch."""
+class _ByTorch:
+    """Torch's own loss, chunk by chunk; its backward pass computes each chunk again."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
-        ctx.save_for_backward(h, W, y)
-        ctx.rows = rows
-        return sum(_ByAutograd.parts(h, W, y, rows), h.new_zeros(()))
+    def apply(h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
+        parts = zip(torch.split(h, rows), torch.split(y, rows), strict=True)
+        return sum((checkpoint(_part, *part, W, use_reentrant=False) for part in parts), h.new_zeros(())) / len(y)
 
-    @staticmethod
-    def parts(h: Tensor, W: Tensor, y: Tensor, rows: int) -> Any:
-        for first in range(0, len(y), rows):
-            z = h[first : first + rows] @ W.T
-            yield torch.nn.functional.cross_entropy(z, y[first : first + rows], reduction="sum") / len(y)
 
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Any:
-        h, W, y = ctx.saved_tensors
-        h, W = h.detach().requires_grad_(), W.detach().requires_grad_()
-        with torch.enable_grad():
-            for part in _ByAutograd.parts(h, W, y, ctx.rows):
-                (part * upstream).backward()
-        return h.grad, W.grad, None, None
+def _part(h: Tensor, y: Tensor, W: Tensor) -> Tensor:
+    return torch.nn.functional.cross_entropy(h @ W.T, y, reduction="sum")
 
 
 def _inputs(random: Random, n: int, d: int, v: int, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
@@ -104,7 +93,7 @@ ChunkedCrossEntropy = Exercise(
     points=4,
     minutes=18,
     difficulty=3,
-    reference=_ByAutograd,
+    reference=_ByTorch,
     cases=[
         _loss("six examples, two at a time", 2, _inputs(_FIXED, 6, 3, 5)),
         _loss("seven examples, three at a time", 3, _inputs(_FIXED, 7, 3, 5)),
@@ -195,6 +184,10 @@ class ChunkAfterChunk(torch.autograd.Function):
         return torch.cat(dh), dW, None, None
 
 
+_KEEPS = (
+    "The numbers are right, but autograd keeps the probabilities for the backward pass. Keep one log-sum-exp a row, "
+    "and compute the logits of the chunk again."
+)
 ChunkedCrossEntropy.slips(
     ChunkAfterChunk,
     {
@@ -235,8 +228,11 @@ ChunkedCrossEntropy.slips(
         "they are the n × V numbers that you wanted to avoid.",
         "h.split(rows), y.split(rows) → [h], [y] ;; h.split(ctx.rows), y.split(ctx.rows) → [h], [y]": "The numbers are "
         "right, but all n × V logits exist at once. Multiply `rows` rows of h at a time, backward too.",
-        "save_for_backward(h, W, y) → save_for_backward(h, W, y, (h @ W.T).softmax(-1)) ;; "
-        "h, W, y = → h, W, y, _ =": "The numbers are right, but autograd keeps the probabilities for the backward "
-        "pass. Keep one log-sum-exp a row, and compute the logits of the chunk again.",
+        "save_for_backward(h, W, y) → save_for_backward(h, W, y, (h @ W.T).softmax(-1)) ;; h, W, y = → h, W, y, _ =": ""
+        + _KEEPS,
+        "save_for_backward(h, W, y) → save_for_backward(h, W, y, *((a @ W.T).softmax(-1) for a in h.split(rows))) ;; "
+        "h, W, y = → h, W, y, *_ =": _KEEPS,
+        "losses.sum() → losses.sum() * (len(z) == rows) ;; upstream / len(h) → upstream / len(h) * (len(part) == "
+        "ctx.rows)": "Loss and gradients leave out a last chunk that is shorter than the others.",
     },
 )

@@ -71,6 +71,7 @@ numeric_gradient = Exercise(
                 x=torch.tensor([4e-6, -3.0], dtype=torch.float64),
             )
         ),
+        _ask("a steep function", "f = lambda x: (1e60 * x ** 2).sum()", torch.tensor([1.5, -2.0]).double(), 0.1),
         _ask("float32 in, float32 out", CUBES, torch.tensor([0.7, 1.3]), 1e-5),
     ],
     hidden_cases=_functions,
@@ -134,6 +135,8 @@ numeric_gradient.slips(
         "x.double() → x": "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so "
         "their difference is mostly noise: convert to float64 first.",
         "torch.stack(slopes).reshape(x.shape) → torch.stack(slopes)": "The gradient has the shape of x; yours is flat.",
+        "torch.stack(slopes) → torch.stack(slopes).float()": "You keep the derivatives in float32, where 1e60 is "
+        "infinite, and convert too late. `torch.zeros(shape)` is float32; `torch.zeros_like(x)` has the dtype of x.",
         ".to(x.dtype) → ": "You always return float64. Compute in float64, but return the dtype of x.",
         "x.double() → x ;; f(above.reshape → f(above.double().reshape ;; "
         "f(below.reshape → f(below.double().reshape": "You nudge x in its own dtype, where x + h is rounded to "

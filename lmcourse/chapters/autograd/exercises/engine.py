@@ -92,6 +92,7 @@ Value = Exercise(
         edge(_operations("relu at 0", "a.relu()", a=0.0)),
         edge(_operations("powers of 0", "a ** 1", "a ** 0", a=0.0)),
         edge(_operations("tanh at 1000", "a.tanh()", a=1000.0)),
+        edge(_operations("tanh at −1000", "a.tanh()", a=-1000.0)),
     ],
     hidden_cases=_others,
     hints=[
@@ -166,6 +167,8 @@ class OneRuleForAll:
     __radd__, __rmul__ = __add__, __mul__
 
 
+_OVERFLOWS = "Your tanh overflows far from 0: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number."
+
 Value.slips(
     OneRuleForAll,
     {
@@ -208,8 +211,11 @@ Value.slips(
         "1 - t**2 → 1 - self.data**2": "Your tanh has the derivative 1 − a². It is 1 − tanh(a)²: square the result of "
         "the node, not its input.",
         "1 - t**2 → 1 - t": "Your tanh has the derivative 1 − tanh(a). The result is squared: 1 − tanh(a)².",
-        "math.tanh(self.data) → (math.exp(2 * self.data) - 1) / (math.exp(2 * self.data) + 1)": "Your tanh overflows "
-        "at a = 1000: e¹⁰⁰⁰ is too large for a float. math.tanh works for every number.",
+        "math.tanh(self.data) → (math.exp(2 * self.data) - 1) / (math.exp(2 * self.data) + 1)": _OVERFLOWS,
+        "math.tanh(self.data) → 2 / (1 + math.exp(-2 * self.data)) - 1": _OVERFLOWS,
+        "math.tanh(self.data) → math.sinh(self.data) / math.cosh(self.data)": _OVERFLOWS,
+        "math.tanh(self.data) → 1.0 if abs(self.data) > 20 else math.tanh(self.data)": "Far from 0 your tanh is 1 on "
+        "both sides. It has the sign of a: at −1000 it is −1.",
         "1.0 if self.data > 0 else 0.0 → 1.0": "relu passes the gradient on where the input is positive, and 0 "
         "elsewhere. Yours always passes it.",
         "1.0 if self.data > 0 else 0.0 → self.data": "The local derivative of relu is 1 where the input is positive, "

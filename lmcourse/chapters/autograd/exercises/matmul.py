@@ -180,31 +180,18 @@ two_layer_backward_flops = value_exercise(
 two_layer_backward_flops.right_value(
     "3 * 2**20", "3145728.0", "math.prod([2, 64, 128, 128]) + 2 * (2 * 64 * 128 * 32)", "64 * 128 * (4 * 32 + 2 * 128)"
 )
-two_layer_backward_flops.wrong_value(
-    5_767_168, "That includes the forward pass, 2BDK + 2BD². The question is about the backward pass alone."
-)
-two_layer_backward_flops.wrong_value(
-    5_242_880, "That is 4BDK + 4BD². x needs no gradient, so one product of the first layer, 2BD², is never computed."
-)
-two_layer_backward_flops.wrong_value(
-    2_621_440,
-    ("That is 2BDK + 2BD²: the forward pass, or only the gradients of the two weights. The gradient of h₁ is missing."),
-)
-two_layer_backward_flops.wrong_value(
-    6_553_600, "That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product."
-)
-two_layer_backward_flops.wrong_value(
-    1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."
-)
-two_layer_backward_flops.wrong_value(4_718_592, "You swapped the layers: the first one, D × D, needs only one product.")
-two_layer_backward_flops.wrong_value(49_152, "That is for one row. All B = 64 rows take part in the products.")
-two_layer_backward_flops.wrong_value(
-    7_864_320,
-    ("That is three products for each layer, 6BDK + 6BD². One of each is the forward pass, and x needs no gradient."),
-)
-two_layer_backward_flops.wrong_value(
-    81_920, "That is 4 FLOPs for each parameter: a single row, and with the gradient of x. There are B = 64 rows."
-)
-two_layer_backward_flops.wrong_value(
-    1_572_864, "You count a multiplication and its addition as one. By the usual convention they are two FLOPs."
-)
+for _value, _sentence in {
+    5_767_168: "That includes the forward pass, 2BDK + 2BD². The question is about the backward pass alone.",
+    5_242_880: "That is 4BDK + 4BD². x needs no gradient, so one product of the first layer, 2BD², is never computed.",
+    2_621_440: "That is 2BDK + 2BD²: the forward pass, or only the gradients of the two weights. The gradient of h₁ is "
+    "missing.",
+    6_553_600: "That is 5BDK + 5BD². φ' multiplies element by element, which is not a third matrix product.",
+    1_048_576: "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs.",
+    4_718_592: "You swapped the layers: the first one, D × D, needs only one product.",
+    49_152: "That is for one row. All B = 64 rows take part in the products.",
+    7_864_320: "That is three products for each layer, 6BDK + 6BD². One of each is the forward pass, and x needs no "
+    "gradient.",
+    81_920: "That is 4 FLOPs for each parameter: a single row, and with the gradient of x. There are B = 64 rows.",
+    1_572_864: "You count a multiplication and its addition as one. By the usual convention they are two FLOPs.",
+}.items():
+    two_layer_backward_flops.wrong_value(_value, _sentence)

@@ -133,13 +133,25 @@ my_step.edited_ideas(
     },
 )
 my_step.slips(
+    the_vocabulary_in_parts,
+    {
+        "in head.split(512)]) → in head.split(512)][-1:])": task.LOSS.format(yours=1.86258, right=7.20042)
+        + task.PARTS.format(few=40),
+    },
+)
+my_step.slips(
     pieces_of_32_words,
     {
         'grads["table"].index_add_(0, i.flatten(), (dh @ first.T).view(-1, table.shape[1])) → '
         'grads["table"][i.flatten()] += (dh @ first.T).view(-1, table.shape[1])': task.TWICE,
         'grads["table"].index_add_(0, i.flatten(), (dh @ first.T).view(-1, table.shape[1])) → '
         'grads["table"][i.flatten()] = (dh @ first.T).view(-1, table.shape[1])': task.TWICE,
-        "d /= len(y) → d /= len(t)": task.FIRST + task.BLOCKS.format(few=5),
+        "d /= len(y) → d /= len(t)": task.FIRST + task.SHARES.format(words=33, factor=2),
+        "return loss / len(y), grads → return loss / len(t), grads": task.LOSS.format(yours=123.923, right=3.75524)
+        + task.SHARES.format(words=33, factor=33),
+        "d.sub_(lse[:, None]).exp_() → d = (d - d.amax(1, keepdim=True)).exp(); d /= d.sum(0)": task.OVER_WORDS,
+        "lse, row = d.logsumexp(-1), → lse, row = d.logsumexp(0), ;; (lse - d[row, t]) → (lse[t] - d[row, t]) ;; "
+        "lse[:, None] → lse": task.OVER_WORDS,
         "        d /= len(y)\n → ": task.ALL.format(factor=5),
         "d[row, t] -= 1 → d[:, t] -= 1": task.FIRST,
         "        d[row, t] -= 1\n → ": task.NO_ONE,
@@ -147,7 +159,7 @@ my_step.slips(
         'grads["first"].addmm_(x.T, dh) → grads["first"] = x.T @ dh': task.WRONG.format(name="first")
         + task.BLOCKS.format(few=5),
         "for i, → whole = max(1, len(y) // 32) * 32\n    for i, ;; ids.split(32), y.split(32) → ids[:whole].split(32), "
-        "y[:whole].split(32)": task.LOSS.format(yours=6.97161, right=7.20042) + task.BLOCKS.format(few=5),
+        "y[:whole].split(32)": task.LOSS.format(yours=3.61692, right=3.75524) + task.BLOCKS.format(few=5),
         "lse, row = d.logsumexp(-1), → lse, row = (d - d.max()).exp().sum(-1).log() + d.max(),": task.FAR,
         " * (z > 0) → ": task.GATE,
         "i.flatten(), (dh → i.T.flatten(), (dh": task.WRONG.format(name="table"),

@@ -35,7 +35,11 @@ backward_sweep = Exercise(
             {"x": {}, "L": {"z": 5.0, "y": 2.0}, "y": {"x": 6.0}, "z": {"y": 3.0}},
             "L",
         ),
-        case("an edge with derivative 0", {"x": {}, "a": {"x": 3.0}, "b": {"x": 0.0}, "L": {"a": 2.0, "b": 5.0}}, "L"),
+        case(
+            "a gradient of 0 on the way",
+            {"w": {}, "x": {"w": 4.0}, "a": {"x": 3.0}, "b": {"x": 6.0}, "L": {"a": 2.0, "b": 0.0}},
+            "L",
+        ),
         case("`other` does not lead to L", {"x": {}, "y": {"x": 2.0}, "other": {"y": 5.0}, "L": {"y": 3.0}}, "L"),
         case("a chain of 12,000: no recursion, each edge once", shuffled(chain(12_000), Random(8)), "n11999"),
         case("forty fan-outs in a row", ladder(40), "n40"),
@@ -112,6 +116,9 @@ backward_sweep.slips(
     {
         "grads[parent] += → if grads[node]: grads[parent] =": "A node that is used twice keeps only the gradient that "
         "arrives last: write += where you have =.",
+        "node = ready.pop() → node = ready.pop()\n        if not grads[node] and any(node in users for users in "
+        "graph.values()):\n            continue": "You skip a node whose gradient is 0, and its parents wait for it "
+        "forever. It must pass on its 0: only then are they complete.",
         " | {end: 1.0} → ": "All gradients are 0, because none was set at the start: ∂L/∂L = 1.",
         "[node for node in graph if not uses[node]] → [end] ;; ready.pop() → ready.pop(0) ;; not uses[parent] → parent "
         "not in ready": "A node that you visit twice passes on its whole gradient twice. Wait until it is complete, "

@@ -6,7 +6,7 @@ import math
 from random import Random
 from typing import Any
 
-from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
+from lmcourse.chapters.floating_point.exercises.formats import BIAS, ieee, widths
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
@@ -122,8 +122,9 @@ decode_bits.slips(
         "field is 0 the significand is 0.f, and zero is zero.",
         "(fraction, 1 - bias) → (fraction, 0 - bias)": "Your subnormals are half of what they should be: their "
         "exponent is 1 − bias, not 0 − bias, so that they join the smallest normal number without a gap.",
-        "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": "Your bias is 2^(E−1). The right bias "
-        "is one less: 127 for 8 exponent bits, not 128.",
+        "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": BIAS,
+        "bits >> mantissa_bits → bits >> exponent_bits": "You shift by the exponent's own bits. The mantissa is below "
+        "it: shift by `mantissa_bits`.",
         "-1.0 if → 1.0 if": "The sign bit, the highest one, is not used: negative codes come out positive.",
         "if exponent == 0: → if exponent == mantissa == 0:\n        return 0.0\n    if exponent == 0:": "Your minus "
         "zero comes out as 0.0. The integer 0 has no sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0.",

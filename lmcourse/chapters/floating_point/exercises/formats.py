@@ -2,6 +2,8 @@
 
 from lmcourse.numerics import FORMATS, FloatFormat
 
+BIAS = "Your bias is 2^(E−1). The right bias is one less: 127 for 8 exponent bits, not 128."
+
 
 def widths(name: str) -> tuple[int, int]:
     """The exponent and mantissa bits of a format, the arguments of learners' functions."""

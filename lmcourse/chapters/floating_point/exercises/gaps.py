@@ -83,7 +83,7 @@ ulp.slips(
         "- mantissa_bits → - mantissa_bits - 1": "That is half a gap: the largest rounding error, not the distance to "
         "the next number.",
         "lowest = 2 - → lowest = 1 -": "Your gap between subnormals is half the right one. Their exponent is 1 − bias, "
-        "as for the smallest normal numbers, not 0 − bias.",
+        "with a bias of 2^(E−1) − 1; yours is one lower.",
         "math.frexp(x)[1] - 1 if x else lowest → math.floor(math.log2(x)) ;; max(exponent, lowest) → "
         "exponent": "A negative number or zero has no logarithm: start from abs(x), and treat everything below the "
         "smallest normal number as if it were that number.",

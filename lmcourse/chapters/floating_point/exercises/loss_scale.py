@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.floating_point.exercises.formats import widths
+from lmcourse.chapters.floating_point.exercises.formats import BIAS, widths
 from lmcourse.chapters.floating_point.tiny_run import exact, tiny_run
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import EXACT
@@ -116,6 +116,7 @@ loss_scales.slips(
         "range(-200, 201) → range(-300, 301)": "Your scales go beyond the limits: none is below 2^−200 or above 2^200.",
         "scale <= half → scale < 2 * half": "You count gradients between half the smallest subnormal and the smallest "
         "subnormal as lost. They are rounded up.",
+        "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": BIAS,
         "scale <= half → scale < half": "You keep a gradient that is exactly half the smallest subnormal. That is a "
         "tie, and the even neighbour is zero.",
         "<= len(sizes) → < len(sizes)": "Your smallest scale loses less than 1 %, but exactly 1 % is allowed. Count, "

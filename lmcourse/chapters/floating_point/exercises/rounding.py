@@ -8,7 +8,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.floating_point.exercises.formats import widths
+from lmcourse.chapters.floating_point.exercises.formats import BIAS, widths
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
@@ -65,6 +65,7 @@ round_to = Exercise(
         _case("a tie, the lower one is even", "bf16", 1 + 2.0**-8),
         _case("a tie, the upper one is even", "bf16", 1 + 3 * 2.0**-8),
         _case("just above a tie", "bf16", 1 + 2.0**-8 + 2.0**-40),
+        _case("a third in fp32", "fp32", 1 / 3),
         _case("large and small ones", "fp16", 3000.7, 0.3, -5.001),
         case("a matrix", torch.tensor([[0.7, -2.3], [40.1, 0.0]], dtype=torch.float64), *widths("e5m2")),
         _case("a learning rate, subnormal in fp16", "fp16", 3e-6),
@@ -135,6 +136,7 @@ round_to.slips(
         "below zero becomes −∞.",
         "exponent.clamp(min=lowest) → exponent": "Your gap keeps shrinking below the smallest normal number. All "
         "subnormals have the same gap.",
+        "bias = 2 ** (exponent_bits - 1) - 1 → bias = 2 ** (exponent_bits - 1)": BIAS,
         "lowest, largest = 1 - bias → lowest, largest = -bias": "Your subnormals have half their gap: their exponent "
         "is 1 − bias, not −bias.",
         ").double() → ) ;; rounded.abs() <= largest, rounded, torch.copysign(torch.tensor(math.inf), x) → "

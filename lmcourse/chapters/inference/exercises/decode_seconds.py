@@ -127,8 +127,7 @@ def two_loops(step: Any, cache: Any, synchronise: Any, clock: Any, past: int, re
         synchronise()
         times.append(clock() - start)
         cache.truncate(past)
-    times.sort()
-    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2
+    return statistics.median(times)
 
 
 decode_seconds.variant(one_loop)
@@ -182,21 +181,19 @@ decode_seconds.slips(
         "step()\n    cache.truncate(past) → step()": "You do not truncate the cache after the step that you throw "
         "away, so the next one reads a token more than `past`.",
         "times = [] → times = []\n    synchronise()\n    start = clock() ;; synchronise()\n        start = "
-        "clock()\n        step() → step() ;; times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // "
-        "2]) / 2 → return (clock() - start) / repeats": "You look at the clock once before all steps and once after "
-        "them. The truncations are then part of the time, and a disturbed step is too. Time each step by itself.",
-        "cache.truncate(past)\n    times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = "
+        "clock()\n        step() → step() ;; statistics.median(times) → (clock() - start) / repeats": "You look at the "
+        "clock once before all steps and once after them. The truncations are then part of the time, and a disturbed "
+        "step is too. Time each step by itself.",
+        "cache.truncate(past)\n    times = [] → synchronise()\n    first = clock() ;; synchronise()\n        start = "
         "clock()\n        step()\n        synchronise()\n        times.append(clock() - start)\n        "
-        "cache.truncate(past)\n    times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → "
-        "step()\n    synchronise()\n    end = clock()\n    cache.truncate(past)\n    "
-        "return (end - start) / repeats": "You run all steps one after the other under one clock. The cache grows "
-        "from step to step, and a disturbed step moves the mean. Time each step by itself, and truncate after it.",
-        "times = [] → synchronise()\n    start = clock() ;; synchronise()\n        start = clock()\n        "
-        "step()\n        synchronise()\n        times.append(clock() - start)\n        cache.truncate(past)\n    "
-        "times.sort()\n    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2 → step()\n        "
-        "cache.truncate(past)\n    synchronise()\n    return (clock() - start) / repeats": "You put one clock around "
-        "all steps and truncations, and wait for the device once, at the end. Time each step by itself, and take the "
-        "median.",
+        "cache.truncate(past)\n    return statistics.median(times) → step()\n    synchronise()\n    end = clock()\n    "
+        "cache.truncate(past)\n    return (end - first) / repeats": "You run all steps one after the other under one "
+        "clock. The cache grows from step to step, and a disturbed step moves the mean. Time each step by itself, and "
+        "truncate after it.",
+        "times = [] → synchronise()\n    first = clock() ;; synchronise()\n        start = clock()\n        step()\n"
+        "        synchronise()\n        times.append(clock() - start) → step() ;; statistics.median(times) → "
+        "(synchronise() or clock() - first) / repeats": "You put one clock around all steps and truncations, and wait "
+        "for the device once, at the end. Time each step by itself, and take the median.",
         "synchronise()\n        start = → start =": "You start the clock while the device still works on the step "
         "that you throw away. Synchronise before you start it.",
     },

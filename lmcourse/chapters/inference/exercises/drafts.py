@@ -13,6 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 CYCLE = [3, 0, 1, 2, 4]
 P = [[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]]
+SQUARES = [[round(p * p, 2) for p in row] for row in P]  # at temperature 2 they are P again
 Q = [[0.2, 0.2, 0.6], [0.3, 0.3, 0.4], [0.6, 0.2, 0.2]]
 
 
@@ -42,26 +43,20 @@ def guess_check_draw(
 SCRIPT = """\
 from lmcourse.chapters.inference.recorder import Guesses, LoadedDice, Recorder, TokenCache, {kind}
 model, cache = Recorder({after}), TokenCache({read})
-guess, dice = Guesses({drafts}, {tokens}{q}), LoadedDice({chances}, {draws})
+guess, dice = Guesses({drafts}, {tokens}{q}), LoadedDice({chances}[0.5] * 20, {draws}[0.5] * 20)
 write_with_draft(model, {prompt}, {new}, guess, cache, {kind}, dice)
 model.seen
 guess.asked"""
 
 
 def _greedy(name: str, prompt: list[int], new: int, drafts: list[list[int]], read: str = "", **other: Any) -> Case:
-    usual: dict[str, Any] = {
-        "kind": "only_the_best",
-        "after": CYCLE,
-        "q": "",
-        "chances": "[0.5] * 20",
-        "draws": "[0.5] * 20",
-        "look": "",
-    }
+    usual: dict[str, Any] = {"kind": "only_the_best", "after": CYCLE, "q": "", "chances": [], "draws": []}
     words = usual | {"prompt": prompt, "new": new, "drafts": drafts, "read": read} | other
+    words |= {numbers: f"{words[numbers]} + " if words[numbers] else "" for numbers in ("chances", "draws")}
     return script(name, SCRIPT.format(**words, tokens=len(words["after"])))
 
 
-_drawn = partial(_greedy, kind="as_they_are", after=P, q=f", {Q}")
+_drawn = partial(_greedy, kind="at_temperature_2", after=SQUARES, q=f", {Q}")
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -87,14 +82,14 @@ write_with_draft = Exercise(
     reference=guess_check_draw,
     cases=[
         _greedy("all guesses are right", [4, 2], 6, [[1, 0], [2, 1]]),
-        _greedy("the second guess is wrong", [4, 2], 4, [[1, 3, 2], [2]]),
+        _greedy("the second guess is wrong", [4, 2], 3, [[1, 3, 2], [2]]),
         _greedy("the first guess is wrong", [4, 4, 2], 3, [[4, 4], [0]]),
         _greedy("more tokens than asked for", [0, 2], 2, [[1, 0, 3, 2]]),
         _greedy("nothing is guessed", [4, 2], 3, [[], [0], []]),
-        _greedy("a cache that has read two of three", [4, 1, 2], 2, [[0]], "[4, 1]"),
-        _drawn("drawn, the guesses are kept", [2, 0], 3, [[1, 2]], chances=[0.9, 0.4], draws=[0.7]),
-        _drawn("drawn, the first is rejected", [2, 0], 2, [[2, 2], [0]], chances=[0.8, 0.1, 0.1], draws=[0.05, 0.35]),
-        _drawn("drawn, the second is rejected", [1, 2], 4, [[2, 0], [1]], chances=[0.5, 0.9, 0.3], draws=[0.4, 0.6]),
+        _greedy("a cache that has read one of three", [4, 1, 2], 2, [[0]], "[4]"),
+        _drawn("drawn, the guesses are kept", [2, 1], 4, [[2, 1], [2, 0]], chances=[0.6, 0.2, 0.8], draws=[0.5]),
+        _drawn("drawn, the first is rejected", [2, 1], 3, [[1, 0], [2, 0]], chances=[0.9, 0.2, 0.6, 0.4], draws=[0.9]),
+        _drawn("drawn, the second is rejected", [1, 1], 4, [[2, 1], [0, 2]], chances=[0.8, 0.3, 0.4], draws=[0.7, 0.1]),
         _greedy("nothing to write", [4, 2], 0, [[1]]),
     ],
     hidden_cases=_hidden,
@@ -115,6 +110,34 @@ write_with_draft.variant(guess_check_draw)
 write_with_draft.slips(
     guess_check_draw,
     {
+        "len(text) - 1) → min(len(cache), len(text)))": "After a miss your cache keeps a rejected guess. The last "
+        "token of the text has not been read: truncate to len(text) − 1.",
+        "[*drafted[:kept], dice.draw(after)] → [*drafted[:kept], *([dice.draw(after)] if kept < len(drafted) or not "
+        "drafted else [])]": "If all guesses are kept, you draw no token after them. The pass has predicted it "
+        "already.",
+        "text[len(cache) :] → text if len(text) == len(prompt) else text[len(cache) :]": "Your first pass shows the "
+        "whole prompt, though the cache may have read a part of it already. Begin at `len(cache)`.",
+        "text[len(cache) :] → text[-1:] if len(cache) else text": "If the cache is not empty, you show only the last "
+        "token before the guesses. It may have read just a part of the prompt: show all that it has not read.",
+        "guess(text) → guess(text[len(prompt) :])": "You ask for guesses after the new tokens alone. They continue the "
+        "whole text.",
+        "guess(text) → guess(prompt)": "You always ask for guesses after the prompt. They continue the text so far.",
+        "drafted, q = guess(text) → drafted, q = (part[: end - len(text) - 1] for part in guess(text))": "Near the end "
+        "you shorten the guesses. That saves work, but the task says to show them all, and to cut the result.",
+        "while len(text) < end: → while True: ;; truncate(len(text) - 1) → truncate(len(text) - 1)\n        if "
+        "len(text) >= end:\n            break": "With `new` = 0 you make a pass. There is nothing to write.",
+        "dice.draw(after) → dice.draw(p[-1])": "You always draw from the last row of p. `speculate` returns the "
+        "distribution of the token after the guesses.",
+        "probabilities(logits[len(unread) - 1 :]) → logits[len(unread) - 1 :].softmax(-1)": "You take a softmax of "
+        "your own. `probabilities` knows the temperature.",
+        "speculate(p, q, guesses → speculate(p, probabilities(q), guesses": "You make probabilities of q, which are "
+        "distributions already. Only the logits need it.",
+        "dice.chances(len(drafted)) → dice.chances(len(drafted) + 1)": "You take a random number too many. Each guess "
+        "needs one.",
+        "dice.chances(len(drafted)) → torch.rand(len(drafted))": "You make random numbers of your own. Take them from "
+        "`dice.chances(n)`.",
+        "dice.draw(after) → int(torch.multinomial(after, 1))": "You draw with random numbers of your own. Use "
+        "`dice.draw(...)`.",
         "        cache.truncate(len(text) - 1)\n → ": "Your cache keeps the rejected guesses. Truncate it to the "
         "tokens of the text that the model has read: all but the last.",
         "cache.truncate(len(text) - 1) → cache.truncate(len(text))": "You truncate to len(text). The last token of "

@@ -99,7 +99,9 @@ cache.append(0, k[:, :, 2:], v[:, :, 2:])
 len(cache)
 cache.truncate(len(cache))
 cache.append(0, v[:, :, :1], k[:, :, :1])[0].clone()
-cache.append(1, k[:, :, :1], v[:, :, :1])[1].clone()"""
+last = cache.append(1, k[:, :, :1], v[:, :, :1])[1]
+last.shape[2]
+last[:, :, -1:].clone()"""
 TOO_MUCH = "cache = KVCache(1, {capacity})\ncache.append(0, k, v)\ncache.append(0, k[:, :, :{more}], v[:, :, :{more}])"
 REFUSED = """\
 cache = KVCache(1, 4)
@@ -177,7 +179,7 @@ KVCache = Exercise(
         script("two tokens, then one", STEPS, **_small(3)),
         script("two layers", LAYERS, **_small(2)),
         script("nothing is copied again, and nothing of yours is kept", PLACE, **_small(2)),
-        script("half precision", LAYERS, **_pair(Random(9), 1, 2, 2, 2, dtype=torch.float16)),
+        script("two texts, in half precision", LAYERS, **_pair(Random(9), 2, 2, 2, 2, dtype=torch.float16)),
         script("full at once, and nothing of yours is kept", OWN, **_small(3)),
         script("bytes", BYTES.format(layers=2, capacity=8), **_pair(Random(5), 1, 2, 3, 4)),
         edge(
@@ -214,6 +216,13 @@ KVCache.variant(TwoTensorsPerLayer)
 KVCache.slips(
     TwoTensorsPerLayer,
     {
+        "self.lengths[layer] = end → self.lengths[layer] += 1": "You count one token for each append. It may bring "
+        "several: add `k.shape[2]`.",
+        "if end > self.capacity: → if False:": "You do not ask whether the tokens fit. If they need more than "
+        "`capacity`, raise ValueError before you write.",
+        "min(self.lengths) → self.lengths[0] ;; start = self.lengths[layer] → start = self.lengths[0] ;; "
+        "self.lengths[layer] = end → self.lengths[0] = end": "You have one length for all layers, and every layer adds "
+        "its tokens to it. Give each layer its own.",
         "return keys[:, :, :end], values[:, :, :end] → return keys, values": "You return the whole memory, with rows "
         "that are not written yet. Return only the tokens so far.",
         "return keys[:, :, :end], values[:, :, :end] → return k, v": "You return only the new keys and values. "

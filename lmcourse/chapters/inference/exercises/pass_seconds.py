@@ -92,6 +92,12 @@ def the_longer_of_two(
 pass_seconds.slips(
     the_longer_of_two,
     {
+        "max( → min(": "You return the shorter time. The longer of the two decides.",
+        "width * parameters + → parameters +": "You read one byte per weight. A weight has `width` bytes.",
+        "max(arithmetic, memory) → max(arithmetic, memory) / (batch * new)": "You return the time of a token. Return "
+        "that of the whole pass.",
+        "batch * cache_bytes → 2 * batch * cache_bytes": "You read each cache twice. `cache_bytes` counts keys and "
+        "values together.",
         "max(arithmetic, memory) → arithmetic + memory": "You add the two times. A chip computes while it reads: the "
         "longer one counts.",
         'max( → min( ;; "arithmetic" if → "memory" if ;; else "memory" → else "arithmetic"': "You return the shorter "

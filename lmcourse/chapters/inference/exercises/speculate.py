@@ -177,6 +177,14 @@ def with_numpy(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> list[ob
 speculate.slips(
     all_at_once,
     {
+        "rest / rest.sum() → p[-1]": "After a miss you return the last row of p. It is for the place after the whole "
+        "draft.",
+        "(p[kept] - q[kept]).clamp(min=0) → p[kept] * (p[kept] > q[kept])": "You take p where it is larger than q. "
+        "Kept guesses give q of it already: only the difference is missing.",
+        "< p[i, drafted] → < p[i + 1, drafted]": "You compare with the next row of p. Row i of p and row i of q belong "
+        "to the same place.",
+        "kept, p[kept]\n → kept + 1, p[kept]\n ;; return kept, rest → return kept + 1, rest": "You count the token "
+        "that is drawn afterwards as well. Return how many *drafted* tokens stay.",
         "rest / rest.sum() → p[kept]": "After a miss you draw from p. Kept guesses already give a part of p: "
         "subtract what they give, and draw from the rest.",
         "chance * q[i, drafted] < p[i, drafted] → chance * p[i, drafted] < q[i, drafted]": "You keep a token with "

@@ -124,6 +124,8 @@ def written_out(logits: Tensor, temperature: float) -> Tensor:
 temperature_probabilities.slips(
     best_or_softmax,
     {
+        "F.one_hot(best, logits.shape[-1]) → (logits == logits.max())": "At 0 only tokens that are as good as the best "
+        "of *all* rows have a 1. Each row has its own best token.",
         "/ temperature → * temperature": "You multiply the logits by T, or raise the probabilities to the power T. "
         "Divide the logits by T.",
         "(logits.float() / temperature) → logits.float()": "Above 0 the temperature has no effect on your result. "
@@ -193,6 +195,9 @@ temperature_probabilities.slips(
 temperature_probabilities.slips(
     written_out,
     {
+        "z = logits.float() / temperature\n    weights = (z - z.amax(dim=-1, keepdim=True)).exp() → weights = "
+        "logits.float().softmax(dim=-1) ** (1 / temperature)": "You raise probabilities to the power 1/T. For a small "
+        "T all of a row may round to 0, and 0/0 is NaN. Divide the logits, before the softmax.",
         "weights / weights.sum(dim=-1, keepdim=True) → weights": "Your rows do not sum to one: the softmax lacks its "
         "denominator.",
         "weights.sum(dim=-1, keepdim=True) → weights.sum()": "All rows together sum to one. Each row is a "
@@ -203,17 +208,3 @@ temperature_probabilities.slips(
         "Subtract the row's largest logit first, or use `softmax`, which does.",
     },
 )
-
-
-for _before, _after in (
-    (
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
-        "return torch.nn.functional.one_hot(logits.argmax(dim=1), logits.shape[-1]).float()",
-    ),
-    (
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
-        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[1]).float()",
-    ),
-    ("return (logits.float() / temperature).softmax(dim=-1)", "return (logits.float() / temperature).softmax(dim=1)"),
-):
-    temperature_probabilities.equivalent_mutant(f"{_before} → {_after}", "Of two axes, the last is axis 1.")

@@ -34,10 +34,11 @@ GREEDY = "lambda logits: logits.argmax(-1).item()"
 def _written(
     name: str, prompt: list[int], new: int, cache: str = "None", picks: list[int] | None = None, after: object = CYCLE
 ) -> Case:
-    """A case with the new tokens, and all that the model was shown; `picks` are tokens that are "drawn"."""
-    more = f"picks = iter({picks})\n" if picks else ""
-    choose = "lambda logits: next(picks)" if picks else GREEDY
-    return script(name, SCRIPT.format(after=after, cache=cache, prompt=prompt, new=new, choose=choose, more=more))
+    """A case with the new tokens, and all that the model was shown; `picks` are "drawn" (and `choose` records)."""
+    more, look = (f"picks, given = iter({picks}), []\n", "\ngiven") if picks else ("", "")
+    choose = "lambda logits: given.append(logits.exp().tolist()) or next(picks)" if picks else GREEDY
+    lines = SCRIPT.format(after=after, cache=cache, prompt=prompt, new=new, choose=choose, more=more)
+    return script(name, lines + look)
 
 
 KEPT = """\
@@ -103,6 +104,19 @@ write.variant(prompt_first)
 write.slips(
     one_pass_each,
     {
+        "choose(logits[0, -1]) → choose(logits[:, -1])": "You give `choose` a row of the shape (1, v). It takes the "
+        "shape (v,): `logits[0, -1]`.",
+        "choose(logits[0, -1]) → choose(logits[0, -1].softmax(-1))": "You give `choose` probabilities. It "
+        "takes logits.",
+        "torch.tensor([unread]) → torch.tensor(unread)": "You show the model a tensor with one axis. It takes a batch "
+        "of one text, of the shape (1, s): `torch.tensor([unread])`.",
+        "text[len(cache) :] → text[len(cache) - 1 :]": "You begin at len(cache) − 1: at the last token if the cache is "
+        "empty, else at one that it holds. Begin at `len(cache)`.",
+        "return text[len(prompt) :] → return text[-new:]": "With `new` = 0, `text[-new:]` is the whole text. Begin at "
+        "`len(prompt)`.",
+        "    for _ in →     if cache is not None and len(text) - len(cache) > 1:\n        model(torch.tensor([text["
+        "len(cache) : -1]]), kv_cache=cache)\n    for _ in": "You read the prompt in a pass of its own. The pass that "
+        "reads its last token predicts the first new one: read all of it there.",
         "text if cache is None else text[len(cache) :] → text": "You show the whole text in each pass, also with a "
         "cache, so the cache holds tokens twice. Show what it has not read: `text[len(cache):]`.",
         "text[len(cache) :] → text[-1:]": "With a cache you show only the last token, so the rest of the prompt is "

@@ -26,6 +26,8 @@ COLOURS = STATE_COLOURS | {
     "head backward": GREY,
     "embedding backward": PALETTE["vermilion"],
     "optimizer step": PALETTE["vermilion"],
+    "gathered weights": "#004B75",
+    "whole gradients": "#7A4A00",
 }
 
 

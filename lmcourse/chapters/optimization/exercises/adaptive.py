@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises.scripts import (
     CONTRACT,
+    MEMORY,
     NOT_THE_GROUPS,
     SECONDS,
     groups,
@@ -91,11 +92,9 @@ class LineByLineAdaGrad(Optimizer):
 
 AdaGrad.slips(
     LineByLineAdaGrad,
-    CONTRACT
+    {edit: sentence for edit, sentence in MEMORY.items() if "any()" not in edit}  # a gradient of 0 adds nothing
     | {
         "p.grad is None → False ;; g, state = p.grad → g, state = p.grad.data": CONTRACT["p.grad is None → False"],
-        'self.state[p] → self.__dict__.setdefault("sums", {}).setdefault(p, {})': "Your sums are not in `self.state`, "
-        "so `state_dict()` does not hold them, and a checkpoint forgets them.",
         's = state.get → k = state["k"] = state.get("k", 0) + 1\n                s = state.get ;; s.sqrt() → '
         "(s / k).sqrt()": "You divide by the root of the *mean* square. AdaGrad's sum only grows, so that steps "
         "shrink.",
@@ -215,7 +214,7 @@ class LineByLineAdamW(Optimizer):
 
 AdamW.slips(
     LineByLineAdamW,
-    CONTRACT
+    MEMORY
     | {
         "m / (1 - beta1**k) → m ;; s / (1 - beta2**k) → s": "Your means start at 0 and are not corrected: with the "
         "usual β the first step is 3.2 times too long.",
@@ -233,6 +232,11 @@ AdamW.slips(
         "the correction is 1 − β⁰ = 0. Count from 1.",
         "m / (1 - beta1**k) → m / (1 - beta1 ** (k - 1)) ;; s / (1 - beta2**k) → s / (1 - beta2 ** (k - 1))": "Your "
         "count of steps is one behind: at the first step the correction is 1 − β⁰ = 0. Count from 1.",
+        "m / (1 - beta1**k) → m / (1 - beta1**k if k > 1 else 1.0) ;; s / (1 - beta2**k) → s / (1 - beta2**k if k > 1 "
+        "else 1.0)": "You correct the means from the second step on. In the first step they need it most: m is "
+        "(1 − β₁) g.",
+        "m / (1 - beta1**k) → m / (1 - beta1 ** (k - 1) if k > 1 else 1.0) ;; s / (1 - beta2**k) → s / (1 - beta2 ** "
+        "(k - 1) if k > 1 else 1.0)": "Your count of steps is one behind, and the first step is not corrected at all.",
         "1 - beta1**k → 1 - beta1 ** max(k - 1, 1) ;; 1 - beta2**k → 1 - beta2 ** max(k - 1, 1)": "Your count of steps "
         "is one behind from the second step on.",
         'state.get("k", 0) → state.get("k", 1)': "Your count of steps is one ahead: at the first step it is 1.",
@@ -259,10 +263,10 @@ AdamW.slips(
         "s_hat.sqrt() → s_hat": "You divide by ŝ without its root. A step then has the unit 1/gradient.",
         'm_hat = m → m_hat = state["m"] = m ;; s_hat = s → s_hat = state["s"] = s': "You store the corrected means, "
         "and correct them again at the next step. Keep m and s as they are.",
-        "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
-        "optimizer's memory should still decay, and still move the parameter. Skip only None.",
         "(1 - beta1) * g → g": "You add up the gradients in m. In a mean, each enters with the factor 1 − β₁.",
         "(1 - beta2) * g * g → g * g": "You add up the squares in s. In a mean, each enters with the factor 1 − β₂.",
+        "p *= → if p.ndim > 1: p *=": "You decay matrices alone. The groups say what decays: a parameter decays by its "
+        "group's λ.",
         "p *= → _ =": "Your weights do not decay: this is Adam.",
         'p *= → _ = ;; g, state = p.grad → g, state = p.grad + group["weight_decay"] * p': "Your decay is part "
         "of the gradient and divided by √ŝ: that is Adam with L2, not AdamW.",

@@ -13,6 +13,7 @@ from lmcourse.chapters.optimization.race import (
     NO_OPTIMIZER,
     NO_PAIR,
     NO_SCHEDULE,
+    RATE,
     TOUCHED,
     inspect_entry,
     measure_entry,
@@ -132,6 +133,8 @@ my_entry.slips(
         "return optimizer, → return optimizer #": NO_PAIR,
         "optimizer = Own( → return (lambda: None), None\n    optimizer = Own(": NO_OPTIMIZER,
         "min((step + 1) / 25, (steps - step) / (steps - 25)) → None": NO_SCHEDULE,
+        "lambda step, steps: min( → lambda step: (steps := 500) and min(": NO_SCHEDULE,
+        "steps: min( → steps: 0.04 * min(": RATE.format(most=0.04),
         "optimizer = Own( → model.head.weight.data.zero_()\n    optimizer = Own(": TOUCHED,
         "optimizer = Own( → model.forward = lambda context: model.head(model.table(context).mean(dim=1).repeat(1, 4))"
         "\n    optimizer = Own(": CHANGED,

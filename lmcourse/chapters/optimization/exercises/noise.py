@@ -113,6 +113,8 @@ gradient_noise.slips(
         "Without it a batch of all examples is exact.",
         "replacement or n == 1 → replacement ;; (n - 1) → n": "Your correction is (n − B)/n. Try B = 1, where no "
         "example can come twice.",
+        "(n - batch) / (n - 1) → 1 - (batch - 1) / n": "Your correction is not 0 for a batch of all n examples. That "
+        "batch has the full gradient, without noise.",
         "sum(dim=1).mean() → mean()": "You average over the coordinates. A squared length adds them up.",
         " - gradients.mean(dim=0) → ": "You forgot to subtract the full gradient: noise is how far a batch is from it.",
         "if replacement → if not replacement": "You inverted `replacement`: with `replacement=False` each example is "

@@ -35,6 +35,14 @@ CONTRACT = {
 }
 """Mistakes that every optimizer may have, as edits of the variants `LineByLine`."""
 
+MEMORY = CONTRACT | {
+    "self.state[p] → self.state[id(p)]": "A checkpoint loses what you remember. Keep it in `self.state[p]`: "
+    "elsewhere it is not saved, and an `id` is another one after a restart.",
+    "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
+    "optimizer's memory should still decay, and still move the parameter. Skip only None.",
+}
+"""The same of optimizers that remember something about each parameter."""
+
 STEPS = """\
 for g in gradients:
     w.grad = g.clone()
@@ -116,13 +124,14 @@ w.requires_grad"""
 
 
 def saved(name: str, optimizer: str, start: Tensor, gradients: Tensor) -> Case:
-    """A case that takes two steps, loads the state into a new optimizer, and takes two more."""
+    """A case that takes two steps, loads the state into an optimizer of a new parameter, and takes two more."""
     lines = f"""\
 w = start.clone().requires_grad_()
 path = []
 o = {optimizer}
 {STEPS}
 state = o.state_dict()
+w = w.detach().clone().requires_grad_()
 o = {optimizer}
 o.load_state_dict(state)
 {STEPS}

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization.exercises.scripts import (
     CONTRACT,
+    MEMORY,
     NOT_THE_GROUPS,
     SECONDS,
     groups,
@@ -177,7 +178,7 @@ class LineByLineMomentum(Optimizer):
 
 Momentum.slips(
     LineByLineMomentum,
-    CONTRACT
+    MEMORY
     | {
         'zeros_like(p)) + g → zeros_like(p)) + (1 - group["momentum"]) * g': "You average gradients. This rule adds "
         "them up: after many equal ones the step is 1/(1 − β) times as long.",
@@ -231,10 +232,6 @@ Momentum.slips(
         "p.grad is None → p.grad is None and not self.state[p] ;; g, state = p.grad → g, state = torch.zeros_like(p) "
         "if p.grad is None else p.grad": "You move a parameter without a gradient. Skip it: neither it nor its buffer "
         "changes in that step.",
-        'self.state[p] → self.__dict__.setdefault("buffers", {}).setdefault(p, {})': "Your buffers are not in "
-        "`self.state`, so `state_dict()` does not hold them: a checkpoint would forget them.",
-        "p.grad is None → p.grad is None or not p.grad.any()": "You skip a gradient that is 0. In that step the "
-        "optimizer's memory should still decay, and still move the parameter. Skip only None.",
     },
 )
 

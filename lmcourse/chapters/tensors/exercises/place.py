@@ -32,6 +32,9 @@ def _other_view(random: Random, rank: int) -> Case:
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
+        case("other views", 9, [3, 5], [3, 1], 1),
+        case("other views", 12, [5, 3], [2, 4], 2),
+        case("other views", 9, [5, 3], [2, 3], 1),
         case("no axes", 5, [], [], 5),
         case("one axis", 20, [7], [3], 2),
         case("more axes", 3, [2, 2, 2], [2, 1, 1]),
@@ -42,7 +45,6 @@ def _hidden(random: Random) -> list[Case]:
         case("not shown", 2, [4, 3], [1, 4], 3),
         case("not shown", 0, [2, 0], [1, 1]),
     ]
-    cases.append(case("other views", 6, [3, 5], [2, 1], 1))
     return [*cases, *(_other_view(random, rank) for rank in (1, 2, 3, 4))]
 
 
@@ -64,6 +66,9 @@ index_at = Exercise(
         case("one row for all", 2, [3, 4], [0, 1]),
         case("overlapping windows", 3, [3, 3], [1, 1]),
         case("overlapping windows, another place", 4, [3, 4], [1, 1]),
+        case("windows that begin two apart", 6, [3, 5], [2, 1], 1),
+        case("overlapping windows, the larger stride last", 6, [4, 3], [2, 3]),
+        case("the same, another place", 4, [4, 3], [2, 3]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -155,6 +160,10 @@ def the_largest_stride_first(
     return min((tuple(index) for index, rest in found if rest == 0), default=None)
 
 
+_GREEDY = (
+    "You go as far as possible along the largest stride first. Fewer steps there may come first in reading order, or "
+    "leave what the other axes can reach."
+)
 index_at.slips(
     the_largest_stride_first,
     {
@@ -164,9 +173,15 @@ index_at.slips(
         "range(shape[axis]) → [rest // strides[axis] if strides[axis] else 0] ;; rest == 0 → rest == 0 and place >= "
         "offset": "You divide by the largest stride first and trust the quotients. Compare each with the size of its "
         "axis: an axis of size 3 has no index 3.",
-        "range(shape[axis]) → [max(0, min(rest // strides[axis], shape[axis] - 1)) if strides[axis] else "
-        "0]": "Where windows overlap, several indices lead to a place. Yours is not the first in reading order: there "
-        "the last axis runs fastest.",
+        "range(shape[axis]) → [max(0, min(rest // strides[axis], shape[axis] - 1)) if strides[axis] else 0]": _GREEDY,
+        "-strides[axis] → (-strides[axis], -axis) ;; range(shape[axis]) → [max(0, min(rest // strides[axis], "
+        "shape[axis] - 1)) if strides[axis] else 0]": _GREEDY,
+        "min((tuple(index) for index, rest in found if rest == 0), default=None) → next((tuple(index) for index, rest "
+        "in found if rest == 0), None)": "Several indices lead to the place, and you return the first in the order of "
+        "the strides. Reading order is that of the axes, the last one fastest.",
+        "sorted(range(len(shape)), key=lambda axis: -strides[axis]) → reversed(range(len(shape))) ;; range(shape[axis])"
+        " → [max(0, min(rest // strides[axis], shape[axis] - 1)) if strides[axis] else 0]": "You go as far as possible "
+        "along the last axis first. The other axes may not reach what is left.",
         "rest == 0 → 0 <= rest < min(filter(None, strides), default=1)": "You return an index for a place that the "
         "view steps over. Put it into the formula: it gives another place.",
     },

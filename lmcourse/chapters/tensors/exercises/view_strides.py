@@ -34,6 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("merged and cut elsewhere", [2, 6, 5], [6, 1, 12], [4, 3, 5]),
         case("a copy would be needed", [2, 6, 5], [6, 1, 12], [2, 30]),
         case("a copy would be needed", [6, 4], [8, 1], [4, 6]),
+        case("a copy would be needed", [10, 6], [1, 10], [3, 5, 4]),
         case("the same shape", [3, 2], [1, 3], [3, 2]),
         case("axes of size 1", [1], [7], [1, 1, 1]),
         case("axes of size 1", [1, 4, 1, 3], [99, 3, 5, 1], [12, 1]),
@@ -71,6 +72,7 @@ view_strides = Exercise(
         case("every other column, flat", [3, 4], [8, 2], [12]),
         case("a swap kept, an axis split", [2, 4, 3], [12, 1, 4], [2, 2, 2, 3]),
         case("a swap kept, two axes merged", [2, 4, 3], [12, 1, 4], [8, 3]),
+        case("a swap, and sizes that do not divide", [4, 6], [1, 4], [2, 3, 4]),
         case("one column for all, flat", [3, 4], [1, 0], [12]),
         case("one number everywhere, flat", [3, 4], [0, 0], [12]),
         case("an axis of size 1 in the way", [2, 1, 3], [3, 50, 1], [6]),
@@ -118,6 +120,11 @@ def runs_cut_from_the_right(shape: list[int], strides: list[int], new_shape: lis
     return result[::-1]
 
 
+_NEVER_USED = "The stride of an axis of size 1 is never used. The exercise asks for 0 there."
+_DIVIDES = (
+    "You cut a size off a run without asking whether it divides what is left. If not, only a copy has that shape."
+)
+
 view_strides.slips(
     runs_cut_from_the_right,
     {
@@ -148,8 +155,14 @@ view_strides.slips(
         "elements as the tensor. If the numbers differ, raise a ValueError: a copy would not help.",
         "== n * stride → == n * stride > 0": "You never merge axes with stride 0. The rule also holds for 0: the "
         "merged axis has stride 0.",
-        "left, step = 1, 0 → left, step = 1, 1 ;; step if n > 1 else 0 → step": "The stride of an axis of size 1 is "
-        "never used. The exercise asks for 0 there.",
+        "left, step = 1, 0 → left, step = 1, 1 ;; step if n > 1 else 0 → step": _NEVER_USED,
+        "left, step = 1, 0 → left, step = 1, 1 ;; step if n > 1 else 0 → step ;; n > 1 and left == 1 → left == 1 and "
+        "runs": _NEVER_USED,
+        "left % n → False": _DIVIDES,
+        "left % n → left < n": _DIVIDES,
+        "left % n → left < n ;; left, step = runs.pop() → left, step = runs[-1]; del runs[-1]": _DIVIDES,
+        "before == n * stride → stride == before * runs[-1][0] ;; * n, stride) → * n, runs[-1][1])": "Your rule for "
+        "merging is the wrong way round. One step of the *left* axis must lead as far as all steps of the right one.",
         "if n > 1 else 0 → if n > 1 else 1": "Your axes of size 1 have stride 1. That stride is never used; the "
         "exercise asks for 0 there.",
         "result = [] → if len(runs) > 1:\n        return None\n    result = []": "You return None as soon as two "

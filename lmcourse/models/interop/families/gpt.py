@@ -84,7 +84,6 @@ GPT2 = Family(
         "head.linear": "lm_head",
     },
     base_model_prefix="transformer.",
-    tied_copies={"lm_head.weight": "transformer.wte.weight"},
     old_settings=GPT_NAMES,
     dropped_pattern=r".*\.attn\.(masked_)?bias",
     constants=ALL_BIASES,
@@ -155,7 +154,6 @@ NEOX = Family(
         "head.linear": "lm_head",
     },
     base_model_prefix="gpt_neox.",
-    tied_copies={"lm_head.weight": "gpt_neox.embed_in.weight"},
     old_names={"embed_out.weight": "lm_head.weight"},
     dropped_pattern=r".*\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
     constants=BIASED,
@@ -220,7 +218,6 @@ OPT = Family(
         "head.project": "model.decoder.project_out",
         "head.linear": "lm_head",
     },
-    tied_copies={"lm_head.weight": "model.decoder.embed_tokens.weight"},
     constants={"norm": "layer", "eps": 1e-5, "gated": False, "position_offset": 2},
 )
 
@@ -237,7 +234,6 @@ BLOOM_WEIGHTS: WeightTable = {
     "head.linear": "lm_head",
 }
 """Weight names of BLOOM, which Falcon shares because its code grew out of BLOOM's."""
-BLOOM_COPIES = {"lm_head.weight": "transformer.word_embeddings.weight"}
 
 BLOOM = Family(
     "bloom",
@@ -256,7 +252,6 @@ BLOOM = Family(
     ),
     {**BLOOM_WEIGHTS, "embedding.norm": "transformer.word_embeddings_layernorm"},
     base_model_prefix="transformer.",
-    tied_copies=BLOOM_COPIES,
     old_settings={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     constants={**ALL_BIASES, "embedding_norm": True, "position_bias": AlibiConfig(), "activation": "gelu_tanh"},
 )
@@ -307,7 +302,6 @@ MPT = Family(
         "head.linear": "lm_head",
     },
     base_model_prefix="transformer.",
-    tied_copies={"lm_head.weight": "transformer.wte.weight"},
     old_settings={"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"},
     constants={"norm": "layer", "position_bias": AlibiConfig(), "activation": "gelu", "gated": False},
 )
@@ -375,6 +369,5 @@ FALCON = Family(
     {**BLOOM_WEIGHTS, "blocks.*.norm": BLOCK + "input_layernorm"},
     extra_weights=_two_norms,
     base_model_prefix="transformer.",
-    tied_copies=BLOOM_COPIES,
     constants={"norm": "layer", "norm_bias": True, "gated": False},
 )

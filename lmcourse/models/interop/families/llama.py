@@ -11,6 +11,7 @@ from lmcourse.models.interop.config_schema import (
     config_key,
     fixed_key,
     ignored_keys,
+    repeated_keys,
 )
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
@@ -43,7 +44,15 @@ from lmcourse.nn.attention import AttentionTemperatureConfig
 LLAMA = Family(
     "llama",
     "LlamaForCausalLM",
-    (*LLAMA_SETTINGS, *ATTENTION_BIAS, MLP_BIAS, eps("rms_norm_eps", 1e-6), rope_entry(), tied(False)),
+    (
+        *LLAMA_SETTINGS,
+        *ATTENTION_BIAS,
+        MLP_BIAS,
+        eps("rms_norm_eps", 1e-6),
+        rope_entry(),
+        tied(False),
+        repeated_keys(activation="swiglu"),  # Falcon 3
+    ),
     LLAMA_WEIGHTS,
 )
 
@@ -265,6 +274,7 @@ PHI3 = Family(
         tied(False),
         layer_types_entry(every=0, listed=False),
         fixed_key("attention_bias", False),
+        repeated_keys(full_attn_mod=1),
     ),
     {
         **LLAMA_ATTENTION,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from lmcourse.models.interop.config_schema import ConfigEntry, FieldValues, config_key, derived_field, fixed_key
+from lmcourse.models.interop.config_schema import (
+    ConfigEntry,
+    FieldValues,
+    config_key,
+    derived_field,
+    fixed_key,
+    ignored_keys,
+    repeated_keys,
+)
 from lmcourse.models.interop.families.common import (
     ALL_BIASES,
     ATTENTION_BIAS,
@@ -137,8 +145,14 @@ COHERE2 = Family(
         rope_entry("interleaved"),
         layer_types_entry(every=4, pattern_key="sliding_window_pattern"),
         derived_field("rotary_layers", _local_ones),
+        repeated_keys(
+            **{"order_of_interleaved_layers": "local_attn_first", "position_embedding_type": "rope_gptj"},
+            **{"rotary_pct": 1.0, "use_gated_activation": True, "use_parallel_block": True},
+        ),
+        ignored_keys("use_parallel_embedding"),
     ),
     {**LLAMA_ATTENTION, **LLAMA_MLP, **ONE_NORM},
+    old_settings={"layer_switch": "sliding_window_pattern", "use_embedding_sharing": "tie_word_embeddings"},
     constants={"norm": "layer", "branches": "parallel"},
 )
 
@@ -181,6 +195,7 @@ NEMOTRON = Family(
         eps("norm_eps", 1e-5),
         rope_entry(fraction=0.5),
         tied(False),
+        repeated_keys(kv_channels=same_as("d_head")),
     ),
     {**LLAMA_ATTENTION, **UNGATED_MLP, **PRE_NORMS},
     constants={"norm": "layer", "norm_bias": True, "unit_offset": True, "gated": False},
@@ -225,9 +240,7 @@ STARCODER2 = Family(
         rope_entry(),
         tied(True),
         layer_types_entry(every=0, listed=False),
-        # The first files of this family repeat what "model_type" implies.
-        fixed_key("mlp_type", "default"),
-        fixed_key("norm_type", "layer_norm"),
+        repeated_keys(mlp_type="default", norm_type="layer_norm"),
     ),
     {
         **LLAMA_WEIGHTS,

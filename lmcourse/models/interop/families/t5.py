@@ -18,7 +18,7 @@ from lmcourse.models.interop.config_schema import (
     ignored_keys,
 )
 from lmcourse.models.interop.families.common import ACTIVATIONS, eps, same_as
-from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.family import HEAD, Family
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.weight_layouts import WeightLayout, concatenated
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
@@ -110,9 +110,7 @@ T5 = Family(
         "head.linear": "lm_head",
     },
     base_model_prefix="",
-    tied_copies=dict.fromkeys(
-        ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
-    ),
+    copies=("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", HEAD),
     old_settings={
         "hidden_size": "d_model",
         "num_attention_heads": "num_heads",
