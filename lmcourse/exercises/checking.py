@@ -84,14 +84,18 @@ def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., A
 
 
 def _unlike_the_notebook(exercise: Exercise, answer: Callable[..., Any]) -> str:
-    """Return a sentence on a function where a class is asked for, or on parameters in another order."""
+    """Return a sentence on a function where a class is asked for, or on parameters in another order or with other
+    defaults."""
     course = exercise.course_answer
     if isinstance(course, type):
         return "" if isinstance(answer, type) else f"The exercise asks for a class: `class {exercise.name}`."
     with suppress(TypeError, ValueError):  # the answer is an object without a signature
-        own, wanted = ([*inspect.signature(one).parameters] for one in (answer, course))
-        if own != wanted and sorted(own) == sorted(wanted):
+        own, wanted = (inspect.signature(one).parameters for one in (answer, course))
+        if [*own] != [*wanted] and own.keys() == wanted.keys():
             return f"Your parameters are in another order than in the notebook: `{exercise.call}`."
+        defaults = [{one.default, wanted[name].default} for name, one in own.items() if name in wanted]
+        if any(len(both) > 1 and inspect.Parameter.empty not in both for both in defaults):
+            return f"A parameter has another default than in the notebook: `{exercise.call}`."
     return ""
 
 

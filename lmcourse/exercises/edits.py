@@ -12,6 +12,8 @@ from lmcourse.errors import CourseError
 
 ARROW = " → "
 ALSO = " ;; "
+EITHER = " || "
+"""Separates edits that make the same mistake; each is a known mistake of its own."""
 
 
 class EditError(CourseError):

@@ -22,7 +22,7 @@ from lmcourse.course import TERM
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
-from lmcourse.exercises.edits import ALSO, overlap, shown, spans
+from lmcourse.exercises.edits import ALSO, EITHER, overlap, shown, spans
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
@@ -174,11 +174,13 @@ class Exercise:
     def slips(self, base: Answer, sentences: Mapping[str, str]) -> None:
         """Add common wrong answers as edits of a variant, each with its sentence: `{"dim=-1 → dim=-2": "…"}`.
 
-        An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ".
+        An old text must occur exactly once in the variant. Several edits of one slip are separated by " ;; ", several
+        slips with the same sentence by " || ".
         """
         if not callable(base):
             raise ValueError(f"{self.name}: slips are edits of a function or class, not of {base!r}")
-        self.misconceptions += [self._slip(base, edits, sentence) for edits, sentence in sentences.items()]
+        slips = [(edits, sentence) for either, sentence in sentences.items() for edits in either.split(EITHER)]
+        self.misconceptions += [self._slip(base, edits, sentence) for edits, sentence in slips]
 
     def wrong_value(self, value: Any, sentence: str) -> None:
         """Add a common wrong value to an exercise that asks for a value."""

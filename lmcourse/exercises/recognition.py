@@ -120,12 +120,20 @@ def _fits(wrong: Misconception, ordinary: Sequence[Trial], table: Outcomes, *, g
 
 
 def _only_guarded(wrong: Misconception, both: Sequence[Trial], ordinary: Sequence[Trial], table: Outcomes) -> bool:
-    """Return True if an answer is right in a case in which a mistake breaks down, and shares only break-downs with it.
+    """Return True if an answer is right in a case in which a mistake breaks down, and shares only break-downs and
+    dtypes with it.
 
     Then the sentence of the mistake speaks of break-downs, and may be untrue.
     """
     right = any(trial.wrong is None and _breaks_down(wrong, trial, table) for trial in ordinary)
-    return right and all(_breaks_down(wrong, trial, table) for trial in both)
+    return right and all(_breaks_down(wrong, trial, table) or _right_numbers(wrong, trial, table) for trial in both)
+
+
+def _right_numbers(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
+    """Return True if a known mistake gives the right numbers in a trial, whatever their dtype."""
+    guess, expected = table.given(wrong, trial.case), trial.expected
+    values = not (guess.failure or expected.failure or guess.changed)
+    return values and same_numbers(guess.value, expected.value, trial.exercise.tolerance)
 
 
 def _breaks_down(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
@@ -163,21 +171,29 @@ def _pair(exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial]
         fitting = [pair for pair in fitting if process_time() < end and _agrees(pair, trial, table)]
     if process_time() >= end or len({pair.sentence for pair in fitting}) != 1:
         return None
-    pair = fitting[0]
-    if not _each_is_needed(pair, failing, table) or any(_contradicts(pair, trial, table) for trial in deciding):
-        return None
-    return _recognised(trials, [(pair, [trial for trial in trials if not _agrees(pair, trial, table)])])
+    for pair in fitting:
+        if _each_is_needed(pair, failing, table) and not any(_contradicts(pair, trial, table) for trial in deciding):
+            return _recognised(trials, [(pair, [trial for trial in trials if not _agrees(pair, trial, table)])])
+    return None
 
 
 def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcomes) -> bool:
     """Return True if some failing trial shows both parts of a pair, or if there is enough evidence for each.
 
-    Otherwise one case may fit the one by chance, and another case the other.
+    Otherwise one case may fit the one by chance, and another case the other. If one part alone breaks down in a trial
+    and the answer does not, the answer may have a guard, which is no evidence for the other part.
     """
     one, other = pair.parts
-    needs = [[trial for trial in failing if not _agrees(part, trial, table)] for part in (other, one)]
+    needs = [
+        [trial for trial in failing if not _agrees(part, trial, table) and not _guards(part, trial, table)]
+        for part in (other, one)
+    ]
     together = any(trial is each for trial in needs[0] for each in needs[1])
     return together or all(of_one and telling(of_one) for of_one in needs)
+
+
+def _guards(part: Misconception, trial: Trial, table: Outcomes) -> bool:
+    return not trial.breaks_down and breaks_down(table.given(part, trial.case), trial.expected)
 
 
 def _contradicts(pair: Misconception, trial: Trial, table: Outcomes) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
-from lmcourse.exercises.edits import EditError, edited, shown
+from lmcourse.exercises.edits import EITHER, EditError, edited, shown
 
 if TYPE_CHECKING:
     from lmcourse.exercises.exercise import Exercise
@@ -62,7 +62,8 @@ def place_of(exercise: str, base: Callable[..., Any], edits: str) -> str:
     file = Path(inspect.getfile(base))
     imported = [file.parent / f"{node.module}".split(".")[-1] for node in _nodes(file, ast.ImportFrom)]
     tables = [file, *filter(Path.is_file, (one.with_suffix(".py") for one in imported))]
-    places = (f"{one}:{node.lineno}" for one in tables for node in _nodes(one, ast.Constant) if node.value == edits)
+    texts = ((one, node) for one in tables for node in _nodes(one, ast.Constant))
+    places = (f"{one}:{node.lineno}" for one, node in texts if edits in str(node.value).split(EITHER))
     return f"{next(places, file)}: `{exercise}`: {shown(edits)}"
 
 

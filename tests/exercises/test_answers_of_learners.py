@@ -70,6 +70,9 @@ def test_parameters_unlike_the_notebooks_are_reported() -> None:
     def ulp(exponent_bits: int, mantissa_bits: int, x: float) -> float:
         return 1.0
 
+    def silu(x: Tensor, beta: float = 2.0) -> Tensor:
+        return x * (beta * x).sigmoid()
+
     def stall_point(increment: float) -> float:
         return 1.0
 
@@ -78,6 +81,7 @@ def test_parameters_unlike_the_notebooks_are_reported() -> None:
 
     order = "Your parameters are in another order than in the notebook: `ulp(x, exponent_bits, mantissa_bits)`."
     assert check(ulp).notices == (order,)
+    assert check(silu).notices == ("A parameter has another default than in the notebook: `silu(x, beta=1.0)`.",)
     call = "`stall_point(increment, exponent_bits, mantissa_bits)`"
     told = f"Your `stall_point` has other parameters than the notebook's {call}."
     assert check(stall_point).diagnosis == told

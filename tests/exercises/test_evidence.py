@@ -164,6 +164,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (kinds.other_kind, numbers((ROWS, ROWS[0])), ""),
     (kinds.wrong_shape, numbers((ROWS[:1], ROWS[0])), "an axis of size 1 is missing or superfluous"),
     (kinds.wrong_shape, numbers((ROWS, ROWS.flatten())), "but the shape is wrong"),
+    (kinds.wrong_shape, numbers((ROWS[0, 0], ROWS[0])), "Your result has axes: reduce it to one number"),
     (
         kinds.wrong_shape,
         numbers((CUBE, CUBE[0])),
@@ -187,6 +188,8 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (kinds.other_keys, numbers(({"a": 1, "b": 2}, {"a": 1}), ({"a": 1, "b": 2}, {"b": 2})), ""),
     (kinds.other_kind, numbers(({"a": 1}, [1]), ({"a": 2}, [1])), "It gives a list or tuple where a dict is expected."),
     (exceptions.raises, numbers((1.0, raised("ZeroDivisionError"))), "divides by something that is 0"),
+    (exceptions.raises, numbers((1.0, raised("IndexError", "tensors used as indices must be long"))), "holds floats"),
+    (exceptions.raises, numbers((1.0, raised("OverflowError", "math range error"))), "too large for a float"),
     (
         exceptions.raises,
         numbers((1.0, raised("RuntimeError", "The size of tensor a (2) must match the size of tensor b (3)"))),

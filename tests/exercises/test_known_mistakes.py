@@ -76,6 +76,18 @@ def test_a_likely_mistake_is_named(exercise: Exercise, answer: Callable[..., Any
     assert said in check_exercise(exercise, answer, hidden=hidden).mistake
 
 
+def test_a_mistake_is_not_named_if_only_its_dtype_is_shared() -> None:
+    """A wrong eighth digit is like float32, but this answer is right where the mistake divides by 0."""
+
+    def mean(counts: list[float]) -> Tensor:
+        return torch.tensor(sum(counts) / len(counts), dtype=torch.float64)
+
+    cases = [case(f"{each}", each) for each in ([1.0, 3.0, 3.0], [2.0, 5.0, 3.0], [0.0, 4.0, 1.0], [1.0, 0.0, 3.0])]
+    exercise = Exercise("mean", 1, 1, 1, reference=mean, cases=cases)
+    exercise.misconception("0 is no count.")(lambda counts: mean(counts).float() / (0 if 0 in counts else 1))
+    assert check_exercise(exercise, lambda counts: mean(counts) + (0 if 0 in counts else 1e-8)).mistake == ""
+
+
 def mean_of(parts: list[float], counts: list[float]) -> float:
     return sum(part * count for part, count in zip(parts, counts, strict=True) if count) / max(sum(counts), 1)
 

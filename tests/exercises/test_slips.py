@@ -86,6 +86,13 @@ def test_a_slip_is_named_by_its_sentence_and_may_use_names_of_its_module() -> No
     assert report(lambda x: sum(value * value for value in x[1:]) / len(x)).mistake == "You drop the first one."
 
 
+def test_one_sentence_may_belong_to_several_slips() -> None:
+    [one, other] = exercise({"value * value → value || / len(x) → ": "One of two."}).misconceptions
+    assert (one.edits, other.edits) == ("value * value → value", "/ len(x) → ")
+    assert one.sentence == other.sentence == "One of two."
+    assert "test_slips.py:" in place_of("mean_square", mean_square, other.edits)
+
+
 def test_slips_are_made_when_the_first_check_fails() -> None:
     broken = exercise({"len(y) → 1": "There is no y."})
     assert check_exercise(broken, mean_square).passed
@@ -160,6 +167,16 @@ def test_two_slips_that_fit_one_case_each_by_chance_are_not_named() -> None:
     }
     odd = {3: 5 / 3, 2: 25 / 3}
     assert report(lambda x: odd.get(len(x), 12.0), slips=slips).mistake == ""
+
+
+def test_a_guard_is_no_second_slip() -> None:
+    """One slip divides by 0 in a case; beside the other one it does not, and neither does an answer with a guard."""
+    n_minus_2 = "You divide by n − 2."
+    slips = {
+        "/ len(x) → / (len(x) - 2)": n_minus_2,
+        "squares = → x = x if len(x) != 2 else x + [0.0]\n    squares =": "You add a zero to two.",
+    }
+    assert report(lambda x: sum(value**2 for value in x) / (len(x) - 2 or 1), slips=slips).mistake == n_minus_2
 
 
 def test_another_value_in_an_edge_case_contradicts_two_slips() -> None:

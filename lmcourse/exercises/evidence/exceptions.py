@@ -113,6 +113,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         ("The shape of the mask", "boolean index did not match"),
         "A mask has another shape than what it selects from: a `print` of both right above the line shows them.",
     ),
+    (
+        ("tensors used as indices must be", "must be of integer (or boolean) type"),
+        "An index there holds floats, as `torch.tensor([])` does: give it `dtype=torch.int64`.",
+    ),
     (("IndexError: ", "is out of bounds", "index out of range"), "An index is out of range."),
     (
         ("LookupError: your result has no part",),
@@ -121,7 +125,11 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("KeyError: ",), "The dict or set there does not hold that key."),
     (("ZeroDivisionError", "modulo by zero"), "The line divides by something that is 0 there."),
     (
-        ("math domain", "math range", "Numerical result out of range", "int too large", "cannot convert float"),
+        ("math range", "Numerical result out of range", "int too large"),
+        "A number in the line is too large for a float: e⁷¹⁰ is, for example.",
+    ),
+    (
+        ("math domain", "cannot convert float"),
         "A number is outside of the range that the function takes.",
     ),
     (
@@ -156,7 +164,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
                 "boolean tensor",
                 "could not infer output dtype",
             ),
-            *("Input dtype must be", "Expected tensor for argument", "tensors used as indices must be"),
+            *("Input dtype must be", "Expected tensor for argument"),
         ),
         "A dtype in the line does not work there: `print(x.dtype)` shows which, `.to(...)` changes it.",
     ),
@@ -165,6 +173,10 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "Autograd has no graph there: no tensor with `requires_grad` leads to that value, or one was detached.",
     ),
     (("grad can be implicitly",), "A backward pass begins at one number, or gets the gradient at the tensor as well."),
+    (
+        ("backward through the graph a second time",),
+        "A backward pass frees its graph, and another one needs it: take all gradients in one call.",
+    ),
     (("leaf Variable", "modified by an inplace operation"), "Autograd cannot follow what happens there."),
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
     (("AttributeError: ",), "The object before the dot has no attribute of that name."),

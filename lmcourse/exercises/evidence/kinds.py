@@ -62,7 +62,8 @@ def _without_axes(value: Plain) -> Plain:
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     """Return two flags: whether a shape or length differs, and whether a type or dtype differs."""
-    expected, received = _without_axes(expected), _without_axes(received)
+    if not (isinstance(expected, Tensor) and isinstance(received, Tensor) and received.ndim):
+        expected, received = _without_axes(expected), _without_axes(received)
     if isinstance(expected, Tensor) and isinstance(received, Tensor):
         dtypes = expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received))
         return expected.shape != received.shape, dtypes or expected.device != received.device
@@ -194,6 +195,7 @@ def _explanations() -> Iterator[tuple[str, Explains]]:
         "The numbers are right, but their shape and their order are wrong.",
         lambda a, b: distinct(a) > 1 and _same(a.flatten().sort().values, b.flatten().sort().values),
     )
+    yield "Your result has axes: reduce it to one number, a tensor without axes.", lambda a, b: a.ndim == 0
 
 
 def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:
@@ -224,7 +226,7 @@ def missing_or_extra(evidence: Evidence) -> str:
     if not all(isinstance(a, list | dict) and isinstance(b, list | dict) and len(a) != len(b) for a, b in pairs):
         return ""
     if all(_holds_all(a, b) for a, b in pairs):
-        return "Nothing in your result is wrong, but something is missing."
+        return "Everything in your result is among what is expected, but something is missing."
     if all(_holds_all(b, a) for a, b in pairs):
         return "Your result has everything that is expected, but also more."
     return ""

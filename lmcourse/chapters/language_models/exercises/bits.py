@@ -19,8 +19,7 @@ def price_of_the_text(loss: float, tokens: int, text: str) -> float:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("certainty", 0.0, 5, "hello"),
-        case("other scripts", 2.5, 4, "языковая модель"),
-        case("other scripts", 1.75, 7, "言語モデル"),
+        *(case("other scripts", *each) for each in ((2.5, 4, "языковая модель"), (1.75, 7, "言語モデル"))),
         case("emoji", 1.25, 9, "👩‍🚀 lands"),
         case("line ends and blanks", 0.5, 6, " a\n\tb \r\n"),
         case("long texts", 3.3, 12_000, "The sea is wide. " * 3000),

@@ -30,8 +30,7 @@ def _hidden(random: Random) -> list[Case]:
     source = Random(7)
     long = [source.randrange(3) for _ in range(400)]
     cases = [
-        case("longer texts", long, [2, 0], 3),
-        case("longer texts", long, [], 3),
+        *(case("longer texts", long, context, 3) for context in ([2, 0], [])),
         case("longer contexts", long, long[:6], 3),
         case("longer contexts", [0, 1, 2, 0, 1, 2, 1], [0, 1, 2, 0, 1, 2], 3),
         case("words that never occur", TEXT, [1], 6),
@@ -102,6 +101,15 @@ ngram.slips(
         "count / total → float(count)": "You return counts. Divide them by their sum.",
         "counts = [0] * vocabulary → counts = [0] * (max(text, default=0) + 1)": "Your list ends at the last word that "
         "occurs. Return `vocabulary` numbers: a word that never occurs has the probability 0.",
+        "for count in counts] → for count in map(counts.__getitem__, sorted({*text}))]": "Your list has a place for "
+        "each word of the text. Give all `vocabulary` words one: a word that never occurs has the probability 0.",
+        "for count in counts] → for count in map(counts.__getitem__, dict.fromkeys(text))]": "Your list follows the "
+        "order in which words come in the text. Word i has place i, and all `vocabulary` words have one.",
+        "for count in counts] → for count in counts if count]": "Your list holds only the words that follow the "
+        "context. Give all `vocabulary` words a place: the others have the probability 0.",
+        "for count in counts] → for count in counts[: max(word for word in text if counts[word]) + 1]]": "Your list "
+        "ends at the last word that follows the context, as `bincount` does without `minlength`. Return `vocabulary` "
+        "numbers.",
         "text[start : start + n] == → text[: start + n][-n:] ==": "For the empty context n is 0, and [-0:] takes the "
         "whole list.",
         "if text[start : start + n] == context → if ''.join(map(str, text[start:])).startswith(''.join(map(str, "

@@ -38,15 +38,12 @@ def _hidden(random: Random) -> list[Case]:
             for error in (0.008, -0.0078125, 0.0112, -0.0117)
         ),
         case("not a number", _tensor(0.5, nan, 0.5, dtype=torch.float64)),
-        case("infinite", _tensor(inf, 0.0)),
-        case("infinite", _tensor(inf, -inf, 1.0)),
+        *(case("infinite", _tensor(*entries)) for entries in ((inf, 0.0), (inf, -inf, 1.0))),
         case("no words", _tensor(dtype=torch.bfloat16)),
-        case("one word", _tensor(1.0)),
-        case("one word", _tensor(0.0)),
+        *(case("one word", _tensor(entry)) for entry in (1.0, 0.0)),
         case("a negative entry", _tensor(-1e-9, 1.0, 1e-9, dtype=torch.float64)),
         case("a negative entry", _tensor(0.5, -0.25, 0.75, dtype=torch.bfloat16)),
-        case("zeros", _tensor(-0.0, 1.0, dtype=torch.float64)),
-        case("zeros", torch.zeros(9)),
+        *(case("zeros", each) for each in (_tensor(-0.0, 1.0, dtype=torch.float64), torch.zeros(9))),
         case("logarithms of probabilities", _tensor(0.25, 0.75).log()),
         *(case("a large vocabulary", each) for each in (SCORES.softmax(0).half(), SCORES.softmax(0)[:-70])),
     ]
@@ -121,6 +118,7 @@ is_distribution.slips(
         "well.",
         "error <= tolerance → error <= tolerance + 1e-5": "Your tolerance is wider than asked: `torch.isclose`, for "
         "example, adds a relative tolerance, 0.00001, to the absolute one.",
+        "abs(v. → (v.": "You accept any sum below 1. Take the distance, abs(sum − 1).",
         "v >= 0 → v >= -1e-5": "You accept a small negative entry. A distribution has none, however close to 0.",
         "(v >= 0).all() → ((v >= 0) & (v <= 1)).all()": "You reject an entry a little above 1. Rounding can cause "
         "that, as it can for the sum.",

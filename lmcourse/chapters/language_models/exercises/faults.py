@@ -39,8 +39,8 @@ faults.slips(
         "models answer your examples correctly. Try the ends of the text, and repeated letters.",
         '"aaab" → "ababab"': "model_b is right about your text. `re.findall` searches for the next match after the "
         "last one. Choose a text where it misses some, so that the fractions change.",
-        '("xyxzx", "x") → ("aaa", "aa")': "model_a is right about your text. It divides by "
-        "`text.count(context)`: choose a text where that counts one occurrence that no letter follows.",
+        '("xyxzx", "x") → ("aaa", "aa")': "model_a is right about your text. It divides by `text.count(context)`: "
+        "choose a text where that counts one occurrence that no letter follows.",
         '("xyxzx", "x") → ("aabab", "a") ;; ("aaab", "a") → ("xyxzx", "x")': "model_a and model_b are right about your "
         "texts. One reads the end of a text wrongly, the other a context that follows itself: are the two swapped?",
         ', "model_c": ("ab", "") → ': "model_c is missing from your dict. Give a text and a context for each model.",

@@ -103,8 +103,8 @@ learn.slips(
         "log_p.detach() → log_p.detach().exp()": "Your table holds probabilities. It should hold their logarithms.",
         "log_p.detach() → log_p.detach().T": "In your table the columns are distributions. Row i must be the "
         "distribution of the word after word i.",
-        "dim=1 → dim=0": "Your softmax runs over the words *before*: in your table each column is a distribution. It "
-        "should run along the rows.",
+        "dim=1 → dim=0 || dim=1 → dim=0 ;; range(100) → range(40)": "Your softmax runs over the words *before*: in "
+        "your table each column is a distribution. It should run along the rows.",
         "text[:-1], text[1:] → text[1:], text[:-1]": "You predict the word *before* from the word after. Row i is for "
         "the known word, i.",
         "train.backward() → losses.mean().backward() ;; range(100) → range(300)": "You train on the last tenth, too. "

@@ -27,10 +27,8 @@ def _asked(name: str, texts: list[str], letter: str) -> Case:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         _asked("one context", ["abcabb"], "b"),
-        _asked("letters that never came", ["aab", "ab"], "z"),
-        _asked("letters that never came", ["aaaa"], "b"),
-        _asked("unknown contexts", ["", "aab", ""], "a"),
-        _asked("unknown contexts", ["", ""], "a"),
+        *(_asked("letters that never came", *each) for each in ((["aab", "ab"], "z"), (["aaaa"], "b"))),
+        *(_asked("unknown contexts", texts, "a") for texts in (["", "aab", ""], ["", ""])),
         _asked("unknown contexts", ["aabbc", "", "", "b"], "b"),
         _asked("nothing", [], "q"),
     ]

@@ -34,16 +34,16 @@ def _drawn(random: Random, words: int) -> list[float]:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("one word", [1.0], [1.0]),
-        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base=10),
-        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], 3.0),
+        *(case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base) for base in (10, 3.0)),
         case("zeros in p", [0.5, 0.0, 0.5], [0.25, 0.25, 0.5], base=2),
         case("zeros in q", [0.0, 0.1, 0.9], [0.5, 0.0, 0.5], base=2),
         case("zeros in q", [0.999, 0.001], [1.0, 0.0]),
-        case("zeros in both", [0.0, 1.0], [0.0, 1.0]),
-        case("zeros in both", [0.0, 0.4, 0.6], [0.0, 0.0, 1.0]),
+        *(case("zeros in both", *both) for both in (([0.0, 1.0], [0.0, 1.0]), ([0.0, 0.4, 0.6], [0.0, 0.0, 1.0]))),
         case("tiny probabilities", [1e-7, 1.0], [1e-30, 1.0]),
-        case("different lengths", [0.5, 0.25, 0.25], [0.5, 0.5]),
-        case("different lengths", [0.5, 0.5], [0.0, 0.5, 0.5]),
+        *(
+            case("different lengths", *both)
+            for both in (([0.5, 0.25, 0.25], [0.5, 0.5]), ([0.5, 0.5], [0.0, 0.5, 0.5]))
+        ),
     ]
     for words in (2, 5, 300):
         p, q = _drawn(random, words), _drawn(random, words)
@@ -62,7 +62,7 @@ cross_entropy = Exercise(
         case("the same in bits", SURE, VAGUE, base=2),
         case("a confident model, in nats", SURE, CONFIDENT),
         case("a fair coin by itself, in bits", [0.5, 0.5], [0.5, 0.5], base=2),
-        case("a fair coin, a model that believes in heads", [0.5, 0.5], [0.9, 0.1], base=2),
+        case("a fair coin, a model that believes in heads", [0.5, 0.5], [0.9, 0.1], base=10),
         case("heads nine times of ten, a fair model", [0.9, 0.1], [0.5, 0.5]),
         case("heads nine times of ten, a cautious model", [0.9, 0.1], [0.7, 0.3]),
         case("the model calls impossible what comes", [0.5, 0.5], [1.0, 0.0]),
@@ -93,6 +93,7 @@ cross_entropy.slips(
         "return total / → return total / len(p) /": "You also divide by the number of words. The weights p sum to one, "
         "so the sum is a mean already.",
         "math.log(base) → math.log(2)": "You always answer in bits. Use the base.",
+        "base: float = math.e → base: float = 2": "Without a base your answer is in bits. The default is e, for nats.",
         "-math.log(model) → math.log(truth / model)": "You return only the difference. The price includes the entropy "
         "of p.",
         "zip(p, q → zip(p, p": "You price p by its own probabilities. The model's, q, are not used.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -22,8 +22,7 @@ def _hidden(random: Random) -> list[Case]:
     cases = [
         *(case("other lengths", *each, reuse) for each in ((1, 1), (2, 1), (7, 3), (1, 50)) for reuse in (True, False)),
         *(case("nothing to write", 9, 0, reuse) for reuse in (True, False)),
-        case("no prompt", 0, 0, True),
-        case("no prompt", -3, 5, False),
+        *(case("no prompt", *each) for each in ((0, 0, True), (-3, 5, False))),
         *(case("large numbers", 100_000, 20_000, reuse) for reuse in (True, False)),
         case("large numbers", 10**16 + 1, 3, False),
     ]
@@ -43,8 +42,8 @@ tokens_read = Exercise(
         case("one word, nothing kept", 5, 1, False),
         case("one word, all kept", 5, 1, True),
         case("a prompt of one token", 1, 3, False),
-        case("no word, nothing kept", 5, 0, False),
-        case("no word, all kept", 5, 0, True),
+        edge(case("no word, nothing kept", 5, 0, False)),
+        edge(case("no word, all kept", 5, 0, True)),
         case("no prompt", 0, 3, True),
         case("a prompt of 10¹⁶ + 1 tokens", 10**16 + 1, 2, False),
     ],
@@ -71,13 +70,14 @@ tokens_read.slips(
         "range(prompt, prompt + new) → range(new)": "You leave out the prompt. Without reuse, every step reads it.",
         "sum(range(prompt, prompt + new)) → prompt + sum(range(new))": "You read the prompt once. Without reuse, every "
         "step reads it *again*.",
-        "    if not new:\n        return 0\n →  ;; prompt + new - 1 → prompt + new ;; sum(range(prompt, prompt + "
-        "new)) → (prompt + new) * new": "You count as if the last new token were read, too. Without reuse, every step "
-        "reads only what is there by then; with reuse, the last token is never read.",
+        "    if not new:\n        return 0\n →  ;; prompt + new - 1 → prompt + new ;; sum(range(prompt, prompt + new)) "
+        "→ (prompt + new) * new": "You count as if the last new token were read, too. Without reuse, every step reads "
+        "only what is there by then; with reuse, the last token is never read.",
         "sum(range(prompt, prompt + new)) → (prompt + new - 1) * new": "You let every step read prompt + new − 1 "
         "tokens. Only the last step does.",
-        "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2)": "A division with / makes a float, "
-        "which rounds whole numbers above 2⁵³. Divide with //, or add up the series.",
+        "sum(range(prompt, prompt + new)) → int((2 * prompt + new - 1) * new / 2) || sum(range(prompt, prompt + new)) "
+        "→ prompt * new + new * (new - 1) / 2": "A division with / makes a float, which rounds whole numbers above "
+        "2⁵³. Divide with //, or add up the series.",
         "prompt + new - 1 → new": "You leave out the prompt. With reuse it is still read once.",
         "sum(range(prompt, prompt + new)) → prompt * new": "You read only the prompt in every step. Without reuse, "
         "read what was written as well.",

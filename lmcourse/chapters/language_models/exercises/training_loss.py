@@ -38,10 +38,8 @@ FIXED_CASES = [
     case("a vocabulary of one", normal(FIXED, 2, 3, 1), torch.zeros(2, 3, dtype=torch.int64)),
     case("one text", WIDE[:1], TOKENS[:1]),
     case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
-    case("huge logits", STEEP, torch.tensor([[0, 1, 0]])),
-    case("huge logits", -STEEP - 20_000, torch.tensor([[0, 1, 0]])),
-    case("16 bits", WIDE.to(torch.float16), TOKENS),
-    case("16 bits", (8 * WIDE).to(torch.bfloat16), TOKENS),
+    *(case("huge logits", logits, torch.tensor([[0, 1, 0]])) for logits in (STEEP, -STEEP - 20_000)),
+    *(case("16 bits", logits, TOKENS) for logits in (WIDE.to(torch.float16), (8 * WIDE).to(torch.bfloat16))),
     case("double precision", WIDE.double(), TOKENS),
     case("a single token", WIDE[:, :1], TOKENS[:, :1]),
 ]
@@ -104,10 +102,8 @@ def gathered(logits: Tensor, tokens: Tensor) -> Tensor:
 next_token_loss.slips(
     gathered,
     {
-        "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens": "You compare the logits at a token with that token. They "
-        "predict the token after it.",
-        "tokens[:, 1:] → tokens[:, :-1]": "You compare the logits at a token with that token. They predict the token "
-        "after it.",
+        "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens || tokens[:, 1:] → tokens[:, :-1]": "You compare the logits at "
+        "a token with that token. They predict the token after it.",
         "wide[:, :-1] → wide[:, 1:] ;; tokens[:, 1:] → tokens[:, :-1]": "Your targets are one place *before* the "
         "logits: the model has already read them.",
         "wide[:, :-1] → wide ;; tokens[:, 1:] → tokens.roll(-1, dims=1)": "You keep the last logits, with the first "
@@ -120,14 +116,26 @@ next_token_loss.slips(
         "length of the texts. Average over all predictions.",
         "mean() → sum() / tokens.numel()": "You divide by the number of tokens. Each text has one prediction fewer "
         "than tokens.",
-        "dim=-1 → dim=1": "Your softmax runs over positions. It should run over the words of each position.",
+        "dim=-1 → dim=1 || wide[:, :-1].log_softmax(dim=-1) → wide.log_softmax(dim=1)": "Your softmax runs over "
+        "positions. It should run over the words of each position.",
+        "wide[:, :-1] → wide.flatten(0, 1)[:-1] ;; tokens[:, 1:] → tokens.flatten()[1:]": "You join the texts to one "
+        "row, so the last token of one predicts the first of the next. Cut each text by itself.",
+        "mean() → mean() / logits.shape[-1]": "You also divide by the number of words, as the mean over a one-hot "
+        "table does. Divide by the number of predictions.",
+        "mean() → mean(dim=1)[:, 0] || mean() → mean(dim=1).squeeze()": "You return a loss for each text. Return one "
+        "mean, over all texts and places.",
+        "mean() → squeeze(-1)": "You return a loss for each prediction. Return their mean.",
+        **{
+            f"log_softmax(dim=-1) → softmax(dim=-1).{raised}.log()": "You keep probabilities above a small number, so "
+            "an unlikely word costs 20 or 30 nats where it should cost thousands: use log_softmax."
+            for raised in ("add(1e-8)", "add(1e-9)", "clamp(1e-8)", "clamp(1e-9)", "clamp(1e-10)", "clamp(1e-12)")
+        },
         "logits if logits.dtype == torch.float64 else logits.float() → logits.float() ;; log_softmax(dim=-1) → exp() "
-        ";; -log_p → -(log_p / log_p.sum(dim=-1, keepdim=True)) ;; .mean() → .log().mean()": "e^10000 overflows: "
-        "subtract the largest logit first, or use log_softmax.",
-        "wide[:, :-1].log_softmax(dim=-1) → wide[:, :-1] - wide[:, :-1].exp().sum(dim=-1, keepdim=True).log()": ""
-        "e^10000 overflows: subtract the largest logit first, or use log_softmax.",
-        "mean() → mean().item()": "Your result carries no gradient, as after `.item()`, `.detach()` or `.data`: "
-        "return a tensor that training can differentiate.",
+        ";; -log_p → -(log_p / log_p.sum(dim=-1, keepdim=True)) ;; .mean() → .log().mean() || wide[:, "
+        ":-1].log_softmax(dim=-1) → wide[:, :-1] - wide[:, :-1].exp().sum(dim=-1, keepdim=True).log()": "e^10000 "
+        "overflows: subtract the largest logit first, or use log_softmax.",
+        "mean() → mean().item()": "Your result carries no gradient, as after `.item()`, `.detach()` or `.data`: return "
+        "a tensor that training can differentiate.",
         "log_softmax(dim=-1) → softmax(dim=-1).log()": "The softmax of an unlikely word underflows to 0, and ln 0 is "
         "−∞: use log_softmax.",
         "wide[:, :-1] → wide[:, 1:]": "You cut logits and tokens in the same way. The logits at s predict token s + 1.",

@@ -39,8 +39,7 @@ def _hidden(random: Random) -> list[Case]:
     s, h, _ = _texts(seen, 3, 5, 4)
     below = torch.full((2, 3), -30.0), torch.tensor([[10.0] * 3, [10.5] * 3, [9.0] * 3]), torch.tensor([True] * 3)
     cases = [
-        case("other sizes", *_texts(seen, 2, 6, 3)),
-        case("other sizes", *_texts(seen, 5, 2, 1)),
+        *(case("other sizes", *_texts(seen, *sizes)) for sizes in ((2, 6, 3), (5, 2, 1))),
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
@@ -114,11 +113,8 @@ attend_source.slips(
         "scores to −∞.",
         ".masked_fill(~real, -torch.inf) →  ;; softmax(dim=-1) → softmax(dim=-1) * real": "You hide padding after the "
         "softmax: the weights that are left do not sum to one.",
-        ".masked_fill(~real, -torch.inf) →  * real": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: "
-        "padding still gets weight. Set its scores to −∞.",
-        "-torch.inf → 1e-9": "You make the scores of padding 0 or nearly 0, and e⁰ is 1: padding still gets weight. "
-        "Set "
-        "its scores to −∞.",
+        ".masked_fill(~real, -torch.inf) →  * real || -torch.inf → 1e-9": "You make the scores of padding 0 or nearly "
+        "0, and e⁰ is 1: padding still gets weight. Set its scores to −∞.",
         "scores = ( → h = h[: real.sum()]\n    scores = ( ;; .masked_fill(~real, -torch.inf) → ": "You keep the first "
         "words, as many as are real. Padding may be anywhere: use `real` for each word.",
         ".masked_fill(~real, -torch.inf) →  - 10_000.0 * ~real": "The scores of padding stay finite, and a real word "
@@ -138,8 +134,8 @@ attend_source.slips(
         "by the softmax of their scores.",
         "-torch.inf → -1e9 ;; softmax(dim=-1) → softmax(dim=0)": "Your softmax runs over the decoder's steps. It "
         "should run over the words, for each step separately.",
-        "softmax(dim=-1) → softmax(dim=0)": "Your weights sum to one over the decoder's steps. Each step distributes "
-        "its *own* attention over the words.",
+        "softmax(dim=-1) → softmax(dim=0) || softmax(dim=-1) → softmax(dim=0).nan_to_num()": "Your weights sum to one "
+        "over the decoder's steps. Each step distributes its *own* attention over the words.",
         "(s @ h.T).masked_fill(~real, -torch.inf) → s @ s.T ;; weights @ h → weights @ s": "You average the decoder's "
         "states. Average the states of the source, h.",
         "torch.cat([found, s], dim=-1) → torch.cat([found, s])": "You put the states below the blends. Put them beside "

@@ -45,8 +45,7 @@ def _hidden(random: Random) -> list[Case]:
         case("more than equal matches can have", _scores(2, -1, 2, 0.5), 0.5),
         case("less than an equal share", four, 0.25),
         case("all of the weight", four, 1.0),
-        case("one score", _scores(3), 0.5),
-        case("one score", _scores(3), 1.0),
+        *(case("one score", _scores(3), share) for share in (0.5, 1.0)),
         case("all scores are equal", _scores(1, 1, 1), 1 / 3),
         case("single precision", four.float(), 0.7),
     ]

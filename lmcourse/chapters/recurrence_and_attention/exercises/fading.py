@@ -37,9 +37,7 @@ def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     saturated = torch.tensor([[0.3, -0.2], [1.0, 0.5], [-0.4, -1.0], [0.1, 0.6]], dtype=torch.float64)
     cases = [
-        case("other sizes", *_chain(seen, 4, 3, radius=2.0)),
-        case("other sizes", *_chain(seen, 3, 6, radius=2.0)),
-        case("other sizes", *_chain(seen, 2, 2, radius=2.0)),
+        *(case("other sizes", *_chain(seen, *sizes, radius=2.0)) for sizes in ((4, 3), (3, 6), (2, 2))),
         case("one number", *_chain(seen, 5, 1, radius=2.0)),
         case("one step", *_chain(seen, 1, 3)),
         case("saturated states", 2 * torch.eye(2, dtype=torch.float64), saturated, _V),
@@ -149,6 +147,6 @@ gradient_at_lag.slips(
     with_whole_jacobians,
     {
         "product @ torch.diag(1 - h.square()) @ W_h → torch.diag(1 - h.square()) @ W_h @ product": "You multiply with "
-        "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right."
+        "the next Jacobian on the left. v meets the last step's first: that of an earlier step comes on the right.",
     },
 )

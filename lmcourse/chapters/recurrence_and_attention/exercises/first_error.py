@@ -101,7 +101,8 @@ after_the_first_error.slips(
         "return [sum → places = range(first)\n    return [sum ;; / len(places) → / max(1, first)": "You count the "
         "places before the first error. Count those after it.",
         "places = range → first = max((i for i in range(len(gold)) if free[i] != gold[i]), default=first)\n    places "
-        "= range": "You start after the *last* error. Start after the first.",
+        "= range || places = range → first = max((i for i in range(len(gold)) if forced[i] != gold[i]), "
+        "default=first)\n    places = range": "You start after the *last* error. Start after the first.",
         "free[first] == gold[first] → free[first] == forced[first] ;; first + 1, → first,": "You start where the two "
         "runs part. That is later: they make the first error together.",
         "free[first] == gold[first] → free[first] == forced[first]": "You count after the place where the two runs "
@@ -112,8 +113,6 @@ after_the_first_error.slips(
         "error's place by the word that was said, and find an earlier place with that word. Keep the error's index.",
         "return [sum → places = range(first + 1)\n    return [sum": "You count the places up to the first error. Count "
         "those after it.",
-        "places = range → first = max((i for i in range(len(gold)) if forced[i] != gold[i]), default=first)\n    "
-        "places = range": "You start after the *last* error. Start after the first.",
         "if not places → if not places or not first": "An error at place 0 is an error, too, and `not 0` is True. "
         "Compare the place with None.",
         "first = 0\n → first = [a == b for a, b in zip(free, gold)].index(False)\n": "Without an error `index(False)` "
@@ -127,9 +126,8 @@ after_the_first_error.slips(
         "the rest. Each has to be right at its own place.",
         "== gold[place] → == forced[place] ;; (forced, free) → (free, forced)": "You compare the runs with each other. "
         "Compare each with the right text, gold.",
-        "== gold[place] → == right[place] ;; run in (forced, free) → run, right in ((forced, gold), (free, forced))": (
-            "You compare the free run with the forced one. Compare each with the right text, gold."
-        ),
+        "== gold[place] → == right[place] ;; run in (forced, free) → run, right in ((forced, gold), (free, forced))": ""
+        "You compare the free run with the forced one. Compare each with the right text, gold.",
         "return None → return [1.0, 1.0] if free == gold else None": "Without an error there is nothing to count: "
         "return None, not 1.0.",
         "if not places → if free == gold": "After an error at the last place nothing is left to count: return None, "

@@ -75,20 +75,18 @@ my_task.slips(
     {
         "source.gather(1, places), places → places, source.gather(1, places)": "`target` has numbers outside 1 to 10, "
         "for rows of 9 symbols.",
-        "source.gather(1, places), places → source.gather(1, places)": "Return two tensors: the target, and the "
-        "places to look at.",
+        "source.gather(1, places), places → source.gather(1, places)": "Return two tensors: the target, and the places "
+        "to look at.",
         "(source.argmax(dim=1, keepdim=True) + → ( ;; source.gather(1, places), places → source.gather(1, "
-        "places.expand_as(source)), places": "`places` is not a tensor of whole numbers of the shape of `source`, "
-        "(16, 9).",
-        "source.argmax(dim=1, keepdim=True) → source.argmax() + 0 * source": "A row's target or places change with "
-        "the rows beside it. Each row decides alone.",
-        "    return source.gather(1, places), places → "
-        "    target = source.gather(1, torch.rand(source.shape).argsort(dim=1))\n    return target, places": "Called "
-        "again with the same rows, your task returns something else. Draw and count nothing.",
-        "% n → % n + 1 ;; source.gather(1, places) → source.gather(1, places - 1)": "`places` has numbers outside 0 "
-        "to 8, for rows of 9 symbols.",
-        "source.gather(1, places), places → source.flip(0), places": "A row's target or places change with the rows "
-        "beside it. Each row decides alone.",
+        "places.expand_as(source)), places": "`places` is not a tensor of whole numbers of the shape of `source`, (16, "
+        "9).",
+        "source.argmax(dim=1, keepdim=True) → source.argmax() + 0 * source || source.gather(1, places), places → "
+        "source.flip(0), places": "A row's target or places change with the rows beside it. Each row decides alone.",
+        "    return source.gather(1, places), places →     target = source.gather(1, "
+        "torch.rand(source.shape).argsort(dim=1))\n    return target, places": "Called again with the same rows, your "
+        "task returns something else. Draw and count nothing.",
+        "% n → % n + 1 ;; source.gather(1, places) → source.gather(1, places - 1)": "`places` has numbers outside 0 to "
+        "8, for rows of 9 symbols.",
         "+ torch.arange(n)) % n → + torch.arange(9)) % 9": "Rows of 9 symbols work, and rows of 2 raise an exception. "
         "Take the length from `source`.",
     },

@@ -13,8 +13,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
 from lmcourse.exercises.values import Plain
 
-Step = Callable[[Tensor, Tensor], Tensor]
-
 KEEP = "step = lambda s, x: {keep} * s + x"
 DIAGONAL = "import torch\nstep = lambda s, x: torch.tensor([{}]).double() * s + x"
 ROTATION = "import torch\nstep = lambda s, x: torch.stack([-s[1], s[0]]) + x"
@@ -32,8 +30,9 @@ def step(s, x):
 """
 
 
-def _by_jacobians(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    """Send `v` back through the Jacobians of the steps, one after the other."""
+def by_jacobians(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
     jacobians = []
     for x in inputs:
         jacobian, state = torch.func.jacrev(lambda s, x=x: (step(s, x),) * 2, has_aux=True)(state)  # calls it once
@@ -123,7 +122,7 @@ memory_span = Exercise(
     points=3,
     minutes=10,
     difficulty=3,
-    reference=_by_jacobians,
+    reference=by_jacobians,
     cases=[
         _kept("0.9 of the state stays", 0.9, 30),
         _kept("a longer gradient", 0.9, 30, v=4.0),
@@ -179,8 +178,7 @@ memory_span.slips(
     {
         "range(1, len(lengths)) → range(len(lengths))": "You begin with lag 0, which is v itself. Begin with lag 1.",
         "state.detach().requires_grad_() → state.detach()": "No state has `requires_grad`, so autograd records "
-        "nothing. "
-        "Ask for it at the first state, before the steps.",
+        "nothing. Ask for it at the first state, before the steps.",
         "return lag → return lag - 1": "You count lags from 0. The step from s_T to s_{T−1} is lag 1.",
         "for x in inputs: → inputs = [x.clone().requires_grad_() for x in inputs]\n    for x in inputs: ;; v, states) "
         "→ v, inputs) ;; reversed(gradients) → [v, *reversed(gradients)]": "You take gradients with respect to the "
@@ -208,14 +206,6 @@ memory_span.slips(
         "only the gradient goes back.",
         "range(1, len(lengths)) → [len(inputs)]": "You look at the gradient at the first state alone. Return the first "
         "lag at which it is below the bound.",
-        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
-        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
-        "\n        gradients.append(J @ gradients[-1]) ;; reversed(gradients) → gradients": "You multiply by the "
-        "Jacobians. A gradient goes back through their transposes: v @ J.",
-        "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = [v]\n    for s, x in "
-        "zip(states[-2::-1], inputs.flip(0)):\n        J = torch.autograd.functional.jacobian(lambda h: step(h, x), s)"
-        "\n        gradients.append(torch.linalg.matrix_norm(J, 2) * gradients[-1]) ;; reversed(gradients) → "
-        "gradients": "A product of norms is only a bound. Send v itself back, and take its length at each lag.",
         "return None → return 0": "If the gradient never falls below the bound, return None, not 0.",
         "return None → return len(inputs)": "If the gradient never falls below the bound, return None, not T.",
         "torch.autograd.grad(states[-1] @ v, states) → [torch.autograd.grad(s @ v, states[0], retain_graph=True)[0] "
@@ -223,6 +213,11 @@ memory_span.slips(
         "count back from the last state.",
         "lengths[lag] → lengths[-lag]": "You count lags from the first gradient. They come in the order of the states, "
         "the oldest first, so lag 1 is at the end: go through them backwards.",
+        "lengths[lag] → lengths[lag - 1]": "Your lag k looks at the gradient of lag k − 1. That of lag 0 is v itself, "
+        "at the last state.",
+        "torch.autograd.grad(states[-1] @ v, states) → [(states[-1] @ v).backward(), *(s.grad for s in states)][1:]": ""
+        "A backward pass fills `.grad` of the first state only, which is a leaf. Call `retain_grad()` on each state, "
+        "or ask `torch.autograd.grad`.",
         "reversed(gradients) → gradients": "You take the number of a state for its lag. State t lies T − t steps "
         "before the last one: lag k belongs to state T − k.",
         "gradient.norm() → gradient.norm().square()": "You compare the squared length. Take its root.",
@@ -233,6 +228,20 @@ memory_span.slips(
         "len(lengths) → len(inputs)": "You leave out the first state. The largest lag is T.",
         "return lag → return lag\n        for x in inputs:\n            state = step(state, x)": "You run the cell "
         "again for each lag. One run of T steps gives every lag.",
+    },
+)
+
+
+memory_span.variant(by_jacobians)
+memory_span.slips(
+    by_jacobians,
+    {
+        "gradient @ jacobian → jacobian @ gradient": "You multiply by the Jacobians. A gradient goes back through "
+        "their transposes: v @ J.",
+        "gradient @ jacobian → torch.linalg.matrix_norm(jacobian, 2) * gradient": "A product of norms is only a bound. "
+        "Send v itself back, and take its length at each lag.",
+        "reversed(jacobians) → jacobians": "You begin with the Jacobian of the first step. A gradient goes back: begin "
+        "with that of the last.",
     },
 )
 

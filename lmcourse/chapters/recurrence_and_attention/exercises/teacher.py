@@ -27,9 +27,7 @@ def _of_dtype(name: str, target: Tensor) -> Case:
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     fixed = [
-        case("other sizes", _rows(seen, 3, 4), 0),
-        case("other sizes", _rows(seen, 4, 2), 99),
-        case("other sizes", _rows(seen, 2, 2), 7),
+        *(case("other sizes", _rows(seen, b, s), start) for b, s, start in ((3, 4, 0), (4, 2, 99), (2, 2, 7))),
         case("one word", _rows(seen, 3, 1), 5),
         case("one row", _rows(seen, 1, 9), 0),
         case("a start among the words", torch.tensor([[3, 3, 1], [1, 3, 3]]), 3),
@@ -84,10 +82,12 @@ teacher_inputs.slips(
         "the loss still needs. Work on a copy.",
         "target[:, :1] → target[:1] ;; target[:, :-1]], dim=1 → target[:-1]], dim=0": "You shift rows, not words: time "
         "is the second axis.",
-        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:]]"
-        ")": "You write `start` over a whole row. It belongs in front of each row.",
+        "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([torch.full_like(target[:1], start), target[1:]])": ""
+        "You write `start` over a whole row. It belongs in front of each row.",
         "torch.cat([first, target[:, :-1]], dim=1) → torch.cat([first[:1, 0], target.flatten()[:-1]]).view_as(target"
         ")": "You shift all rows as one, and put `start` before the first only. Each row begins with it.",
+        "target[:, :-1] → target[:, :1].expand(-1, target.shape[1] - 1)": "Your first word spreads over the row: you "
+        "copy each word from a place that you have just written.",
         "target[:, :-1] → target.roll(1, dims=0)[:, 1:]": "You roll the rows, not the words: time is the second axis.",
         "torch.cat([first, target[:, :-1]], dim=1) → target + start": "You add `start` to every word. It is a word "
         "itself, and comes before the first.",

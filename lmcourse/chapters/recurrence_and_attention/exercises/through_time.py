@@ -32,8 +32,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a first state of zero", 1.2, [0.1, 0.0, -0.4], 0.0),
         case("a first state beyond one", 0.3, [0.2, -0.1], -2.5),
         case("saturated states", 2.0, [3.0, -4.0, 2.5], 1.0),
-        case("saturated states", 1.0, [1000.0, 0.1, -0.2], 0.5),
-        case("saturated states", 1.0, [0.2, -1000.0], 0.5),
+        *(case("saturated states", 1.0, inputs, 0.5) for inputs in ([1000.0, 0.1, -0.2], [0.2, -1000.0])),
         case("a weight above one", 2.0, [0.05, -0.02, 0.04, 0.01], 0.01),
         case("many steps", 0.9, [round(seen.uniform(-0.5, 0.5), 2) for _ in range(60)], 0.2),
     ]
@@ -84,6 +83,9 @@ through_time.slips(
     {
         "h + w * slope → h": "You stop after one step back. w was used in every step, and all of them count.",
         "(1 - new**2) * (h → (h": "The slope of the tanh is missing: 1 − h², in every step.",
+        "(1 - new**2) * (h + w * slope) → (1 - new**2) * h + w * slope || (1 - new**2) * (h + w * slope) → h + (1 - "
+        "new**2) * w * slope": "The slope of the tanh, 1 − h², multiplies both parts: the old state and w times the "
+        "old slope.",
         "new**2 → h**2": "You take 1 − h² at the state that goes in. Use the state that comes out.",
         "w * slope → slope": "A factor w is missing: in each step the derivative from earlier steps has to be "
         "multiplied by w.",
@@ -97,10 +99,10 @@ through_time.slips(
         "return slope → return slope / max(1, len(inputs))": "You average over the steps. They add up: the same w was "
         "used in each.",
         "0.0 → 1.0": "Your derivative starts at 1. h0 does not depend on w, so it starts at 0.",
-        "    for x in inputs:\n →     def step(inputs, h, slope):\n        if not inputs:\n            return slope\n"
-        "        x, *inputs = inputs\n ;; h = new\n    return slope → return step(inputs, new, slope)\n    return "
-        "step(inputs, h, slope)": "Your function calls itself once for each input, and Python stops after about 1,000 "
-        "nested calls. Use a loop.",
+        "    for x in inputs:\n →     def step(inputs, h, slope):\n        if not inputs:\n            return "
+        "slope\n        x, *inputs = inputs\n ;; h = new\n    return slope → return step(inputs, new, slope)\n    "
+        "return step(inputs, h, slope)": "Your function calls itself once for each input, and Python stops after about "
+        "1,000 nested calls. Use a loop.",
         "slope = (1 → slope += (1 ;; (h + w * slope) → h": "You add up the effects that w has in the single steps. The "
         "effect of an earlier step passes through every later one, and gets a factor w · (1 − h²) there.",
     },

@@ -31,23 +31,14 @@ def _on_the_graph(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("one word", "rnn", 1, 4),
-        case("one word", "attention", 1, 2),
-        case("one word", "window", 1, 3, 5),
-        case("two words", "rnn", 2, 1),
-        case("two words", "attention", 2, 1),
-        case("two words", "window", 2, 5, 2),
+        *(case("one word", *each) for each in (("rnn", 1, 4), ("attention", 1, 2), ("window", 1, 3, 5))),
+        *(case("two words", *each) for each in (("rnn", 2, 1), ("attention", 2, 1), ("window", 2, 5, 2))),
         case("a window that is ignored", "rnn", 7, 3, 1),
         case("longer texts", "rnn", 400, 6),
-        case("a window that just reaches", "window", 45, 4, 12),
-        case("a window that just reaches", "window", 12, 1, 12),
+        *(case("a window that just reaches", "window", *sizes) for sizes in ((45, 4, 12), (12, 1, 12))),
         case("a window beyond the text", "window", 9, 4, 50),
-        case("one move more than whole ones", "window", 13, 6, 5),
-        case("one move more than whole ones", "window", 14, 6, 5),
-        case("bad input", "window", 13, 1, 12),
-        case("bad input", "window", 20, 30, 1),
-        case("bad input", "window", 1, 2, 1),
-        case("bad input", "window", 5, 9),
+        *(case("one move more than whole ones", "window", n, 6, 5) for n in (13, 14)),
+        *(case("bad input", "window", *sizes) for sizes in ((13, 1, 12), (20, 30, 1), (1, 2, 1), (5, 9))),
         case("bad input", "lstm", 10, 2),
     ]
     for _ in range(3):

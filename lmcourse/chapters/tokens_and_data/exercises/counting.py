@@ -106,7 +106,7 @@ merge_counted = Exercise(
         _tried("twice in a word", [[1, 2, 3, 1, 2, 3]], [2], (1, 2)),
         _tried("side by side: two new tokens are neighbours", [[1, 2, 1, 2]], [1], (1, 2)),
         _tried("a run", [[7, 7, 7, 7], [7, 7, 7]], [1, 2], (7, 7)),
-        _tried("one merge after another", [[5, 1, 2, 6], [1, 2, 6], [2, 6]], [1, 2, 3], (1, 2), (256, 6)),
+        edge(_tried("one merge after another", [[5, 1, 2, 6], [1, 2, 6], [2, 6]], [1, 2, 3], (1, 2), (256, 6))),
         edge(_tried("a pair that is nowhere", [[5, 1, 6], [2, 1]], [1, 2], (1, 2))),
     ],
     hidden_cases=_hidden,
@@ -147,15 +147,23 @@ merge_counted.slips(
         "each not in counts": "You take a word out of `where` only when the count of a pair falls to 0. A word leaves "
         "as soon as its own last place of the pair is gone.",
         "            where.setdefault(each, set()).discard(number)\n →  ;;             where.setdefault(each, "
-        "set()).add(number)\n →  ;;             if not "
-        "where[each]:\n                del where[each]\n → ": "You do not change `where`. New pairs need entries "
-        "there, and words leave the sets of pairs that they lost.",
+        "set()).add(number)\n →  ;;             if not where[each]:\n                del where[each]\n → ": "You do "
+        "not change `where`. New pairs need entries there, and words leave the sets of pairs that they lost.",
         "for number in sorted → words, counts = [*words], dict(counts)\n    where = {each: {*numbers} for each, "
         "numbers in where.items()}\n    for number in sorted": "You give the names `words`, `counts` and `where` to "
         "new objects. Change the old ones, which the caller still holds.",
+        "for number in sorted → counts, where = dict(counts), {each: {*numbers} for each, numbers in "
+        "where.items()}\n    [*words]\n    for number in sorted": "You give the names `counts` and `where` to new "
+        "objects. Change the old ones, which the caller still holds.",
+        "for number in sorted(where.get(pair, ())) → counts.pop(pair, None)\n    for number in sorted(where.pop(pair, "
+        "()))": "You take the entry of the pair out first, and then subtract its places: a count below 0 stays. Take "
+        "it out at the end.",
+        "where.get(pair, ()) → where.pop(pair)": "For a pair that is nowhere your answer raises KeyError: `pop` needs "
+        "a default, and `del` an entry.",
         "+ times[number] → + 1": "You add 1 for each new pair. Add as many as the word occurs: times[n].",
-        "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)}": "You count a pair once per "
-        "word. It may occur twice in one word.",
+        "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)} || [*pairwise(old)], "
+        "[*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)} ;; if not counts[each] → if not where[each]": "You "
+        "count a pair once per word. It may occur twice in one word.",
         "[*pairwise(young)] → []": "You remove the old pairs but do not add the pairs of the merged word.",
         "here = tuple → here = new not in young and tuple": "You merge the pair once per word. Merge it wherever it "
         "occurs.",
@@ -164,13 +172,13 @@ merge_counted.slips(
         "            where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: → for each in "
         "gone:\n            where.setdefault(each, set()).discard(number)\n        for each in {*gone, *come}: ;; del "
         "counts[each]\n            if not where[each]:\n                del where[each] → del counts[each], "
-        "where[each]": "`where` loses a word that still holds the pair: first remove the word from its old pairs, then "
-        "add it for every pair that it holds now, also for those that stayed.",
+        "where[each] ||             where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: "
+        "→ for each in gone:\n            where.setdefault(each, set()).discard(number)\n        for each in {*gone, "
+        "*come}:": "`where` loses a word that still holds the pair: first remove the word from its old pairs, then add "
+        "it for every pair that it holds now, also for those that stayed.",
         "        words[number] = young\n →  ;; {*gone, *come} → {*gone} ;; del counts[each]\n            if not "
-        "where[each]:\n                del where[each] → del counts[each], where[each]": "You change the counts but "
-        "not `words`: store each merged word back in its place.",
-        "[*pairwise(old)], [*pairwise(young)] → {*pairwise(old)}, {*pairwise(young)} ;; if not counts[each] → if not "
-        "where[each]": "You count a pair once per word. It may occur twice in one word.",
+        "where[each]:\n                del where[each] → del counts[each], where[each] ||         words[number] = "
+        "young\n → ": "You change the counts but not `words`: store each merged word back in its place.",
         "{*gone, *come} → ()": "You leave entries of 0 in `counts`, and empty sets in `where`. Delete both.",
         "            if not counts[each]:\n                del counts[each]\n → ": "You leave entries of 0 in "
         "`counts`. A pair that is gone has no entry.",
@@ -183,24 +191,18 @@ merge_counted.slips(
         "Pairs that are gone have a count of 0 now, and `where` still names their words.",
         "sorted(where.get(pair, ())) → ()": "After your call nothing has changed. `words = …` only binds the name to a "
         "new list: assign to words[number].",
-        "            where.setdefault(each, set()).discard(number)\n →  ;; for each in {*gone, *come}: → for each in "
-        "gone:\n            where.setdefault(each, set()).discard(number)\n        for "
-        "each in {*gone, *come}:": "`where` loses a word that still holds the pair: first remove the word from its old "
-        "pairs, then add it for every pair that it holds now, also for those that stayed.",
         "for number in sorted → known = {*where}\n    for number in sorted ;; where.setdefault(each, "
         "set()).add(number) → if each in known:\n                where.setdefault(each, set()).add(number) ;; if not "
         "where[each]: → if not where.get(each, {number}):": "You never add the new pairs to `where`, so the next merge "
         "does not find them.",
-        "        words[number] = young\n → ": "You change the counts but not `words`: store each merged word back in "
-        "its place.",
         "sorted(where.get(pair, ())) → range(len(words))": "The results are right, but you look at all words. Most do "
         "not contain the pair: loop over `where[pair]`.",
         "del where[each] → del where[each]\n    counts.update(dict(counts))": "The results are right, but you write "
         "the counts of all pairs. Write only the counts that change.",
         "sorted(where.get(pair, ())) → where.get(pair, ())": "You change `where[pair]` while you loop over it, and "
         "Python raises an error. Loop over a copy: list(where[pair]).",
-        "where.get(pair, ()) → where[pair]": "Reading `where[pair]` of a pair that is nowhere adds an empty set. "
-        "Use where.get(pair, ()).",
+        "where.get(pair, ()) → where[pair]": "Reading `where[pair]` of a pair that is nowhere adds an empty set. Use "
+        "where.get(pair, ()).",
         "del where[each] → del where[each]\n    return [*list.__iter__(words)]": "You return the words. Change them in "
         "place, and return nothing.",
     },

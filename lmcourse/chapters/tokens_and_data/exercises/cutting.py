@@ -36,9 +36,9 @@ cut = Exercise(
         case("numbers", "12345678 and 2023"),
         case("letters and digits", "x1 is 4th"),
         case("two spaces", "a  b"),
-        case("a new line before a space", "a\n b\n"),
+        case("a new line before a space", "a\n b\n\n"),
         case("a tab before a word", "a\tb"),
-        case("letters of all alphabets", "naïve 東京 😀!"),
+        case("letters of all alphabets", "naïve (東京) 😀!"),
         case("code", "  x_1 = (y+2)**n"),
         case("no text", ""),
     ],
@@ -70,6 +70,14 @@ cut.slips(
         "[endings, words → [words": "You cut it's into it, ' and s. The endings 's, 'll and the others stay whole.",
         'rf" ?[{letter}]+" → rf"[{letter}]+"': "You cut the space off a word. It belongs to the word.",
         'rf" ?[^ → rf"[^': "You cut the space off punctuation. It belongs to the punctuation.",
+        r"[^\s{letter}0-9] → [^\sA-Za-z0-9]": "Your punctuation takes letters beyond ASCII with it. Leave out all "
+        "letters.",
+        r'words, numbers, others, → r" ?\w+", numbers, r" ?[^\s\w]+",': r"`\w` takes digits and the underscore, too. A "
+        r"letter is A to Z, a to z, or anything beyond ASCII.",
+        r'words, numbers, others, → r" ?[^\W\d_]+", numbers, r" ?(?:[^\s\w]|_)+",': "You take what Unicode calls a "
+        "letter. Here anything beyond ASCII is one, such as 😀.",
+        r"\s+(?!\S) → \s+(?=\s)": r"At the end of a text you cut white space in two. It stays whole there: \s+(?!\S) "
+        r"fits at the end, too.",
         r"\u0080-\U0010ffff → ": "You take letters beyond ASCII, such as é, for punctuation.",
         r'r"\s+(?!\S)", → ': "Of several spaces before a word, you leave none to the word. Leave it the last one.",
         r', r"\s+(?!\S)", r"\s+" → ': "You lose white space: joined, your words are no longer the text.",

@@ -112,6 +112,8 @@ encode_word.slips(
         "return tokens → return [BPETokenizer(merges).token_bytes[token].decode() for token in tokens]": "You return "
         "the pieces of text. Return their numbers.",
         "= [new] → = [new]\n                break": "You apply each merge once. Apply it wherever its pair occurs.",
+        "= [new] → = pair": "You return the bytes as they were. Keep what your `merge` returns; and a list never "
+        "equals a tuple.",
         "start=256 → start=257": "Your new tokens begin at 257. The bytes are 0 to 255, so the first merge makes 256.",
         "word.encode() → word.strip().encode()": "You remove spaces around the word. Spaces are bytes of the word.",
     },
@@ -128,13 +130,11 @@ encode_word.slips(
         "len(tokens) - 1: ;; at = min(places, key=lambda at: rank[tokens[at], tokens[at + 1]]) → if (tokens[at], "
         "tokens[at + 1]) not in rank:\n            at += 1\n            continue": "You go through the word once and "
         "join what fits on the way. The merge that was learned first comes first, wherever its pair is.",
-        "if pair in rank → if rank.get(pair)": "You never apply merge 0: its number counts as False. "
-        "Ask `pair in rank`.",
-        "lambda at: rank → lambda at: -rank": "You apply the merge that was learned last. Apply the one that was "
-        "learned first.",
-        "lambda at: rank → lambda at: -rank ;; tokens[at : at + 2] = [256 + rank[tokens[at], tokens[at + 1]]] → pair = "
-        "tokens[at], tokens[at + 1]\n        tokens = merged(tokens, pair, 256 + rank[pair])": "You apply the merge "
-        "that was learned last. Apply the one that was learned first.",
+        "if pair in rank → if rank.get(pair)": "You never apply merge 0: its number counts as False. Ask `pair in "
+        "rank`.",
+        "lambda at: rank → lambda at: -rank || lambda at: rank → lambda at: -rank ;; tokens[at : at + 2] = [256 + "
+        "rank[tokens[at], tokens[at + 1]]] → pair = tokens[at], tokens[at + 1]\n        tokens = merged(tokens, pair, "
+        "256 + rank[pair])": "You apply the merge that was learned last. Apply the one that was learned first.",
     },
 )
 

@@ -20,8 +20,7 @@ def _hidden(random: Random) -> list[Case]:
     cases += [
         call("at both ends", "merge", [1, 2, 9, 1, 2], (1, 2), 300),
         call("nothing to do", "merge", [2, 1, 3], (1, 2), 300),
-        call("short texts", "merge", [1], (1, 1), 300),
-        call("short texts", "merge", [], (0, 0), 300),
+        *(call("short texts", "merge", *each, 300) for each in (([1], (1, 1)), ([], (0, 0)))),
         call("tokens with the same digits at an end", "merge", [31, 12, 312, 1, 2], (1, 2), 256),
         call("token 0", "merge", [5, 0, 5, 0], (5, 0), 257),
         call("the new token is part of the pair", "merge", [1, 2, 2, 2, 1], (1, 2), 1),
@@ -84,8 +83,7 @@ merge.slips(
         "tuple(tokens[at : at + 2]) == pair → (tokens[at], tokens[at + 1]) == pair": "You ask for the right neighbour "
         "of the last token. It has none.",
         "tuple(tokens[at : at + 2]) == pair → tokens[at : at + 2] == pair": "You compare a slice, which is a list, "
-        "with "
-        "a tuple: they are never equal, and nothing merges.",
+        "with a tuple: they are never equal, and nothing merges.",
         "at += 2 → at += 3": "You skip the token after a merge. Continue right after the pair, two tokens further on.",
         "tuple(tokens[at : at + 2]) == pair → tokens[at] in pair ;; at += 2 → at += 1": "You replace each token of the "
         "pair by itself. Only both together, side by side, become one new token.",
@@ -112,6 +110,6 @@ merge.slips(
     {
         '"".join(map(chr, tokens)) → ",".join(map(str, tokens)) ;; "".join(map(chr, pair)), chr(new) → '
         '",".join(map(str, pair)), str(new) ;; ord(token) for token in text → int(token) for token in text.split(",") '
-        "if token": "You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens."
+        "if token": "You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens.",
     },
 )

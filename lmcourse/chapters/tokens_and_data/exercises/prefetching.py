@@ -51,11 +51,9 @@ def with_an_iterator(loader: Iterable[Any], copy: Callable[[Any], Any], train: C
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        _logged("other loaders", "iter(range(6))"),
-        _logged("other loaders", "range(2)"),
+        *(_logged("other loaders", loader) for loader in ("iter(range(6))", "range(2)")),
         _logged("no batches", "iter([])"),
-        _logged("batches that count as nothing", "iter([0, 0, 5, 0])"),
-        _logged("batches that count as nothing", "[[], [1], []]"),
+        *(_logged("batches that count as nothing", loader) for loader in ("iter([0, 0, 5, 0])", "[[], [1], []]")),
         _logged("equal batches", "iter([3, 3, 3])"),
         _on_device("what copy returns", "iter([1, 2])"),
         _read_ahead("no more than one ahead", 5),

@@ -36,13 +36,11 @@ def state_put_back(seed: int, count: int) -> Tensor:
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        _numbers("other seeds", 0, 5),
-        _numbers("other seeds", 2**40 + 1, 4),
+        *(_numbers("other seeds", *each) for each in ((0, 5), (2**40 + 1, 4))),
         _numbers("no numbers", 3, 0),
         _numbers("many numbers", 11, 100),
         script("calls that alternate", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
-        _between("others draw as before", 8, 3),
-        _between("others draw as before", 5, 0),
+        *(_between("others draw as before", *each) for each in ((8, 3), (5, 0))),
     ]
     return [*cases, *(_numbers("other seeds", random.randrange(10**6), random.randint(3, 6)) for _ in range(3))]
 
@@ -110,8 +108,7 @@ own_numbers.slips(
         "state = torch.get_rng_state() → import random, numpy\n    random.seed(seed), numpy.random.seed(seed % 2**32) "
         ";;     torch.set_rng_state(state)\n → ": "You seed the generators of torch, NumPy and Python that all code "
         "shares. Seed only a separate generator.",
-        "torch.get_rng_state() → torch.initial_seed() "
-        ";; torch.set_rng_state(state) → torch.manual_seed(state)": "You restore the seed of the shared generator, but "
-        "not its *place* in its sequence.",
+        "torch.get_rng_state() → torch.initial_seed() ;; torch.set_rng_state(state) → torch.manual_seed(state)": "You "
+        "restore the seed of the shared generator, but not its *place* in its sequence.",
     },
 )

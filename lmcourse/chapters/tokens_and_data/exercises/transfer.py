@@ -15,10 +15,8 @@ def with_common_denominator(size: float, host: float, link: float, pinned: bool)
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("nothing to copy", 0.0, 10e9, 25e9, False),
-        case("a slow bus", 2e9, 20e9, 1e9, False),
-        case("a slow bus", 2e9, 20e9, 1e9, True),
-        case("a slow main memory", 3e9, 2e9, 50e9, False),
-        case("a slow main memory", 3e9, 2e9, 50e9, True),
+        *(case("a slow bus", 2e9, 20e9, 1e9, pinned) for pinned in (False, True)),
+        *(case("a slow main memory", 3e9, 2e9, 50e9, pinned) for pinned in (False, True)),
     ]
     for pinned in (True, False, False):
         size, host, link = (float(random.randint(2, 60)) for _ in range(3))

@@ -46,8 +46,7 @@ def _hidden(random: Random) -> list[Case]:
         case("the last window that fits", text, [22, 0], 7),
         case("one too far", text, [0, 23], 7),
         case("no windows", text, [], 4),
-        case("a start below zero", text, [-1], 4),
-        case("a start below zero", text, [3, -30], 4),
+        *(case("a start below zero", text, starts, 4) for starts in ([-1], [3, -30])),
         case("two bytes a token", text.to(torch.uint16), [3, 12], 5),
         case("one byte a token", text.to(torch.uint8), [9, 1], 5),
         case("large tokens", (text + 5_500).to(torch.uint16), [0, 20], 8),
@@ -109,8 +108,8 @@ batch_at.slips(
         "places + 1 → places": "Your targets equal the inputs. They are the same text one token later.",
         "places + 1 → (places + 2).clamp(max=len(text) - 1)": "Your targets are two tokens later than the inputs. They "
         "are one token later.",
-        "len(tokens) - length → len(tokens) - length + 1": "You check that the inputs lie "
-        "inside the text. The last target is one token further, and must lie inside, too.",
+        "len(tokens) - length → len(tokens) - length + 1": "You check that the inputs lie inside the text. The last "
+        "target is one token further, and must lie inside, too.",
         '    if any(not 0 <= start < len(tokens) - length for start in starts):\n        raise ValueError("a window '
         'does not fit into the text")\n → ': "You leave the borders to the index: beyond the end it raises IndexError, "
         "and below zero it counts from the end. Check each start, and raise ValueError.",
@@ -123,14 +122,15 @@ batch_at.slips(
         "torch.tensor(starts, dtype=torch.int64)[:, None] + torch.arange(length) → torch.tensor(starts, "
         "dtype=torch.int64) + torch.arange(length)[:, None]": "Your windows are columns. Return a row for each window: "
         "shape (B, S).",
-        "text[places + 1] → text[places[:, -1] + 1]": "You return one target for each window. Each of its inputs has "
-        "a target.",
+        "text[places + 1] → text[places[:, -1] + 1]": "You return one target for each window. Each of its inputs has a "
+        "target.",
         "places + 1 → (places + length) % len(text)": "Your targets are the next window. They are this window, one "
         "token later.",
-        "text[places], text[places + 1] → "
-        "text[places].to(tokens.dtype), text[places + 1].to(tokens.dtype)": "Your windows are not int64. Return int64, "
-        "which an embedding takes.",
+        "text[places], text[places + 1] → text[places].to(tokens.dtype), text[places + 1].to(tokens.dtype)": "Your "
+        "windows are not int64. Return int64, which an embedding takes.",
         "not 0 <= start → not start": "You let a start below zero count from the end. Raise ValueError.",
+        "starts, dtype=torch.int64 → starts": "`torch.tensor([])` holds floats, which cannot be an index: give it "
+        "dtype=torch.int64.",
         "[:, None] → [:, None] * length % max(len(text) - length, 1)": "You treat the starts as window numbers. They "
         "are places in the text.",
         "tokens.long() → tokens.short().long()": "Your tokens pass through int16, which ends at 32,767. Convert them "
@@ -144,16 +144,16 @@ batch_at.slips(
     with_slices,
     {
         "not 0 <= start < len(tokens) - length → start < 0 ;; start + length] → start + length + 1] ;; "
-        "torch.stack(inputs), torch.stack(targets) → "
-        "torch.stack(inputs)[:, :-1], torch.stack(inputs)[:, 1:]": "You return a shorter window where one does not "
-        "fit. Raise ValueError.",
-        'raise ValueError("a window does not fit into the text") → pass': "You leave the borders to slices: beyond "
-        "the end a slice is cut short, and below zero it counts from the end. Check each start, and raise ValueError.",
+        "torch.stack(inputs), torch.stack(targets) → torch.stack(inputs)[:, :-1], torch.stack(inputs)[:, 1:]": "You "
+        "return a shorter window where one does not fit. Raise ValueError.",
+        'raise ValueError("a window does not fit into the text") → pass': "You leave the borders to slices: beyond the "
+        "end a slice is cut short, and below zero it counts from the end. Check each start, and raise ValueError.",
         "< len(tokens) → <= len(tokens)": "You let a window through whose last target is past the text. It needs "
         "`length` + 1 tokens.",
-        "    if not starts:\n        return torch.zeros(0, "
-        "length).long(), torch.zeros(0, length).long()\n → ": "Your answer fails without windows. Return 0 rows of "
-        "`length` columns.",
+        "    if not starts:\n        return torch.zeros(0, length).long(), torch.zeros(0, length).long()\n → ": "Your "
+        "answer fails without windows. Return 0 rows of `length` columns.",
+        "torch.zeros(0, length).long(), torch.zeros(0, length).long() → torch.zeros(0).long(), torch.zeros(0)"
+        ".long()": "Without windows your tensors have one axis. Return 0 rows of `length` columns.",
         "length for start in starts): → length for start in [*starts[:1], *starts[-1:]]):": "You check the first and "
         "the last start only. Starts are in no order: check each.",
     },
