@@ -20,19 +20,25 @@ from lmcourse.grading.stubs import STUB
 _MADE = re.compile(r"([0-9a-f]{12})(-\d+)?")
 
 
-def update(new: Path, old: Path) -> Path:
-    """Write the new text with the learner's answers, outputs and own cells to `old`; return where the old file is now.
+def update(new: Path, old: Path) -> tuple[Path, list[str]]:
+    """Write the new text with the learner's answers, outputs and own cells to `old`; return where the old file is now,
+    and the exercises that are no longer asked, whose answers only the old file has.
 
-    Raises CourseError if one of them is not a notebook of the course, or they are different ones.
+    Raises CourseError if one of them is not a notebook of the course, or they are different ones or one file.
     """
     theirs, mine = _read(new), _read(old)
-    if new.samefile(old) or chapter_of(theirs) != chapter_of(mine):
+    if new.samefile(old):
+        raise CourseError(f"{new} is your own copy. Name both files: lmcourse update NEW.ipynb YOURS.ipynb")
+    if chapter_of(theirs) != chapter_of(mine):
         raise CourseError(f"{new} and {old} are not two copies of one notebook: nothing was changed.")
     kept = next(
         path for number in range(1, 1000) if not (path := old.with_stem(f"{old.stem}-before-{number}")).exists()
     )
+    asked = {cell.id for cell in theirs.cells}
+    answers = (cell for cell in mine.cells if cell.metadata.get("nbgrader", {}).get("solution") and not _is_stub(cell))
+    gone = [cell.metadata["nbgrader"]["grade_id"] for cell in answers if cell.id not in asked]
     write_all({kept: old.read_bytes(), old: dumps(merged(theirs, mine))})
-    return kept
+    return kept, gone
 
 
 def place_of(new: Path, root: Path) -> Path:

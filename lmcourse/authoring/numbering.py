@@ -204,7 +204,9 @@ def left_out(source: Source, names: Collection[str], chapter: Chapter) -> Source
     less = replace(source, cells=tuple(reversed(kept)))
     parts = parts_of(less, exercises_in(less, chapter))
     first, *others = less.cells
-    totals = _totals(parts, minutes_in(first.text), whole=False)
+    core = {cell.exercise for cell in source.cells[: source.core]}.intersection(names)
+    fewer = sum(exercise.minutes for exercise in exercises_of(chapter) if exercise.name in core)
+    totals = _totals(parts, [minutes - fewer for minutes in minutes_in(first.text)[:1]], whole=False)
     return replace(less, cells=(replace(first, text=TOTALS.sub(totals, first.text)), *others))
 
 

@@ -85,11 +85,13 @@ def update(options: Namespace) -> int:
     from lmcourse.updated import update as update_notebook
 
     old = options.old or place_of(options.new, find_root(options.course))
-    kept = update_notebook(options.new, old)
+    kept, gone = update_notebook(options.new, old)
     if options.json:
-        print_json({"notebook": str(old), "before": str(kept)})
+        print_json({"notebook": str(old), "before": str(kept), "gone": gone})
     else:
         print(f"{old} has the new text, and your answers, outputs and own cells. As it was before: {kept.name}")
+        for name in gone:
+            print(f"{name} is no longer asked: your answer to it is only in {kept.name}.")
     return 0
 
 

@@ -133,8 +133,9 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
     unknown = 0
     for row in exercises:
         for each in graded:
-            if _status(each, row.name) in ("partly", "wrong"):
-                found = each.reports[row.name].mistakes
+            report = each.reports.get(row.name)
+            if report and report.answered and not report.passed:
+                found = report.mistakes
                 for sentence in found:
                     mistakes.setdefault((row.name, sentence), []).append(each.student)
                 unknown += not found
@@ -169,7 +170,8 @@ def _status(result: SubmissionResult, exercise: str) -> str:
     report = result.reports.get(exercise)
     if report is None or not report.answered:
         return "unanswered"
-    return "solved" if report.passed else "partly" if report.points > 0 else "wrong"
+    points = result.exercises.get(exercise, report.points)  # a mark by hand counts here as it does in the score
+    return "solved" if points >= report.max_points else "partly" if points > 0 else "wrong"
 
 
 def _table(results: Sequence[SubmissionResult]) -> str:

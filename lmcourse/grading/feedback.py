@@ -15,7 +15,7 @@ from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.grader import silenced
-from lmcourse.grading.lms import Person
+from lmcourse.grading.lms import MOODLE, Person
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -55,16 +55,16 @@ def _pages(
         except NbGraderException as error:
             raise CourseError(f"{person.student}: no feedback page ({' '.join(said[-1:]) or error}).") from error
         folder = Path(directory.format_path(directory.feedback_directory, person.student, result.assignment))
-        yield from ((_name(person, page), page.read_bytes()) for page in sorted(folder.glob("*.html")))
+        yield from ((name_of_page(person, page), page.read_bytes()) for page in sorted(folder.glob("*.html")))
 
 
-def _name(person: Person, page: Path) -> str:
+def name_of_page(person: Person, page: Path) -> str:
     """Return the name by which the platform finds the learner: that of a file of the download, with the page's own."""
     handed_in = person.files[-1]
     if person.platform == "Canvas":
         return handed_in.with_suffix(".html").name
+    place = next(path for path in (*reversed(handed_in.parents), handed_in) if MOODLE.fullmatch(path.name))
+    if place != handed_in:
+        return f"{place.name}/{page.name}"
     beginning = "_assignsubmission_file_"
-    folder = handed_in.parent.name
-    if beginning in folder:
-        return f"{folder}/{page.name}"
-    return f"{handed_in.name.partition(beginning)[0]}{beginning}{page.name}"
+    return f"{place.name.partition(beginning)[0]}{beginning}{page.name}"

@@ -1,10 +1,11 @@
 """Read downloads of submissions from Moodle and Canvas, and fill in their tables of grades.
 
-Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant; older versions prefix each file.
+Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant, before version 4.1 with an underscore
+at its end; older versions prefix each file.
 Canvas (`lib/content_zipper.rb`) prefixes each file with the name for sorting, LATE if it is late, the user's number and
 another number:
 
-    Ada Lovelace_1234567_assignsubmission_file_/attention.ipynb
+    Ada Lovelace_1234567_assignsubmission_file/attention.ipynb
     Ada Lovelace_1234567_assignsubmission_file_attention.ipynb
     lovelaceada_LATE_12345_67890_attention-1.ipynb
 
@@ -40,7 +41,7 @@ NO_CHARACTERS = "<>\"'&*?["
 SUFFIX = "-graded"  # added to the file name of a table with grades; the original file is not changed
 
 # On both platforms learners choose the name of the file, but not the part up to their number.
-_MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
+MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
 _CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>[0-9]+)_(?P<order>[0-9]+)_.+", re.DOTALL)
 _CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
@@ -88,7 +89,7 @@ def download_in(folder: Path) -> Download | None:
     unknown = []
     for path in entries:
         if match := _match(path):
-            groups.setdefault((match.re is _MOODLE, match["number"]), []).append(match)
+            groups.setdefault((match.re is MOODLE, match["number"]), []).append(match)
         elif not path.name.startswith("__"):
             unknown.append(escaped_name(path.name))
     if not groups:
@@ -101,7 +102,7 @@ def download_in(folder: Path) -> Download | None:
 
 
 def _match(path: Path) -> re.Match[str] | None:
-    return _MOODLE.fullmatch(path.name) or (None if path.is_dir() else _CANVAS.fullmatch(path.name))
+    return MOODLE.fullmatch(path.name) or (None if path.is_dir() else _CANVAS.fullmatch(path.name))
 
 
 def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Person:

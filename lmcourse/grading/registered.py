@@ -24,7 +24,8 @@ def changes(known: Mapping[str, float], here: Mapping[str, float]) -> Iterator[s
         if name not in known:
             yield f"`{exercise_of(name)}` is new in the notebook and counts {_points(points)}."
         elif known[name] != points:
-            yield f"`{exercise_of(name)}` counts {_points(points)} now; before it counted {known[name]:g}."
+            before = f"before it counted {known[name]:g}. Marks given by hand stay as they are."
+            yield f"`{exercise_of(name)}` counts {_points(points)} now; {before}"
 
 
 def migrate(gradebook: Any, notebook: Any, cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

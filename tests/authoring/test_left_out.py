@@ -82,7 +82,7 @@ def test_build_leaves_an_exercise_out_and_keeps_an_answer_that_is_used(tmp_path:
         notebook = load_notebook(ChapterFiles.of(TINY, tmp_path).release)
         assert notebook is not None
         texts = [cell.source for cell in notebook.cells]
-        assert "1 exercise" in texts[0]
+        assert f"**{2 if used else 1} min · 1 exercise ·" in texts[0]
         assert sum(f'left_out("{name}")' in text and "return x + x" in text for text in texts) == used
         assert not any(text.startswith("### Exercise 1" if used else "### Exercise 2") for text in texts)
         assert f"check_{name}" not in [cell.id for cell in notebook.cells]

@@ -84,12 +84,21 @@ def test_known_mistakes_count_with_any_text_after_the_sentence(tmp_path: Path) -
     assert known.b.text == "2"
     assert known.p is not None
     assert known.p.text == "Bo, Di"
-    assert "2 other answers miss points" in page.text
+    assert "2 answers fail a check and fit no known mistake." in page.text
 
 
 def test_a_mistake_in_a_solved_exercise_is_not_counted() -> None:
     passed = Report(NAMES[0], 2.0, 2, True, (), mistake=MISTAKE)
     assert sections_of([result("Ada", passed)])[0].mistakes == []
+
+
+def test_marks_by_hand_decide_what_is_solved() -> None:
+    higher = replace(result("Ada", report(NAMES[0], 1, MISTAKE)), exercises={NAMES[0]: 2.0})
+    lower = replace(result("Bo", solved(NAMES[0])), exercises={NAMES[0]: 1.5})
+    [section] = sections_of([higher, lower])
+    assert section.exercises[0].counts == {"solved": 1, "partly": 1, "wrong": 0, "unanswered": 0}
+    assert [one.students for one in section.mistakes] == [("Ada",)], "the answer shows it, whatever its mark"
+    assert section.unknown == 0
 
 
 def test_the_most_frequent_mistake_comes_first() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.feedback import name_of_page
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.lms import Person, Platform, download_in, fill_in, read_sheet
 from lmcourse.text import csv_text
@@ -125,6 +126,24 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
     other = downloaded(tmp_path / "other", "Ada_1_assignsubmission_file_/x.ipynb", text=OTHER)
     with pytest.raises(CourseError, match="No notebook in this download belongs to an assignment"):
         find_submissions([other], known)
+
+
+def test_feedback_pages_are_named_so_that_platforms_return_them(tmp_path: Path) -> None:
+    folder = downloaded(
+        tmp_path,
+        f"Ada_1_assignsubmission_file/{NAME}",  # since Moodle 4.1
+        f"Bo_2_assignsubmission_file/week 1/{NAME}",
+        f"Cy_3_assignsubmission_file_/Bo_2_assignsubmission_file_{NAME}",
+        f"Di_4_assignsubmission_file_{NAME}",
+    )
+    download = download_in(folder)
+    assert download is not None
+    assert [name_of_page(person, Path("page.html")) for person in download.people] == [
+        "Ada_1_assignsubmission_file/page.html",
+        "Bo_2_assignsubmission_file/page.html",
+        "Cy_3_assignsubmission_file_/page.html",
+        "Di_4_assignsubmission_file_page.html",
+    ]
 
 
 def test_canvas_files_belong_to_users(tmp_path: Path, known: dict[str, Assignment]) -> None:

@@ -24,7 +24,7 @@ def test_moodle_gets_its_worksheet_back_with_grades(course: Course) -> None:
     archive, sheet = course.root / "LM-01-17.zip", course.root / "Grades-LM-01-17.csv"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for person, learner in (("Ada Lovelace_101", Learner()), ("Zoë ONeill_102", Learner().answer("ulp", ""))):
-            file.writestr(f"{person}_assignsubmission_file_/{NAME}", json.dumps(learner.nb))
+            file.writestr(f"{person}_assignsubmission_file/{NAME}", json.dumps(learner.nb))
         file.writestr("Ed_103_assignsubmission_onlinetext_/onlinetext.html", "<p>Sorry.</p>")
     names = {101: "Ada Lovelace", 102: "Zoë O'Neill", 103: "Ed", 104: "Flo"}
     header = 'Identifier,"Full name",Status,Grade,"Maximum Grade","Last modified (grade)","Feedback comments"\n'
@@ -35,7 +35,7 @@ def test_moodle_gets_its_worksheet_back_with_grades(course: Course) -> None:
     with zipfile.ZipFile(course.root / "feedback.zip") as file:
         page = Path(NAME).with_suffix(".html")
         assert file.namelist() == [
-            f"{each}_assignsubmission_file_/{page}" for each in ("Ada Lovelace_101", "Zoë ONeill_102")
+            f"{each}_assignsubmission_file/{page}" for each in ("Ada Lovelace_101", "Zoë ONeill_102")
         ]
         assert b"floating_point" in file.read(file.namelist()[1])
     graded = {row["Full name"]: row for row in table(course.root / "Grades-LM-01-17-graded.csv")}
