@@ -88,7 +88,7 @@ def record(
         due |= {each: again for each in mine if each not in due and recorder.is_asked_again(each)}
         if again and again not in due.values() and not due:
             raise CourseError(f"No recorded submission here has an exercise {again!r} to grade again.")
-        before = {each: recorder.mark(each, again) for each, only in due.items() if only}
+        before = {each: recorder.mark(each, again) for each in due if recorder.is_asked_again(each)}
         failed = recorder.record(due)
         if before:
             options.on_note(_changed_marks(again, before, {each: recorder.mark(each, again) for each in before}))

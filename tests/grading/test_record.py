@@ -61,11 +61,12 @@ def test_one_exercise_is_graded_again_and_the_rest_stays(course: Course) -> None
     assert results["ada"]["exercises"]["ulp"] == 3.0
     assert results["bob"]["exercises"]["round_to"] == 1.5
     assert results["bob"]["exercises"]["decode_bits"] == 4.0
-    for told in (results["bob"], course.grade("--record", "--force")["bob"]):
+    for told in (results["bob"], course.grade("--record", "--force", "--again", "ulp")["bob"]):
         assert told["exercises"] == course.marks()["bob"]
         assert told["score"] == sum(course.marks()["bob"].values())
         assert told["reason"].endswith("Marks given by hand count: round_to 1.5 (grading gives 3).")
         assert "round_to: " not in told["reason"]
+    assert course.told == "ulp: no mark changed.\n", "also where the whole work was graded"
     assert course.marks() == {name: each["exercises"] for name, each in results.items()}
     assert "has an exercise 'ulpp' to grade again" in course.run(
         "lmcourse", "grade", "submitted", "--record", "--again", "ulpp", rc=2
