@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from lmcourse import plots
 from lmcourse.chapters.training import climb, exercises, figures, strangers
 from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
-from lmcourse.chapters.training.small_run import SmallRun, resumed_without
+from lmcourse.chapters.training.kept_run import resumed_without
+from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.chapters.training.writing import write_help
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Loader

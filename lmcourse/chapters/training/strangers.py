@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lmcourse.chapters.training.small_run import Kept
+from lmcourse.chapters.training.kept_run import Kept
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.training.param_groups import parameter_groups

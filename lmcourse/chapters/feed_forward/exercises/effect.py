@@ -175,6 +175,9 @@ unit_effect.slips(
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → (rise * "
         "wanted).mean().item(), (rise * ~wanted).mean().item()": "You divide both sums by the number of all places. "
         "Each mean has its own number of places.",
+        "on, off = rise[wanted], rise[~wanted] → on, off = (torch.tensor([row[at].mean() for row, at in zip(rise, "
+        "places) if at.any()]) for places in (wanted, ~wanted))": "You average the means of the texts. Every place "
+        "counts alike: take one mean over the places of all texts.",
         "for place, unit in units: → for place, unit in [one]: ;; rise = loss(change) - before → rise = 0 * "
         "before\n    for one in units:\n        rise = rise + loss(change) - before": "You switch the units off one "
         "after another and add up. All are off in one run: some matter only together.",

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from lmcourse.chapters.feed_forward.units import (
     FEWER,
+    IDLE,
+    LARGEST,
     NO_LIST,
     NO_UNIT,
     OUTSIDE,
@@ -81,6 +83,7 @@ silence = Exercise(
 
 
 @silence.idea(1)
+@silence.misconception(LARGEST)
 def the_largest(loss: Any, wanted: Tensor, k: int) -> Any:
     kept: list[Tensor] = []
 
@@ -96,7 +99,6 @@ def the_largest(loss: Any, wanted: Tensor, k: int) -> Any:
 silence.edited_ideas(
     the_largest,
     {
-        "at random": (1, "scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]"),
         "the largest difference": (
             1,
             "hidden.abs()[wanted].mean(dim=0) for → hidden.abs()[wanted].mean(dim=0) - "
@@ -107,6 +109,11 @@ silence.edited_ideas(
             "[divmod( → [(1, 165), (3, 226), (1, 123), (0, 59), (0, 192), (0, 142), (3, 25), (0, 139)][:k] or [divmod(",
         ),
     },
+)
+
+silence.slips(
+    the_largest,
+    {"scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]": IDLE},
 )
 
 

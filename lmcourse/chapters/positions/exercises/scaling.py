@@ -236,5 +236,9 @@ slow_down.slips(
         "are returned, too.",
         "slowed[pairs] → slowed[[pair for pair in range(len(speeds)) if pair not in pairs]]": "You slow down the pairs "
         "that are not in `pairs`.",
+        "slowed[pairs] → slowed[[pair - 1 for pair in pairs]]": "You count the pairs from 1. They count from 0, like "
+        "places in the tensor.",
+        "slowed[pairs] → slowed[pairs[0] if pairs else 0 : pairs[-1] if pairs else 0]": "You take "
+        "`pairs` for the ends of a range. It lists every pair that is to be slower.",
     },
 )

@@ -125,6 +125,8 @@ sinusoidal.slips(
         "10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d) → "
         "torch.exp(torch.arange(0, d, 2) * (-math.log(10_000.0) / d))": "Your angles are in float32. At position "
         "20,000 they are off by about 0.001: compute in float64, and make sines and cosines float32 at the end.",
+        "* omega → * omega.float().double()": "Your speeds were rounded to float32 before they became float64: at "
+        "position 20,000 angles are off by up to 0.001. Compute the powers in float64, too.",
         ", dtype=torch.float64 → ": "Your angles are in float32, and those of far positions are rounded to 0.001 or "
         "so. Use dtype=torch.float64 for the exponents.",
     },

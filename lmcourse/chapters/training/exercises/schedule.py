@@ -104,6 +104,12 @@ wsd_factor.slips(
         "early. Only the step *after* the last one has the floor as its rate.",
         "step >= steps → step >= steps and not decay": "After the end your rate keeps falling, below the floor. It "
         "should stay at the floor.",
+        "step >= steps → False": "After the end your line goes on: below the floor, or without a decay at 1. It should "
+        "stay at the floor.",
+        'if warmup + decay > steps:\n        raise ValueError("the phases do not fit into the run")\n    if step < '
+        "warmup:\n        return (step + 1) / warmup → if step < warmup:\n        return (step + 1) / warmup\n    if "
+        "warmup + decay > steps:\n        raise ValueError": "Within the warm-up you accept phases that do not fit. "
+        "Raise ValueError at any step: ask before you return.",
         "return floor\n → return 0.0\n": "After the end your rate is 0. It should stay at the floor.",
         "floor + (1 - floor) * left → max(floor, left)": "You cut the line off at the floor. It should go from 1 to "
         "the floor over all steps of the decay.",

@@ -88,6 +88,9 @@ sweep_steps.slips(
         "of its own.",
         "zip(lengths, decays → zip(sorted(lengths), sorted(decays)": "You sort the two lists separately, so some runs "
         "get the decay of another run.",
+        "zip(lengths, decays → zip(sorted(lengths), decays": "You sort the lengths alone, so a run gets the decay of "
+        "another one.",
+        ", default=0 → ": "Both lists may be empty: then no step is paid for. `max` has a default.",
         "sum(decays) → sum(decay for _, decay in set(zip(lengths, decays)))": "You count equal runs once. Each of them "
         "pays for its own decay.",
         "sum(lengths), trunk + sum(decays) → trunk + sum(decays), sum(lengths)": "You swapped the two numbers: the "
