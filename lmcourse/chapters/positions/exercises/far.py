@@ -176,10 +176,9 @@ far_scores.slips(
         "return near.masked_fill(positions[:, None] - positions >= trained, -1e4)": "At 100 tokens, the score of "
         "query 99 does not depend on key 67. Hide no key: the mask follows.",
         "return torch → q *= 2\n    return torch": CHANGED,
-        "near, far) → near, far).softmax(dim=-1)": ALONE,
-        "return torch.where(positions[:, None] - positions < 8, near, far) → "
-        "scores = torch.where(positions[:, None] - positions < 8, near, far)\n    "
-        "return scores - scores.amax(dim=-1, keepdim=True)": ALONE,
+        "near, far) → near, far).softmax(dim=-1) || return torch.where(positions[:, None] - positions < 8, near, far) "
+        "→ scores = torch.where(positions[:, None] - positions < 8, near, far)\n    return scores - "
+        "scores.amax(dim=-1, keepdim=True)": ALONE,
         "near, far) → near, far).mean(dim=1, keepdim=True).expand(q.shape[:-1] + q.shape[-2:-1])": OTHER_HEADS,
         "near, far) → near, near)": UNCHANGED.format(n=100),
         "near, far) → near, far) / q.shape[-1] ** 0.5": SCALED.format(n=32),

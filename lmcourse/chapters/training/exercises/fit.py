@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from lmcourse.chapters.training.exercises.accumulate import accumulate as _accumulate
-from lmcourse.chapters.training.kept_run import Kept as Snapshot
+from lmcourse.chapters.training.strangers import Kept as Snapshot
 from lmcourse.chapters.training.strangers import train
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
