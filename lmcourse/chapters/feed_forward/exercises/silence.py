@@ -111,10 +111,7 @@ silence.edited_ideas(
     },
 )
 
-silence.slips(
-    the_largest,
-    {"scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]": IDLE},
-)
+silence.slips(the_largest, {"scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]": IDLE})
 
 
 @silence.idea(3)

@@ -105,10 +105,8 @@ sinusoidal.slips(
         "positions[:, None] → torch.arange(len(positions))[:, None]": "You number the positions yourself, 0, 1, 2, … "
         "Use `positions`.",
         "-torch → torch": "You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.",
-        'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d]': "With an odd width the last sine "
-        "has no cosine: raise ValueError.",
-        'if d % 2:\n        raise ValueError("odd")\n    omega → omega': "You do not refuse an odd width, whose last "
-        "sine has no cosine. Raise ValueError.",
+        'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d] || if d % 2:\n        raise '
+        'ValueError("odd")\n    omega → omega': "With an odd width the last sine has no cosine: raise ValueError.",
         'if d % 2:\n        raise ValueError("odd")\n    omega → omega ;; , dtype=torch.float64 → ': "Your angles are "
         "in float32, where those of far positions are rounded to 0.001 or so: use float64. And an odd width raises "
         "ValueError.",

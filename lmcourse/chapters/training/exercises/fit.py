@@ -245,12 +245,11 @@ fit.slips(
         "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
         '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
         "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
-        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n': "You set the "
-        "rates after the update, so the first one has the whole rate. Set them before it.",
-        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n ||         for '
+        'group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
         "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
-        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + 1)\n': "You set "
-        "the rates after the update, for the next one, so the first one has the whole rate. Set them before it.",
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + '
+        "1)\n": "You set the rates after the update, so the first one has the whole rate. Set them before it.",
         "settings.factor(step) → min(1, (step + 1) / (settings.warmup or 1), (settings.steps - step) / (settings.decay "
         "or 1))": "You compute the factor yourself. A caller may pass another one: use settings.factor(step).",
         "settings.snapshots.append(Snapshot(run)) → settings.snapshots = [Snapshot(run)]": "You replace the list "
