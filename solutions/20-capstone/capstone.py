@@ -463,7 +463,8 @@ if sealed:
 #
 # | forecast | by | how far off |
 # | --- | --- | --- |
-# | parameters, states, FLOPs | tensors and products | not at all |
+# | parameters, states | tensors | not at all |
+# | FLOPs | products | not at all |
 # | loss | $E + A/N^a + B/D^b$, from runs like the order | errors on unseen runs |
 # | a better recipe | pairs, in runs that are long against their warm-up | p-value |
 #

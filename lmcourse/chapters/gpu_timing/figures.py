@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -332,7 +332,12 @@ def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
 
 
 def runtime_shares(free: Free = "nothing") -> Figure:
-    """FLOPs and time of a BERT layer by kind of operation, and the time left if some kinds took none."""
+    """FLOPs and time of a BERT layer by kind of operation, and the time left if some kinds took none.
+
+    ValueError for an unknown kind.
+    """
+    if free not in get_args(Free):
+        raise ValueError(f"{free} cannot be made free: choose from {', '.join(get_args(Free))}")
     gone = {"nothing": (), "both": ("softmax and norms", "element-wise")}.get(free, (free,))
     left = sum(share.time for name, share in BERT_LAYER.items() if name not in gone)
     figure = new_figure(8.0, 2.9)

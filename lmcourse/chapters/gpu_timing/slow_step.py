@@ -178,8 +178,8 @@ MISTAKES = {
     "steps begins with moments of zero, as a new optimizer does.",
     " / (1 - 0.9**t) →  ;;  / (1 - 0.99**t) → ": "You do not divide the moments by 1 − 0.9ᵗ and 1 − 0.99ᵗ, which "
     "corrects them in the first steps.",
-    "0.9**t → 0.9 ** (t + 1) ;; 0.99**t → 0.99 ** (t + 1)": "You correct the moments for step t + 1, one too far. "
-    "(Some of torch's optimizers add 1 to the step that they are given.)",
+    "0.9**t → 0.9 ** (t + 1) ;; 0.99**t → 0.99 ** (t + 1)": "You correct the moments for step t + 1, one too far: "
+    "some of torch's optimizers add 1 to the step that they are given.",
     "sqrt() + 1e-8 → add(1e-8).sqrt()": "You add 1e-8 below the root. The given step adds it to the root.",
     "w -= 0.001 → w *= 1 - 0.001 * 0.01\n            w -= 0.001": "Your weights decay by 0.01, the default of torch's "
     "AdamW. The given step has no decay.",

@@ -24,7 +24,12 @@ _TREATMENT_COLOURS = ((GREY, "o"), (PALETTE["blue"], "^"))
 
 
 def vital_signs(patient: str = "healthy") -> Figure:
-    """Four panels over the steps of a stored run: loss, norm of the gradient, largest score, log Z."""
+    """Four panels over the steps of a stored run: loss, norm of the gradient, largest score, log Z.
+
+    ValueError for a patient that is not shown.
+    """
+    if patient not in (UNKNOWN, *shown_signs()):
+        raise ValueError(f"unknown patient {patient!r}; choose from {', '.join(shown_signs())}")
     signs = unknown_signs() if patient == UNKNOWN else shown_signs()[patient]
     figure = new_figure(8.0, 4.6)
     grid = figure.add_gridspec(2, 2)

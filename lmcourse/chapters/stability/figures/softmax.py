@@ -48,7 +48,14 @@ def grown_softmax(scale: float, precision: str, cap: float | None) -> GrownSoftm
 
 @stops(scale=(0.5, 1.0, 5.0, 20.0, 200.0))
 def softmax_of_growing_logits(scale: float = 1.0, precision: str = "fp32", cap: str = "none") -> Figure:
-    """Bars: the weights of six logits that have grown by `scale`, and how much gradient comes back through each."""
+    """Bars: the weights of six logits that have grown by `scale`, and how much gradient comes back through each.
+
+    ValueError unless scale > 0, for an unknown format or an unknown cap ("none", "50", "30", "10").
+    """
+    if not scale > 0:
+        raise ValueError(f"scale must be above 0, not {scale:g}")
+    if cap not in CAPS:
+        raise ValueError(f"unknown cap {cap!r}; choose from {', '.join(CAPS)}")
     found = grown_softmax(scale, precision, CAPS[cap])
     figure = new_figure(8.0, 4.0)
     capped = "no cap" if cap == "none" else f"cap {cap}"
@@ -79,7 +86,9 @@ def _short(value: float) -> str:
 
 @stops(logit=(-150.0, -100.0, -50.0, 0.0, 10.0, 50.0, 100.0, 150.0))
 def soft_cap_curve(cap: float = 50.0, logit: float = 100.0) -> Figure:
-    """c·tanh(z/c) and its slope, with one logit marked."""
+    """c·tanh(z/c) and its slope, with one logit marked. ValueError unless the cap is positive."""
+    if not cap > 0:
+        raise ValueError(f"cap must be above 0, not {cap:g}")
     value, slope = cap * math.tanh(logit / cap), 1 - math.tanh(logit / cap) ** 2
     figure = new_figure(8.0, 4.0)
     title = f"Cap {cap:g}: {logit:g} becomes {value:.1f}, and {slope:.0%} of the gradient comes back"
