@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from lmcourse.chapters.training import figures
 from lmcourse.chapters.training.climb import Meter, held_out_loss
 from lmcourse.chapters.training.figures.stored_runs import LADDER, RUNGS
-from lmcourse.chapters.training.small_run import SmallRun, forgetful_runs
-from lmcourse.chapters.training.strangers import Fit, curves, stranger, told
+from lmcourse.chapters.training.small_run import SmallRun
+from lmcourse.chapters.training.strangers import Fit, curves, forgetful_runs, stranger, told
 from lmcourse.chapters.training.widths import story_bytes
 from lmcourse.chapters.training.writing import story_model, watched, write_help
 from lmcourse.data.loader import Loader

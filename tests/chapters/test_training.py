@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from lmcourse import plots
 from lmcourse.chapters.training import climb, exercises, figures, strangers
 from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
-from lmcourse.chapters.training.small_run import SmallRun, resumed_without
+from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.chapters.training.writing import write_help
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Loader
@@ -229,7 +229,7 @@ def test_many_small_batches_of_ragged_windows_are_one_large() -> None:
     one, many = next(ragged_loader(4)), ragged_loader(1)
     assert torch.equal(one.targets, torch.cat([next(many).targets for _ in range(4)]))
     assert [int((row != -100).sum()) for row in one.targets] == [2, 8, 8, 2]
-    assert resumed_without("chance")[0] > 0
+    assert strangers.resumed_without("chance")[0] > 0
 
 
 def test_every_fault_is_found_with_every_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:

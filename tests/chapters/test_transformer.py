@@ -298,6 +298,16 @@ def test_files_hide_their_order_and_differ_from_what_is_right() -> None:
     assert {*FILES}.isdisjoint(HIDDEN_FILES)
 
 
+def test_a_file_tells_which_habits_were_undone_or_left() -> None:
+    one = Stranger(0b10010)  # group by group, and scales minus 1
+    plus_1 = {"norm": one.file["norm"] + 1}
+    blocks = [layer | {name: layer[name] + 1 for name in ("norm_1", "norm_2")} for layer in one.file["blocks"]]
+    assert one.told(one.file | plus_1 | {"blocks": blocks}) == "noise, your weights still have: group by group"
+    turned = [layer | {"out": layer["out"].T} for layer in blocks]
+    assert one.told(one.file | plus_1 | {"blocks": turned}) == "noise, you undid what it did not have: out transposed"
+    assert "a reader is wrong" in one.told(one.file | {"blocks": blocks})
+
+
 @pytest.mark.parametrize("way", ["loss.__closure__[0].cell_contents.right", "loss.__self__.right"])
 def test_decipher_may_not_ask_the_loss_for_the_weights(way: str) -> None:
     names: dict[str, Any] = {}

@@ -47,6 +47,8 @@ OUTSIDE = (
 )
 REVERSED = "By the slopes, the loss *falls* most without your first units. Is your sign reversed?"
 SLOPES = "Your first units are those with the largest slopes. What is lost depends on the hidden numbers, too."
+LARGEST = "Your first units are the largest. What a unit says may be cancelled later: ask what the loss would do."
+IDLE = "Without your units, brackets lose hardly more than without eight at random."
 SAME = "You return the same units for two kinds of tokens. Use `wanted`: it says which tokens are meant."
 
 
@@ -177,8 +179,9 @@ def _remark(units: list[Unit], loss: TextLoss, wanted: Bool[Tensor, "texts s"]) 
     kept: list[Tensor] = []
     losses = loss(lambda _, hidden: kept.append(hidden.requires_grad_()) or hidden)  # type: ignore[func-returns-value]
     slopes = torch.stack(torch.autograd.grad(losses[wanted].mean(), kept))
-    falls = torch.stack(kept).detach() * slopes
-    for sentence, scores in ((REVERSED, [falls]), (SLOPES, [slopes, -slopes, slopes.abs()])):
+    hidden = torch.stack(kept).detach()
+    known = ((REVERSED, [hidden * slopes]), (SLOPES, [slopes, -slopes, slopes.abs()]), (LARGEST, [hidden.abs()]))
+    for sentence, scores in known:
         for score in scores:
             for places in (torch.ones_like(wanted), wanted):
                 sums = (score * places[..., None]).sum(dim=(1, 2))
@@ -207,6 +210,8 @@ def measure_silence(silence: Callable[..., Any], part: str, other: str) -> dict[
     if found[0] == found[1]:
         warnings.warn(SAME, Remark, stacklevel=1)
     (brackets, rest), (others, rest_of_others) = rises
+    if abs(brackets) < 0.05:
+        warnings.warn(IDLE, Remark, stacklevel=1)
     return {"brackets": brackets, "other tokens": rest, "another kind": others - rest_of_others}
 
 

@@ -109,6 +109,8 @@ SWAPPED = (
     "At {n} tokens, the key 1 back is scored as if it were {shift} back, and keys 16 or more back as in training. Did "
     "you swap near and far?"
 )
+SQUEEZED = "At {n} tokens, the key 1 back is scored as if it were {back:.2f} back. The first layer looks for it 1 back."
+TOO_FAR = "At {n} tokens, far keys are scored as if they were {back} back. In training, copies were 8 to 16 back."
 AFTER = (
     "At {n} tokens, the last query scores the key {back} back as if it came *after* the query, at a distance of "
     "{shift}. Turn the query further than the key."
@@ -202,6 +204,12 @@ def _remark(q: Tensor, k: Tensor, found: Float[Tensor, "b h s s"]) -> str:
         return SCALED.format(n=n)
     if shift.get(1, 1) > 1 and all(shift.get(back) == back for back in range(16, n)):
         return SWAPPED.format(n=n, shift=shift[1])
+    for back in (1 / 4, TRAINED / n):
+        closer = turn_pairs(q[..., -1:, :], torch.tensor([back]), SPEEDS) @ k[..., -2:-1, :].mT
+        if back < 1 and torch.allclose(closer.flatten(1), own[..., 1], atol=_SAME):
+            return SQUEEZED.format(n=n, back=back)
+    if n > TRAINED and len(ends := {shift.get(back, 0) for back in range(n // 2, n)}) == 1 and max(ends) > TRAINED / 2:
+        return TOO_FAR.format(n=n, back=max(ends))
     later = next((back for back in shift if shift[back] < 0), None)
     return "" if later is None else AFTER.format(n=n, back=later, shift=-shift[later])
 

@@ -1,4 +1,4 @@
-"""Trainers: the right one, and those of strangers, of which some break a promise.
+"""Snapshots of a run, and trainers: the right one, and those of strangers, of which some break a promise.
 
 A submission's process imports this module too, so it must not import the exercises.
 """
@@ -6,6 +6,7 @@ A submission's process imports this module too, so it must not import the exerci
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lmcourse.chapters.training.small_run import Kept
+from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.training.param_groups import parameter_groups
@@ -177,3 +178,44 @@ def measure_suspicious(suspicious: Callable[[Fit], bool], first: int) -> dict[st
     """Return how many of the five faulty trainers that are shown, and of ten others, an answer accuses."""
     found = {_patient(number)[1] for number in range(first, first + len(_DEALT)) if _accuses(suspicious, number)}
     return {"of the five": len(found & SHOWN.keys()), "of ten others": len(found & OTHERS.keys())}
+
+
+class Kept:
+    """A snapshot of a run: what the exercise asks for.
+
+    Args:
+        run: the run.
+        without: the part that is not restored: "model", "optimizer", "loader", "step" or "chance"; with "copy", the
+            model's tensors are kept themselves.
+    """
+
+    def __init__(self, run: Any, without: str = "") -> None:
+        states = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader") if name != without}
+        self.states = {**deepcopy(states), **({"model": states["model"]} if without == "copy" else {})}
+        self.step, self.chance, self.without = run.step, torch.get_rng_state(), without
+
+    def restore(self, run: Any) -> None:
+        """Restore what was kept into a run."""
+        for name, state in deepcopy(self.states).items():
+            getattr(run, name).load_state_dict(state)
+        if self.without != "step":
+            run.step = self.step
+        if self.without != "chance":
+            torch.set_rng_state(self.chance)
+
+
+def resumed_without(part: str) -> list[float]:
+    """Return the errors of 20 losses of a resumed run if a part is not restored; "" restores all of them (see Kept)."""
+    run = SmallRun()
+    run.train(8)
+    kept = Kept(run, part)
+    right, other = run.train(20), SmallRun()
+    kept.restore(other)
+    return [abs(a - b) for a, b in zip(other.train(20), right, strict=True)]
+
+
+def forgetful_runs() -> dict[str, list[float]]:
+    """Return these errors by what was forgotten."""
+    parts = {"nothing forgotten": "", "without the moments": "optimizer", "without the step": "step"}
+    parts["without the place in the text"] = "loader"
+    return {name: resumed_without(part) for name, part in parts.items()}

@@ -40,6 +40,8 @@ NO_WEIGHTS = "Return the weights: a dictionary with the names and shapes of `fil
 CHANGED = "Your search changes `file`. Make new dictionaries and tensors, or the next reading starts from a wrong file."
 TOO_MANY = f"Your search calls `loss` more than {MOST_CALLS} times for one file. There are 32 ways to read it."
 UNKNOWN = "your weights have no set of the habits: a reader is wrong, or two changed places"
+ENDED = "Of some file, you return a reading whose loss is above 3.5. That reading is wrong: search on."
+ALL_TRIED = "You try all readings of each file. The right one is the only one below 3.5: stop as soon as you have it."
 UNREADABLE = "You call `loss` with weights that `decoder` cannot read: {what}."
 
 
@@ -93,9 +95,9 @@ class Stranger:
         """A new copy of the file."""
         return self._written(self.habits)
 
-    def _written(self, habits: Sequence[str]) -> Weights:
-        """Return the right weights with these habits."""
-        file = deepcopy(self.right)
+    def _written(self, habits: Sequence[str], weights: Weights | None = None) -> Weights:
+        """Return the right weights, or others, with these habits."""
+        file = deepcopy(weights or self.right)
         for name in habits:
             file["blocks"] = [HABITS[name](layer, self.sizes) for layer in file["blocks"]]
         return _scales_minus_1(file) if "scales minus 1" in habits else file
@@ -120,11 +122,13 @@ class Stranger:
         """Return what an answer made of the file: it speaks, or the habits that it left in the weights."""
         if self.speaks(weights):
             return f"speaks, it had: {', '.join(self.habits)}"
-        for number in range(1, 1 << len(HABITS)):
-            left = [name for place, name in enumerate(HABITS) if number >> place & 1]
-            if self._same(self._written(left), weights):
-                return f"noise, your weights still have: {', '.join(left)}"
-        return f"noise, {UNKNOWN}"
+        some = [[name for place, name in enumerate(HABITS) if bits >> place & 1] for bits in range(1 << len(HABITS))]
+        undone = next((each for each in some if self._same(self.file, self._written(each, weights))), [])
+        if more := [name for name in undone if name not in self.habits]:
+            return f"noise, you undid what it did not have: {', '.join(more)}"
+        left = [name for name in self.habits if name not in undone] if undone else []
+        left = left or next((each for each in some if self._same(self._written(each), weights)), [])
+        return f"noise, your weights still have: {', '.join(left)}" if left else f"noise, {UNKNOWN}"
 
     @staticmethod
     def _same(right: Weights, weights: Weights) -> bool:
@@ -182,4 +186,6 @@ def measure_decipher(decipher: Decipher, files: Sequence[int]) -> dict[str, floa
     wrong = [(one, weights) for one, weights in zip(strangers, read, strict=True) if not one.speaks(weights)]
     if any(one.told(weights).endswith(UNKNOWN) for one, weights in wrong):
         warnings.warn(f"Of some file, {UNKNOWN}.", Remark, stacklevel=1)
+    elif wrong or calls >= 1 << len(HABITS):
+        warnings.warn(ENDED if wrong else ALL_TRIED, Remark, stacklevel=1)
     return {SPEAK: len(files) - len(wrong), CALLS: calls}

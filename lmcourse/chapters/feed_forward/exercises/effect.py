@@ -120,8 +120,7 @@ unit_effect.slips(
     clone_and_set,
     {
         "        hidden = hidden.clone()\n →  ;; before = loss()\n    rise = loss(change) - before → after = "
-        "loss(change)\n    rise = after - loss()": _IN_PLACE,
-        "        hidden = hidden.clone()\n → ": _IN_PLACE,
+        "loss(change)\n    rise = after - loss() ||         hidden = hidden.clone()\n → ": _IN_PLACE,
         "        return hidden\n\n → \n": "Your `change` returns nothing. Return the hidden numbers to go on with.",
         "hidden[..., unit] = 0\n        return hidden → hidden[..., unit] = 0\n                return hidden": "Where "
         "`units` has none of a layer, your `change` returns nothing. Return the hidden numbers there, too.",
@@ -131,8 +130,7 @@ unit_effect.slips(
         "units is switched off. If you return within the loop, the others stay on: return after it.",
         "for place, unit in units: → for place, unit in dict(units).items():": "Only the last of a layer's units is "
         "switched off. A dict keeps one unit for each layer; a clone made within a loop forgets the units before.",
-        "if place == layer → if place == layer + 1": _FROM_0,
-        "if place == layer → if place + 1 == layer": _FROM_0,
+        "if place == layer → if place == layer + 1 || if place == layer → if place + 1 == layer": _FROM_0,
         "if place == layer → if True": "You switch the unit off in every layer. `change` is called for each: "
         "compare `layer` with the pair's.",
         "for place, unit in units: → for unit, place in units:": "You take a pair for (unit, layer). The layer comes "
@@ -141,14 +139,12 @@ unit_effect.slips(
         "units off only where `wanted` is True. Switch them off everywhere: other places may need them, too.",
         "hidden[..., unit] = 0 → hidden[...] = 0": "You switch off the whole layer. Only the units "
         "in `units` are to be 0.",
-        "hidden[..., unit] = 0 → hidden[unit] = 0": "You index the first axis, the texts. The units are the last "
-        "axis: [..., unit].",
-        "hidden[..., unit] = 0 → hidden[:, unit] = 0": "You index the tokens. The units are the last axis: [..., "
-        "unit].",
+        "hidden[..., unit] = 0 → hidden[unit] = 0 || hidden[..., unit] = 0 → hidden[:, unit] = 0": "You index the "
+        "texts or the tokens. The units are the last axis: [..., unit].",
         "hidden[..., unit] = 0 → hidden[..., unit] = hidden[..., unit].mean()": "You put in the unit's mean. Here a "
         "unit that is switched off is 0.",
-        "loss(change) - before → loss(change) / before": "You divide the two losses. Asked is by how much the loss "
-        "rises: a difference.",
+        "loss(change) - before → loss(change) / before": "You divide by the loss. Asked is by how much it rises: a "
+        "difference, in nats.",
         "on, off = rise[wanted], rise[~wanted] → "
         "on, off = (rise[at] / before[at].mean() for at in (wanted, ~wanted))": "You divide the rise by the loss. "
         "Asked is a difference, in nats.",
@@ -175,12 +171,13 @@ unit_effect.slips(
         "on.mean().item() if len(on) else 0.0, off.mean().item() if len(off) else 0.0 → (rise * "
         "wanted).mean().item(), (rise * ~wanted).mean().item()": "You divide both sums by the number of all places. "
         "Each mean has its own number of places.",
+        "on, off = rise[wanted], rise[~wanted] → on, off = (torch.tensor([row[at].mean() for row, at in zip(rise, "
+        "places) if at.any()]) for places in (wanted, ~wanted))": "You average the means of the texts. Every place "
+        "counts alike: take one mean over the places of all texts.",
         "for place, unit in units: → for place, unit in [one]: ;; rise = loss(change) - before → rise = 0 * "
         "before\n    for one in units:\n        rise = rise + loss(change) - before": "You switch the units off one "
         "after another and add up. All are off in one run: some matter only together.",
-        "for place, unit in units: → for place, unit in units[:1]:": "You switch off the first unit only. All of "
-        "`units` are off in one run.",
-        "for place, unit in units: → for place, unit in units[-1:]:": "You switch off the last unit only. All of "
-        "`units` are off in one run.",
+        "for place, unit in units: → for place, unit in units[:1]: || for place, unit in units: → for place, unit in "
+        "units[-1:]:": "You switch off one unit only. All of `units` are off in one run.",
     },
 )

@@ -80,7 +80,7 @@ moe_counts.slips(
         "2 * active → 2 * active - router": "You count one FLOP for each weight of the router. Every weight that a "
         "token uses costs 2.",
         "[total → [total - router": "Your parameters leave out the router. What a token uses is right.",
-        "2 * active → 2 * (total - shared * expert)": "You count the FLOPs of all experts that the router scores. A "
+        "2 * active → 2 * (total - shared * expert) || 2 * active → 2 * total": "You count the FLOPs of all experts. A "
         "token uses only k of them and the shared ones.",
         "[total, active → [active, total": "You swapped the first two numbers: all parameters come first.",
         "3 * → 2 *": "Your experts have two matrices. They are gated: gate, value and down.",
@@ -90,8 +90,6 @@ moe_counts.slips(
         "always used, so they need no score.",
         "2 * active → active": "Your FLOPs equal the number of weights. Each weight takes a multiplication and an "
         "addition: 2 FLOPs.",
-        "2 * active → 2 * total": "You count the FLOPs of all experts. A token uses only k of them and the shared "
-        "ones.",
         "2 * active → 6 * active": "You count three times as many FLOPs, as for a training step, forward and backward. "
         "One forward pass takes 2 per weight.",
         "d_model * experts → d_model * k": "Your router has k columns. It scores every expert: d_model · experts "

@@ -236,8 +236,9 @@ moe.slips(
         "math.floor(capacity * n * k / experts) → int(capacity * n * k / experts) ;; "
         "picked.cumsum(dim=0) → picked.flip(0).cumsum(dim=0).flip(0)": "Your full expert keeps the last tokens of the "
         "text. It should keep those that come first.",
-        "weights = p * picked → weights = (x @ w_router if k > 1 else p) * picked": "Your weights for k above 1 are "
-        "the router's scores before the softmax, divided by their sum. Use p: it is positive.",
+        "weights = p * picked → weights = (x @ w_router if k > 1 else p) * picked || weights = p * picked → weights = "
+        "x @ w_router * picked ;; k > 1 → k > 0": "Your weights are the router's scores before the softmax. Use p: it "
+        "is positive.",
         "f * p.mean → f * p.detach().mean": "Your balance has no gradient. It has to push the router: p̄ must not be "
         "detached.",
         "return y → return x + y": "You add x to the result. The block does that (notebook 10): this layer returns "
@@ -248,8 +249,6 @@ moe.slips(
         "token has a p for each expert, and all of them count.",
         "math.floor(capacity * n * k / experts) → capacity": "You use the capacity as a number of tokens. It is a "
         "factor: the limit is ⌊capacity · n · k / E⌋.",
-        "weights = p * picked → weights = x @ w_router * picked ;; k > 1 → k > 0": "Your weights are the router's "
-        "scores before the softmax. Use p: it is positive.",
         "F.silu → F.gelu": "Your experts use GELU in the gate. They are SwiGLU layers, which use SiLU.",
     },
 )

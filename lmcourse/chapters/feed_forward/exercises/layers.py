@@ -106,6 +106,8 @@ ffn.slips(
         "(x @ w1 + b1).relu() → F.silu(x @ w1 + b1)": "You use SiLU between the matrices. This layer has a ReLU there.",
         ".relu() → .relu() ** 2": "You square the ReLU. Here it is max(0, z) itself.",
         "x @ → x.relu() @": "You apply a ReLU to the input as well. There is one ReLU, between the two matrices.",
+        "(x @ w1 + b1).relu() → (x @ w1 + b1 > 0).to(x.dtype)": "Your hidden numbers are 0 or 1: the gate alone. A "
+        "ReLU multiplies z by it.",
         "relu → abs": "You take absolute values. A ReLU makes the negative hidden numbers 0.",
         "(x @ w1 + b1).relu() → F.leaky_relu(x @ w1 + b1)": "Your ReLU is leaky: a hundredth of each negative number "
         "passes. Here they become 0.",

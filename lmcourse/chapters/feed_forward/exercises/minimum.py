@@ -91,12 +91,8 @@ activation_minimum.slips(
         "another scale it is x + 1/scale.",
         "y.argmin() → y.diff().argmin()": "That is where the slope is lowest, which is further left. At the minimum of "
         "the function the slope is zero.",
-        "-5, 0 → -5 * scale, 0": "You search from −5 on for every scale. A slow gate has its dip further out: search "
-        "down to −5 / scale.",
-        "-5, 0 → -2 * scale, 0": "You search from −2 on for every scale. A slow gate has its dip further out: search "
-        "down to −5 / scale.",
-        "-5, 0 → -10 * scale, 0": "You search from −10 on for every scale. A slow gate has its dip further out: search "
-        "down to −5 / scale, say.",
+        "-5, 0 → -5 * scale, 0 || -5, 0 → -2 * scale, 0 || -5, 0 → -10 * scale, 0": "You search from the same place on "
+        "for every scale. A slow gate has its dip further out: search down to −5 / scale, say.",
         "z * (z.sigmoid() → (z * z.sigmoid() ;; torch.special.ndtr(z) → torch.nn.functional.gelu(z, "
         'approximate="tanh")': "That is the minimum of GELU's tanh approximation. The exact GELU, x·Φ(x), has its own, "
         "a little to the right.",

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from lmcourse.chapters.feed_forward.units import (
     FEWER,
+    IDLE,
+    LARGEST,
     NO_LIST,
     NO_UNIT,
     OUTSIDE,
@@ -81,6 +83,7 @@ silence = Exercise(
 
 
 @silence.idea(1)
+@silence.misconception(LARGEST)
 def the_largest(loss: Any, wanted: Tensor, k: int) -> Any:
     kept: list[Tensor] = []
 
@@ -96,7 +99,6 @@ def the_largest(loss: Any, wanted: Tensor, k: int) -> Any:
 silence.edited_ideas(
     the_largest,
     {
-        "at random": (1, "scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]"),
         "the largest difference": (
             1,
             "hidden.abs()[wanted].mean(dim=0) for → hidden.abs()[wanted].mean(dim=0) - "
@@ -108,6 +110,8 @@ silence.edited_ideas(
         ),
     },
 )
+
+silence.slips(the_largest, {"scores.flatten().topk(k).indices → torch.randperm(scores.numel())[:k]": IDLE})
 
 
 @silence.idea(3)
@@ -156,8 +160,7 @@ def by_the_gradient_half_way(loss: Any, wanted: Tensor, k: int) -> Any:
 silence.slips(
     by_gradient_two_at_a_time,
     {
-        "    return units → ": NO_LIST,
-        "return units → return [unit for _, unit in units]": NO_LIST,
+        "    return units →  || return units → return [unit for _, unit in units]": NO_LIST,
         "return units → return [*units, (2, 0)]": TOO_MANY.format(count=4, k=3),
         "return units → return units[:1] * 2": TWICE,
         "return units → return [(4, 0)]": NO_UNIT.format(unit=(4, 0)),
@@ -166,9 +169,7 @@ silence.slips(
             mask=(60, 127), wanted=(2, 32)
         ),
         "-(h * g) → (h * g)": REVERSED,
-        "-(h * g) → g": SLOPES,
-        "-(h * g) → -g": SLOPES,
-        "-(h * g) → g.abs()": SLOPES,
+        "-(h * g) → g || -(h * g) → -g || -(h * g) → g.abs()": SLOPES,
         "units: list[tuple[int, int]] = [] → return [(1, 165), (3, 226), (1, 123), (0, 59), (0, 192), (0, 142), "
         "(3, 25), (0, 139)][:k]\n    units = []": SAME,
     },

@@ -86,9 +86,8 @@ alibi_bias.slips(
         "attention their bias is −∞.",
         ".masked_fill(offset > 0, -math.inf) → ": "You do not hide later keys: theirs is a positive bias, the largest "
         "of all. Keys ahead of the query need −∞.",
-        "-math.inf → -1e9": "Later keys get −1e9. That is a large number; keys ahead of the query need −∞, -math.inf.",
-        "-math.inf → torch.finfo(slopes.dtype).min": "Later keys get the lowest finite number. Keys ahead of the query "
-        "need −∞, -math.inf.",
+        "-math.inf → -1e9 || -math.inf → torch.finfo(slopes.dtype).min": "Later keys get a finite number. Keys ahead "
+        "of the query need −∞, -math.inf.",
         "-math.inf → math.inf": "Later keys get +∞, so they take all the attention. They need −∞.",
         "offset > 0 → offset < 0": "You hide the past and show the future. Keys ahead of the query, j > i, need −∞.",
         "offset > 0 → torch.ones(queries, keys).triu(1) > 0": "Your distances are right, but your mask takes the "
@@ -100,10 +99,9 @@ alibi_bias.slips(
         "Each head has its own.",
         "bias.masked_fill(offset > 0, -math.inf) → bias - (offset > 0).to(bias.dtype) * math.inf": "You multiply a "
         "mask of zeros and ones by −∞, and 0 · ∞ is NaN. Put −∞ where a key is ahead: masked_fill.",
-        "torch.arange(keys - queries, keys) → torch.arange(keys - queries + 1, keys + 1)": "Your queries are one "
-        "position too far on. The last one is at keys − 1, like the last key.",
-        "torch.arange(keys - queries, keys) → torch.arange(keys - queries - 1, keys - 1)": "Your queries are one "
-        "position too early. The last one is at keys − 1, like the last key.",
+        "torch.arange(keys - queries, keys) → torch.arange(keys - queries + 1, keys + 1) || torch.arange(keys - "
+        "queries, keys) → torch.arange(keys - queries - 1, keys - 1)": "Your queries are off by one position. The last "
+        "one is at keys − 1, like the last key.",
         "key - query[:, None] → query - key[:, None]": "Your rows belong to keys and your columns to queries, which "
         "shows only if their numbers differ. Rows are queries.",
         "bias.masked_fill(offset > 0, -math.inf) → bias.masked_fill(offset > 0, -math.inf).mT": "Your rows are keys "

@@ -106,10 +106,8 @@ position_factor.slips(
         "so does the length of a vector. Keep it at 1.",
         "cmath.exp(1j * m * speed) → 1j * m * speed": "You return the phase, a position on a line. The factor is the "
         "number with that phase: cmath.exp(1j * phase).",
-        "1j * m → 2j * math.pi * m": "You multiply the angle by 2π, so at speed 1 every step is a whole turn and "
-        "nothing moves. The speed is an angle in radians.",
-        "1j * m → 1j * math.pi * m": "You multiply the angle by π, so at speed 2 every step is a whole turn and "
-        "nothing moves. The speed is an angle in radians.",
+        "1j * m → 2j * math.pi * m || 1j * m → 1j * math.pi * m": "You multiply the angle by π or 2π, as if the speed "
+        "were in turns: at speed 2 or 1 nothing moves. It is in radians.",
         "* m * → * (m % 1000) *": "Your angle starts again at every thousandth position, so two tokens on both sides "
         "of it have another product. Let it grow.",
         "* m * → * math.sqrt(m) *": "Your angle grows with the root of the position, so later steps are shorter. All "

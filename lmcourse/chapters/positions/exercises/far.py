@@ -12,7 +12,9 @@ from lmcourse.chapters.positions.copier import (
     ALONE,
     OTHER_HEADS,
     SCALED,
+    SQUEEZED,
     SWAPPED,
+    TOO_FAR,
     UNCHANGED,
     inspect_far,
     measure_far,
@@ -78,11 +80,7 @@ def as_trained(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) ->
 far_scores.edited_ideas(
     as_trained,
     {
-        "interpolation": (0, "torch.arange(q.shape[-2]) → torch.arange(q.shape[-2]) / 4"),
-        "interpolation by the length": (
-            1,
-            "torch.arange(q.shape[-2]) → torch.arange(q.shape[-2]) * min(1, trained / q.shape[-2])",
-        ),
+        "interpolation": (0, "q.shape[-2]) → q.shape[-2]) / 4"),  # a later cell shows it
         "by parts beyond 32": (
             2,
             "scores: → if len(positions) > trained:\n        kept = ((trained * speeds / math.tau - 1) / 3)"
@@ -153,7 +151,6 @@ far_scores.edited_ideas(
         "as if 12 back beyond 2": (4, "< 8 → < 2"),
         "as if 16 back": (4, "12 → 16"),
         "as if 16 back beyond 2": (0, "12 → 16 ;; < 8 → < 2"),
-        "clipped at 31": (1, "12 → trained - 1 ;; < 8 → < trained"),
         "not turned far away": (0, "rope(q, torch.full_like(positions, 12), speeds) @ k.mT → q @ k.mT"),
         "as if 12 back in long texts": (
             4,
@@ -162,8 +159,16 @@ far_scores.edited_ideas(
     },
 )
 far_scores.slips(
+    as_trained,
+    {
+        "q.shape[-2]) → q.shape[-2]) / 4": SQUEEZED.format(n=32, back=1 / 4),
+        "q.shape[-2]) → q.shape[-2]) * min(1, trained / q.shape[-2])": SQUEEZED.format(n=100, back=0.32),
+    },
+)
+far_scores.slips(
     _as_if_twelve_back,
     {
+        "12 → trained - 1 ;; < 8 → < trained": TOO_FAR.format(n=100, back=31),
         "return torch.where(positions[:, None] - positions < 8, near, far) → "
         "return near.masked_fill(positions[:, None] - positions >= trained, -torch.inf)": "At 100 tokens, scores are "
         "NaN or ∞. Hide no key: the mask follows.",
@@ -171,10 +176,9 @@ far_scores.slips(
         "return near.masked_fill(positions[:, None] - positions >= trained, -1e4)": "At 100 tokens, the score of "
         "query 99 does not depend on key 67. Hide no key: the mask follows.",
         "return torch → q *= 2\n    return torch": CHANGED,
-        "near, far) → near, far).softmax(dim=-1)": ALONE,
-        "return torch.where(positions[:, None] - positions < 8, near, far) → "
-        "scores = torch.where(positions[:, None] - positions < 8, near, far)\n    "
-        "return scores - scores.amax(dim=-1, keepdim=True)": ALONE,
+        "near, far) → near, far).softmax(dim=-1) || return torch.where(positions[:, None] - positions < 8, near, far) "
+        "→ scores = torch.where(positions[:, None] - positions < 8, near, far)\n    return scores - "
+        "scores.amax(dim=-1, keepdim=True)": ALONE,
         "near, far) → near, far).mean(dim=1, keepdim=True).expand(q.shape[:-1] + q.shape[-2:-1])": OTHER_HEADS,
         "near, far) → near, near)": UNCHANGED.format(n=100),
         "near, far) → near, far) / q.shape[-1] ** 0.5": SCALED.format(n=32),

@@ -222,10 +222,8 @@ rope.slips(
         "first, and cast the result.",
         "angle.cos(), angle.sin() → angle.cos().to(x.dtype), angle.sin().to(x.dtype)": "You round the angles' cosines "
         "and sines to 16 bits: keep them in float32.",
-        "a * sin + b * cos → a * sin - b * cos": "Your second formula has the signs of the first. It is a sin + b cos, "
-        "both with a plus.",
-        "a * sin + b * cos → -a * sin - b * cos": "Your second formula has the wrong sign throughout. It is a sin + b "
-        "cos, both with a plus.",
+        "a * sin + b * cos → a * sin - b * cos || a * sin + b * cos → -a * sin - b * cos": "Your second formula has "
+        "wrong signs. It is a sin + b cos, both with a plus.",
         "a * cos - b * sin, a * sin + b * cos → a * cos, b * cos": "You multiply by the cosine alone. A turn mixes the "
         "two features of a pair: a cos − b sin.",
         "- b * sin, a * sin → - a * sin, b * sin": "Your features do not mix: the first of a pair needs its partner, a "

@@ -161,6 +161,7 @@ rope_speeds.slips(
         "ratios, from 1 to the factor.",
         "width / (width - 2) → 2 / (width - 2)": "Your NTK exponent is that of the last *pair*: 2/(d − 2). The base is "
         "raised to −(d − 2)/d there: solve for the base that divides this speed by the factor.",
+        "torch.arange(0, width, 2, → torch.arange(width // 2, || width / (width - 2) → 2 * width / (width - 2) ;; "
         "torch.arange(0, width, 2, → torch.arange(width // 2,": "You turn pair i at base^(−i/d), without the 2. It is "
         "base^(−2i/d): from 1 down to nearly 1/base.",
         "width / (width - 2) → width / (width - 1)": "Your NTK exponent takes −(d − 1)/d for the last pair's. The "
@@ -169,8 +170,6 @@ rope_speeds.slips(
         "1. A pair has one speed: base^(−2i/d), d/2 of them.",
         "width / (width - 2) → width / 2": "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: "
         "base · factor^(d/(d − 2)) slows it by the factor.",
-        "width / (width - 2) → 2 * width / (width - 2) ;; torch.arange(0, width, 2, → torch.arange(width // 2,": "Your "
-        "exponent is −i/d. Pair i turns at base^(−2i/d).",
         "speeds.float() → speeds.float().repeat_interleave(2)": "You return a speed for each feature. A pair has one: "
         "width/2 numbers.",
         "return speeds → return math.tau / speeds": "You return the wavelengths. A speed is in radians a token, and 1 "
@@ -226,15 +225,17 @@ slow_down.slips(
         "ones. Copy them first.",
         "/= factor → *= factor": "Your pairs turn faster. To slow them down, divide.",
         "slowed[pairs] → slowed": "You slow down all pairs. `pairs` says which.",
-        "slowed[pairs] → slowed[pairs[0] if pairs else len(slowed) :]": "You slow down all pairs from the first one of "
-        "`pairs` on. Only those in `pairs` are asked for.",
-        "slowed[pairs] → slowed[min(pairs, default=8) :]": "You slow down all pairs from the fastest of `pairs` on. "
-        "Only those in `pairs` are asked for.",
+        "slowed[pairs] → slowed[pairs[0] if pairs else len(slowed) :] || slowed[pairs] → slowed[min(pairs, default=8) "
+        ":]": "You slow down all pairs from one of `pairs` on. Only those in `pairs` are asked for.",
         "/= factor → / factor": "Your speeds stay as they are: divide those of `pairs`, and store the result.",
         "slowed[pairs] → slowed[pairs[:1]]": "You slow down only the first of the pairs.",
         "return slowed → return slowed[pairs]": "You return the slowed pairs alone. The others keep their speeds, and "
         "are returned, too.",
         "slowed[pairs] → slowed[[pair for pair in range(len(speeds)) if pair not in pairs]]": "You slow down the pairs "
         "that are not in `pairs`.",
+        "slowed[pairs] → slowed[[pair - 1 for pair in pairs]]": "You count the pairs from 1. They count from 0, like "
+        "places in the tensor.",
+        "slowed[pairs] → slowed[pairs[0] if pairs else 0 : pairs[-1] if pairs else 0]": "You take "
+        "`pairs` for the ends of a range. It lists every pair that is to be slower.",
     },
 )

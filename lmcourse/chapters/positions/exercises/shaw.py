@@ -122,8 +122,9 @@ shaw_scores.slips(
         "offset.clamp(-clip, clip) + clip → (offset + clip) % len(vectors) ;; "
         'per_vector.gather(-1, index.expand(heads, -1, -1)) → torch.einsum("hid,ijd->hij", q, vectors[index])': "Your "
         "far offsets wrap around to other vectors. They should all share the outermost one: clamp.",
-        "q @ vectors.mT → k @ vectors.mT": "You multiply the vectors with the keys. They are added to the key, so they "
-        "meet the query: q·a.",
+        "q @ vectors.mT → k @ vectors.mT || q @ vectors.mT → k @ vectors.mT ;; gather(-1, index.expand(heads, -1, -1)) "
+        "→ gather(-1, index.mT.expand(heads, -1, -1)).mT": "You multiply the vectors with the keys. They are added to "
+        "the key, so they meet the query: q·a.",
         "offset.clamp(-clip, clip) + clip → offset.clamp(-clip, clip) ;; "
         "per_vector.gather(-1, index.expand(heads, -1, -1)) → per_vector[:, place[:, None], index]": "You pick with "
         "the clipped offset itself. The vector of offset 0 is at place K, so add K.",
@@ -131,9 +132,6 @@ shaw_scores.slips(
         "keys share the vector of offset 0. There are 2K + 1 vectors, up to index 2K.",
         "offset.clamp(-clip, clip) + clip → offset + clip": "You do not clip the offsets, so the far ones have no "
         "vector. Keys that are farther away than K share the outermost one.",
-        "q @ vectors.mT → k @ vectors.mT ;; "
-        "gather(-1, index.expand(heads, -1, -1)) → gather(-1, index.mT.expand(heads, -1, -1)).mT": "You multiply a "
-        "with the keys. It is added to the key, so it meets the query: q·a.",
         "+ relative → + relative * (offset.abs() <= clip)": "You add no vector beyond the clip. Keys that are farther "
         "away share the outermost vector.",
         "offset.clamp(-clip, clip) + clip → offset.clamp(0, len(vectors) - 1)": "You give all keys of the past the "

@@ -105,10 +105,8 @@ sinusoidal.slips(
         "positions[:, None] → torch.arange(len(positions))[:, None]": "You number the positions yourself, 0, 1, 2, … "
         "Use `positions`.",
         "-torch → torch": "You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.",
-        'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d]': "With an odd width the last sine "
-        "has no cosine: raise ValueError.",
-        'if d % 2:\n        raise ValueError("odd")\n    omega → omega': "You do not refuse an odd width, whose last "
-        "sine has no cosine. Raise ValueError.",
+        'raise ValueError("odd") → return table_of_angles(positions, d + 1)[:, :d] || if d % 2:\n        raise '
+        'ValueError("odd")\n    omega → omega': "With an odd width the last sine has no cosine: raise ValueError.",
         'if d % 2:\n        raise ValueError("odd")\n    omega → omega ;; , dtype=torch.float64 → ': "Your angles are "
         "in float32, where those of far positions are rounded to 0.001 or so: use float64. And an odd width raises "
         "ValueError.",
@@ -122,11 +120,10 @@ sinusoidal.slips(
         "positions[:, None] * omega → (positions[:, None] * omega).float() ;; "
         "angle.cos() → (angle + math.pi / 2).sin()": "Your cosine is a sine whose angle is moved by π/2 in float32. "
         "Far into the text that sum is rounded to 0.001.",
-        "10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d) → "
-        "torch.exp(torch.arange(0, d, 2) * (-math.log(10_000.0) / d))": "Your angles are in float32. At position "
-        "20,000 they are off by about 0.001: compute in float64, and make sines and cosines float32 at the end.",
-        ", dtype=torch.float64 → ": "Your angles are in float32, and those of far positions are rounded to 0.001 or "
-        "so. Use dtype=torch.float64 for the exponents.",
+        "10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d) → torch.exp(torch.arange(0, d, 2) * "
+        "(-math.log(10_000.0) / d)) || * omega → * omega.float().double() || , dtype=torch.float64 → ": "Your speeds "
+        "or angles are in float32: at position 20,000 angles are off by up to 0.001. Use dtype=torch.float64 for the "
+        "exponents, and make sines and cosines float32 at the end.",
     },
 )
 
@@ -217,10 +214,8 @@ shift_matrix.slips(
         "k * 10_000 ** (-i / d) → (k * torch.tensor(10_000 ** (-i / d))).item()": "Your angles are in fp32, which "
         "keeps seven digits: far steps turn by thousands of radians. Compute them in double precision, and round at "
         "the end.",
-        "[cos, sin], [-sin, cos] → [sin, cos], [cos, -sin]": "You swapped cosine and sine in the blocks. A step of k = "
-        "0 must change nothing: cos 0 = 1 on the diagonal.",
-        "cos, sin = → sin, cos =": "You swapped cosine and sine in the blocks, in the form [[sin, cos], [−cos, sin]]. "
-        "A step of 0 changes nothing.",
+        "[cos, sin], [-sin, cos] → [sin, cos], [cos, -sin] || cos, sin = → sin, cos =": "You swapped cosine and sine "
+        "in the blocks. A step of k = 0 must change nothing: cos 0 = 1 on the diagonal.",
         "torch.block_diag(*blocks) → torch.stack(blocks)": "You return the blocks as a stack. Place them along the "
         "diagonal of one (d, d) matrix.",
     },

@@ -143,9 +143,9 @@ dropout.slips(
         "is larger than x, so 1 − p divides it.",
         "x**2 * p / (1 - p) → torch.full_like(x, p * (1 - p))": "The result is right. You return the variance of the "
         "mask: it does not depend on x.",
-        'raise ValueError(f"p must be at least 0 and below 1, not {p}") → return torch.zeros_like(x), x**2 * p': "You "
-        "accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise "
-        "ValueError.",
+        'raise ValueError(f"p must be at least 0 and below 1, not {p}") → return torch.zeros_like(x), x**2 * p ||     '
+        'if not 0 <= p < 1:\n        raise ValueError(f"p must be at least 0 and below 1, not {p}")\n → ': "You accept "
+        "a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: raise ValueError.",
         "x * keep → x * keep.float()": "Your result is fp32 for a 16-bit `x`: a float mask turns the product into "
         "fp32. Return the dtype of `x`.",
         "x**2 * p / (1 - p) → x**2 * p / (1 - p) ** 2": "The result is right. Your variance divides by 1 − p twice.",
@@ -154,8 +154,5 @@ dropout.slips(
         "x².",
         "p < 1: → p <= 1:": "You accept p = 1. Then nothing stays, and the mean cannot be x: raise ValueError.",
         "0 <= p < 1 → p < 1": "You accept a p below 0, which is no probability. Raise ValueError.",
-        '    if not 0 <= p < 1:\n        raise ValueError(f"p must be at least 0 and below 1, not {p}")\n → '
-        "": "You accept a p that is impossible. Below 0 it is no probability, and with p = 1 the mean cannot be x: "
-        "raise ValueError.",
     },
 )

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from lmcourse.chapters.training.exercises.accumulate import accumulate as _accumulate
-from lmcourse.chapters.training.small_run import Kept as Snapshot
+from lmcourse.chapters.training.strangers import Kept as Snapshot
 from lmcourse.chapters.training.strangers import train
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
@@ -245,12 +245,11 @@ fit.slips(
         "append(Snapshot(run)) → append(run)": "You append the run itself, which changes. Append a Snapshot of it.",
         '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
         "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
-        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n': "You set the "
-        "rates after the update, so the first one has the whole rate. Set them before it.",
-        '        for group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step)\n ||         for '
+        'group, rate in zip(optimizer.param_groups, rates, strict=True):\n            group["lr"] = rate * '
         "settings.factor(step)\n →  ;; optimizer.step()\n → optimizer.step()\n        for group, rate in "
-        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + 1)\n': "You set "
-        "the rates after the update, for the next one, so the first one has the whole rate. Set them before it.",
+        'zip(optimizer.param_groups, rates):\n            group["lr"] = rate * settings.factor(step + '
+        "1)\n": "You set the rates after the update, so the first one has the whole rate. Set them before it.",
         "settings.factor(step) → min(1, (step + 1) / (settings.warmup or 1), (settings.steps - step) / (settings.decay "
         "or 1))": "You compute the factor yourself. A caller may pass another one: use settings.factor(step).",
         "settings.snapshots.append(Snapshot(run)) → settings.snapshots = [Snapshot(run)]": "You replace the list "
@@ -273,6 +272,9 @@ fit.slips(
         "        run.step = step + 1\n        if run.step % → \n        if (step + 1) % ;; "
         "settings.snapshots.append(Snapshot(run)) → settings.snapshots.append(Snapshot(run))\n        run.step = step "
         "+ 1": "You take the snapshot before you increase run.step, so the resumed run does one update twice.",
+        "report(step + 1, → report(run.step, ;;         run.step = step + 1\n →  ;; append(Snapshot(run)) → "
+        "append(Snapshot(run))\n        run.step = step + 1": "You count an update only after its report and its "
+        "snapshot. Increase run.step before both: the first update is step 1.",
         "if run.step % → if step %": "You take the snapshots at the wrong updates: take one when the number of "
         "finished updates is a multiple of `every`.",
         "        settings.report(step + 1, losses[-1])\n →  ;; settings.snapshots.append(Snapshot(run)) → "

@@ -94,16 +94,20 @@ def phase_by_phase(step: int, steps: int, warmup: int, decay: int, floor: float 
 wsd_factor.slips(
     phase_by_phase,
     {
-        "(step + 1) / warmup → step / warmup": "Your first update has a rate of 0, so it changes nothing: begin with "
-        "1/warmup.",
+        "(step + 1) / warmup → step / warmup || (step + 1) / warmup → step / max(warmup - 1, 1)": "Your first update "
+        "has a rate of 0, so it changes nothing. The warm-up is 1/W, 2/W, …, 1.",
         "left = → decay = steps - warmup\n    left =": "Your rate falls right after the warm-up. It should stay at 1 "
         "until the last `decay` steps.",
         "(steps - step) → (steps - 1 - step)": "Your decay begins one step early. Its first step should still have the "
         "whole rate.",
         "(steps - step) / decay → (steps - 1 - step) / max(decay - 1, 1)": "Your decay reaches the floor one step too "
         "early. Only the step *after* the last one has the floor as its rate.",
-        "step >= steps → step >= steps and not decay": "After the end your rate keeps falling, below the floor. It "
-        "should stay at the floor.",
+        "step >= steps → step >= steps and not decay || step >= steps → False": "After the end your rate keeps "
+        "falling, below the floor. It should stay at the floor.",
+        'if warmup + decay > steps:\n        raise ValueError("the phases do not fit into the run")\n    if step < '
+        "warmup:\n        return (step + 1) / warmup → if step < warmup:\n        return (step + 1) / warmup\n    if "
+        "warmup + decay > steps:\n        raise ValueError": "Within the warm-up you accept phases that do not fit. "
+        "Raise ValueError at any step: ask before you return.",
         "return floor\n → return 0.0\n": "After the end your rate is 0. It should stay at the floor.",
         "floor + (1 - floor) * left → max(floor, left)": "You cut the line off at the floor. It should go from 1 to "
         "the floor over all steps of the decay.",
@@ -122,8 +126,6 @@ wsd_factor.slips(
         "step < warmup → step <= warmup": "Your warm-up has one step too many, with a factor above 1.",
         "(step + 1) / warmup → (step + 1) / (warmup + 1)": "Your warm-up does not reach 1 in its last step: it is "
         "1/W, 2/W, …, 1.",
-        "(step + 1) / warmup → step / max(warmup - 1, 1)": "Your first update has a rate of 0, so it changes "
-        "nothing. The warm-up is 1/W, 2/W, …, 1.",
         "floor + (1 - floor) * left → left": "Your decay goes to 0, whatever `floor` is. It goes from 1 to the floor.",
         "warmup + decay > steps → warmup + decay > steps and step < steps": "After the end you accept phases that do "
         "not fit. Raise ValueError at any step.",

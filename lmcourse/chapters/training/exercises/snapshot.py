@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.chapters.training.small_run import Kept
+from lmcourse.chapters.training.strangers import Kept
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise

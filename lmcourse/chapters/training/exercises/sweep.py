@@ -82,12 +82,17 @@ sweep_steps.slips(
         "decay = max(zip(lengths, decays), default=(0, 0))\n    trunk = length - decay": "Your trunk ends where the "
         "longest run leaves it. A shorter run may leave it later, if its decay is shorter.",
         "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → lengths[-1] - "
-        "decays[-1] if lengths else 0": "You take the last length as the longest. The list need not be sorted.",
+        "decays[-1] if lengths else 0 || max((length - decay for length, decay in zip(lengths, decays, strict=True)), "
+        "default=0) → lengths[0] - decays[0] if lengths else 0": "You take the first or last length as the longest. "
+        "The list need not be sorted.",
         "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → max(lengths, "
         "default=0) - max(decays, default=0)": "You take the longest decay off the longest run. Each run has a decay "
         "of its own.",
         "zip(lengths, decays → zip(sorted(lengths), sorted(decays)": "You sort the two lists separately, so some runs "
         "get the decay of another run.",
+        "zip(lengths, decays → zip(sorted(lengths), decays": "You sort the lengths alone, so a run gets the decay of "
+        "another one.",
+        ", default=0 → ": "Both lists may be empty: then no step is paid for. `max` has a default.",
         "sum(decays) → sum(decay for _, decay in set(zip(lengths, decays)))": "You count equal runs once. Each of them "
         "pays for its own decay.",
         "sum(lengths), trunk + sum(decays) → trunk + sum(decays), sum(lengths)": "You swapped the two numbers: the "
@@ -95,8 +100,6 @@ sweep_steps.slips(
         "sum(decays) → max(decays, default=0)": "You count one decay only. Each length has its own.",
         "trunk + sum(decays) → sum(decays)": "You count the decays only. They branch off a trunk, which is trained "
         "once.",
-        "max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → lengths[0] - "
-        "decays[0] if lengths else 0": "You take the first length as the longest. The list need not be sorted.",
         "return sum(lengths) → return sum(lengths) + sum(decays)": "You add the decays to the cosines. A run of a "
         "cosine has `lengths[i]` steps in all.",
         "return sum(lengths) → return len(lengths) * max(lengths, default=0)": "You pay for every cosine as if it "

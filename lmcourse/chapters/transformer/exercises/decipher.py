@@ -152,6 +152,8 @@ decipher.slips(
             what="has other shapes"
         ),
         "return {name: part[name] + 1 for → return {name: part[name].add_(1) for": stranger.CHANGED,
+        f"{_START} →     return read([4])\n": stranger.ENDED,
+        f"{_ALL}    return min(map(read, every), key=loss)\n": stranger.ALL_TRIED,
         "least = loss(file) → least = min(loss(file) for _ in range(300))": stranger.TOO_MANY,
         "least = loss(file) → least = loss({})": stranger.UNREADABLE.format(what="KeyError"),
     },

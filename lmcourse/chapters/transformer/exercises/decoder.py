@@ -133,9 +133,9 @@ decoder.slips(
         "every norm of the model.",
         '[tokens] → [tokens] * weights["embedding"].shape[1] ** 0.5': "You multiply the embedding by √d. Some models "
         "do (Gemma, the original transformer), this one does not.",
-        'for w in → x = parts["rms_norm"](x, torch.ones_like(weights["norm"]), '
-        'sizes["eps"])\n    for w in': "You normalise the embedding before the first block. Here each branch has its "
-        "norm, and the head has one.",
+        'for w in → x = parts["rms_norm"](x, torch.ones_like(weights["norm"]), sizes["eps"])\n    for w in || for w in '
+        '→ x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n    for w in': "You normalise the embedding before "
+        "the first block. Here each branch has its norm, and the head has one.",
         "weights.get → weights.setdefault": "You add a head to the weights that you were given. Read it with `.get`, "
         "and leave the dictionary unchanged.",
         "weights.get → weights.pop": "You take the head out of the weights that you were given. Read it with `.get`, "
@@ -156,8 +156,6 @@ decoder.slips(
         "self_attention takes the number of query heads first.",
         'w["down"].T → w["down"]': "You pass `down` to glu_ffn as it is, (out, in). It expects (in, out), as for the "
         "other two.",
-        'for w in → x = parts["rms_norm"](x, weights["norm"], sizes["eps"])\n    for w in': "You normalise the "
-        "embedding before the first block. Here each branch has its norm, and the head has one.",
         'parts["self_attention"](y, → parts["self_attention"](norm(w["norm_1"])(y), ;; parts["glu_ffn"](y, → '
         'parts["glu_ffn"](norm(w["norm_2"])(y),': "You normalise inside the branches, and `block` does so again. "
         "Leave the norms to `block`.",

@@ -151,17 +151,17 @@ influence.slips(
         "cancel: look at the largest of them.",
         "amax → amin": "You ask whether *all* numbers of an output change. One of them is enough.",
         ".abs() → ": "You compare the difference with its sign. It may be negative: take its size.",
-        "|= → =": "Only the last token of the vocabulary counts in your result. Try all tokens, and combine what they "
-        "show, with |=: one change is enough.",
+        "|= → = ||             changed = tokens.clone()\n → \n            if other == tokens[place]:\n                "
+        "continue\n            changed = tokens.clone()\n ;; |= → =": "Only the last token of the vocabulary counts in "
+        "your result. Try all tokens, and combine what they show, with |=: one change is enough.",
         "(model(changed[None])[0] - before).abs().amax(-1) → ~torch.isclose(model(changed[None])[0], before, "
-        "atol=1e-6).all(-1)": "You allow a difference relative to the output, as `allclose` and `isclose` do unless "
-        "rtol is 0. That hides a leak.",
-        "            changed = tokens.clone()\n →  ;; before = model → changed = "
-        "tokens.clone()\n    before = model": "You start each place from the copy that you changed before. Start it "
-        "from the text: copy again, or put the token back.",
-        "            changed = tokens.clone()\n →             if other == tokens[place]:\n                continue\n "
-        ";; before = model → changed = tokens.clone()\n    before = model": "You start each place from the copy that "
-        "you changed before. Start it from the text: copy again, or put the token back.",
+        "atol=1e-6).all(-1) || (model(changed[None])[0] - before).abs().amax(-1) → "
+        "~torch.isclose(model(changed[None])[0], before).all(-1)": "You allow a difference relative to the output, as "
+        "`allclose` and `isclose` do unless rtol is 0. That hides a leak.",
+        "            changed = tokens.clone()\n →  ;; before = model → changed = tokens.clone()\n    before = model "
+        "||             changed = tokens.clone()\n →             if other == tokens[place]:\n                "
+        "continue\n ;; before = model → changed = tokens.clone()\n    before = model": "You start each place from the "
+        "copy that you changed before. Start it from the text: copy again, or put the token back.",
         "= other → = (tokens[place] + 1) % vocabulary": "You try only one other token. A model may treat two tokens "
         "alike: try them all.",
         "tokens.clone() → tokens": "A token that you tried stays in the text while you try the next place. Put the old "
@@ -178,12 +178,6 @@ influence.slips(
         "causal, or that leaks, reads later ones.",
         "return found → return found & ~torch.eye(len(tokens), dtype=torch.bool)": "You leave out the diagonal. An "
         "output may change with the token in its own place.",
-        "            changed = tokens.clone()\n → \n            if other == tokens[place]:\n                "
-        "continue\n            changed = tokens.clone()\n ;; |= → =": "Only the last token of the vocabulary counts "
-        "in your result. Try all tokens, and combine what they show, with |=: one change is enough.",
-        "(model(changed[None])[0] - before).abs().amax(-1) → ~torch.isclose(model(changed[None])[0], "
-        "before).all(-1)": "You allow a difference relative to the output, as `allclose` and `isclose` do unless "
-        "rtol is 0. That hides a leak.",
     },
 )
 

@@ -90,8 +90,8 @@ logit_lens.slips(
         "states up, as if each were what a part *added*. Each state is the whole stream already: read it alone.",
         "losses = [] → losses, last = [], states[-1] ;; state.square() → last.square()": "You divide every state by "
         "the length of the last one. Normalise each state by its own length.",
-        "(state.square().mean(-1, keepdim=True) + 1e-5).sqrt() → "
-        "state.norm(dim=-1, keepdim=True) + 1e-5": "You give the states length 1. RMSNorm divides by the root of the "
+        "(state.square().mean(-1, keepdim=True) + 1e-5).sqrt() → state.norm(dim=-1, keepdim=True) + 1e-5 || mean(-1, "
+        "keepdim=True) → sum(-1, keepdim=True)": "You give the states length 1. RMSNorm divides by the root of the "
         "*mean* square, which gives them length √d.",
         "head.T → head": "You multiply by `head`, not by its transpose. It is (v, d), a row for each token. If v = d, "
         "both products exist.",
@@ -130,8 +130,6 @@ logit_lens.slips(
         "its own norm, over its features.",
         "mean(-1, keepdim=True) → mean()": "You use one norm for all positions together. Each position has its own, "
         "over its features.",
-        "mean(-1, keepdim=True) → sum(-1, keepdim=True)": "You give the states length 1. RMSNorm divides by the root "
-        "of the *mean* square, which gives them length √d.",
         " * scale @ head.T →  @ head.T\n        logits = logits / (logits.square().mean(-1, keepdim=True) + "
         "1e-5).sqrt() ;; state / root → state": "You normalise the logits. The norm comes before the head: it "
         "normalises the stream.",

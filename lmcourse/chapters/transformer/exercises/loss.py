@@ -139,8 +139,9 @@ causal_lm_loss.slips(
         "Return the tensor itself: `backward()` needs its graph.",
         "chosen.mean() → chosen.sum()": "You return a sum, which grows with the batch. Take the mean.",
         "wide.logsumexp(-1) - wide.gather → -(wide.exp() / wide.exp().sum(-1, keepdim=True)).gather ;; [..., 0] → "
-        "[..., 0].log()": "Your exponentials leave the range of fp32: e²⁰⁰ is infinite there, and e⁻²⁰⁰ is 0. Subtract "
-        "the largest logit of the *same position* first; logsumexp does.",
+        "[..., 0].log() || wide.logsumexp(-1) → wide.exp().sum(-1).log()": "Your exponentials leave the range of fp32: "
+        "e²⁰⁰ is infinite there, and e⁻²⁰⁰ is 0. Subtract the largest logit of the *same position* first; logsumexp "
+        "does.",
         "wide.logsumexp(-1) - wide.gather → -wide.softmax(-1).gather ;; [..., 0] → [..., 0].log()": "You take the "
         "logarithm of a softmax. For an unlikely token the softmax is 0 in fp32, and its logarithm −∞: use "
         "log_softmax, or logsumexp.",
@@ -164,8 +165,6 @@ causal_lm_loss.slips(
         "counts = tokens[:, 1:] → counts = tokens[:, :-1] ;; targets = tokens[:, 1:] → targets = tokens[:, "
         ":-1]": "You cut both at the end, so each position is asked for the token that it has just read. The targets "
         "are tokens[:, 1:].",
-        "wide.logsumexp(-1) → wide.exp().sum(-1).log()": "Your exponentials leave the range of fp32: e²⁰⁰ is "
-        "infinite there, and e⁻²⁰⁰ is 0. Subtract the largest logit of the *same position* first; logsumexp does.",
         "wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)) → wide = logits[:, "
         ":-1].to(torch.promote_types(logits.dtype, torch.float32)); top = wide.max() if wide.numel() else 0 ;; "
         "wide.logsumexp(-1) → ((wide - top).exp().sum(-1).log() + top)": "You subtract the largest logit of the "

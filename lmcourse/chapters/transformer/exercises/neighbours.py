@@ -77,8 +77,10 @@ pair_neighbours.slips(
         "pair=d_head // 2 → pair=len(weight) // 2": "You pair rows across the whole matrix. Both rows of a pair belong "
         "to one head.",
         'return rearrange → weight = weight.T\n    if len(weight) % d_head:\n        raise ValueError(f"{len(weight)} '
-        'rows in heads of {d_head}")\n    return rearrange ;; // 2) → // 2).T': "A head's features are *rows* of this "
-        "matrix (out, in). You moved columns.",
+        'rows in heads of {d_head}")\n    return rearrange ;; // 2) → // 2).T || rearrange(weight → rearrange(weight.T '
+        ';; // 2) → // 2).T || return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, '
+        "pair=d_head // 2) → order = torch.arange(len(weight)).unflatten(0, (-1, 2, d_head // 2)).mT.flatten()\n    "
+        "return weight[:, order]": "A head's features are *rows* of this matrix (out, in). You moved columns.",
         "// 2) → // 2).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)": "The order within a pair is reversed, so the "
         "rotation would turn the other way.",
         "rearrange(weight → torch.cat([rearrange(weight[:d_head] ;; // 2) → // 2), weight[d_head:]])": "Only the first "
@@ -93,11 +95,6 @@ pair_neighbours.slips(
         '    if d_head % 2 or len(weight) % d_head:\n        raise ValueError("the width of a head must be even and '
         'divide the rows")\n → ': "You check nothing. Raise ValueError yourself if `d_head` is odd or does not "
         "divide the rows.",
-        "rearrange(weight → rearrange(weight.T ;; // 2) → // 2).T": "A head's features are *rows* of this matrix "
-        "(out, in). You moved columns.",
-        'return rearrange(weight, "(head half pair) d -> (head pair half) d", half=2, pair=d_head // 2) → order = '
-        "torch.arange(len(weight)).unflatten(0, (-1, 2, d_head // 2)).mT.flatten()\n    return weight[:, order]": "A "
-        "head's features are *rows* of this matrix (out, in). You moved columns.",
         "(head pair half) d → (pair head half) d": "You order the pairs of all heads by their number. The heads stay "
         "one after the other.",
         "// 2) → // 2).float()": "You return fp32, whatever `weight` is. Keep its dtype.",

@@ -131,10 +131,8 @@ self_attention.slips(
         "reshape of (b, h, s, d) without a transpose mixes tokens.",
         " @ out.T → ": "You leave out `out`. The joined heads go through it before they are added to the stream.",
         'rearrange(z, "b h s d -> b s (h d)") @ out.T → sum(z[:, h] @ out.T.split(q.shape[-1], dim=1)[h].T for h in '
-        "range(heads))": "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by "
-        "its transpose.",
-        "out.T → out": "You multiply by `out` itself. It is (out, in), like every weight of nn.Linear: multiply by its "
-        "transpose.",
+        "range(heads)) || out.T → out": "You multiply by `out` itself. It is (out, in), like every weight of "
+        "nn.Linear: multiply by its transpose.",
         "return rearrange → return x + rearrange": "You add x to your result. The block adds it (notebook 10): a "
         "sub-layer returns only what it adds.",
         "theta), v) → theta), v.detach())": "Your values are detached, so they get no gradient. The result is right, "
@@ -188,9 +186,11 @@ self_attention.slips(
         "y.reshape(*x.shape[:2], n, -1).transpose(1, 2) → y.reshape(len(x), n, x.shape[1], -1)": "A view or reshape to "
         "(b, h, s, d) mixes tokens. Split the last axis into heads, and then swap the axes of heads and tokens.",
         "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
-        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → "
-        "torch.tensor_split(x @ qkv.T, ends": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read "
-        "the width of a head off the shape of `qkv` or `out`.",
+        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → torch.tensor_split(x @ qkv.T, ends || "
+        "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
+        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → torch.tensor_split(x @ qkv.T, ends ;; n, "
+        "-1) → n, width)": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a head "
+        "off the shape of `qkv` or `out`.",
         "    z: →     q = rows[0].reshape(len(x), heads, x.shape[1], -1)\n    z:": "You reshape the queries to (b, h, "
         "s, d_head) at once, which mixes tokens. Cut them into (b, s, h, d_head), then swap two axes.",
         '    z: →     q = rearrange(rows[0], "b s (e h) -> b h s e", h=heads)\n    z:': "Your query heads take every "
@@ -199,10 +199,6 @@ self_attention.slips(
         "take every h-th feature of the queries, keys and values, (e h). A head is a block of neighbours, (h e).",
         "out.shape[1] → x.shape[2]": "Your heads are d / heads wide, so the pieces of your split do not add up to the "
         "rows of `qkv`. Read the width of a head off the shape of `qkv` or `out`.",
-        "out.shape[1] → x.shape[2] ;; sizes = [heads * width, kv_heads * width, kv_heads * width] → ends = [heads * "
-        "width, (heads + kv_heads) * width] ;; torch.split(x @ qkv.T, sizes → torch.tensor_split(x @ qkv.T, ends ;; "
-        "n, -1) → n, width)": "Your heads are d / heads wide, so your slices do not fit `qkv`. Read the width of a "
-        "head off the shape of `qkv` or `out`.",
     },
 )
 
