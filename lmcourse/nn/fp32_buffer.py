@@ -39,4 +39,4 @@ class Fp32Buffer(nn.Module):
 
     def _computed(self, device: torch.device) -> Tensor:
         with torch.device("cpu"):
-            return self.compute().to(device)
+            return self.compute().to(device, non_blocking=True)

@@ -118,8 +118,8 @@ CLASS: dict[str, Expected] = {
         .answer("tensor_bytes", "def tensor_bytes(*args, **kwargs):\n    return 0.0"),
         "6 of 9 exercises earn all their points. max_finite: Your results fit a known mistake. That is the power "
         "of two just above. A significand is "
-        "always below 2. “fp64” fails, too: a number is outside of the range that the function takes. tensor_bytes: It "
-        "gives 0.0 in each of the 10 public cases. stable_softmax: "
+        "always below 2. “fp64” fails, too: a number in the line is too large for a float: e⁷¹⁰ is, for example. "
+        "tensor_bytes: It gives 0.0 in each of the 10 public cases. stable_softmax: "
         "Your results fit a known mistake. As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is "
         "too large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
         {"stable_softmax": 0.0, "max_finite": 0.0, "tensor_bytes": 0.0},

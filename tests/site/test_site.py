@@ -256,7 +256,8 @@ def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
     listeners: dict[Any, Callable[[Any], object]] = {
         "console": lambda message: message.type in ("error", "warning") and complaints.append(message.text),
         "pageerror": lambda error: complaints.append(str(error)),
-        "requestfailed": lambda request: complaints.append(f"failed: {request.url}"),
+        # a page that is left before its icon has come aborts the request
+        "requestfailed": lambda request: request.failure == "net::ERR_ABORTED" or complaints.append(request.url),
         "request": lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url),
     }
     for event, listener in listeners.items():
