@@ -265,6 +265,7 @@ def _only_seed(chapter: str) -> None:
 
 
 def _tried(*names: str) -> AbstractContextManager[None]:
+    """Run the block, which in a notebook might run with the course's answers, and ignore that it fails."""
     return suppress(Exception)
 
 

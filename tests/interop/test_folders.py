@@ -92,7 +92,7 @@ def test_the_dtype_is_kept(dtype, tmp_path) -> None:
 
 @EVERY_SAMPLE
 def test_a_folder_written_by_save_model_loads(sample, tmp_path) -> None:
-    """Of the names of a tied weight, the file has the first in the alphabet, which is not the embedding's."""
+    """The file stores a tied weight under the first of its names in the alphabet, which is not the embedding's."""
     theirs, batch = (
         build_reference(replace(sample, settings={**sample.settings, "tie_word_embeddings": True})),
         batch_for(sample),

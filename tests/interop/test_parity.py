@@ -54,7 +54,7 @@ FAR_SETTINGS = {
     # Without a cache, theirs tunes by the number of tokens instead of their positions.
     "llama4-dense": {"attn_temperature_tuning": False},
 }
-"""What models of some samples need in order to read far positions: tables of learned positions, or of angles."""
+"""Settings with which these samples read far positions as we do: a larger table of positions, and no tuning."""
 KINDS = {"full": "full_attention", "window": "sliding_attention", "chunk": "chunked_attention"}
 PLACED = [each for each in SAMPLES if each.model_type not in ("bloom", "mpt", "t5") and each.name != "falcon-rw"]
 """The samples whose models read positions; the others, with a bias on scores, count tokens themselves."""
