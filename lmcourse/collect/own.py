@@ -1,4 +1,4 @@
-"""Load the functions of a transformer from a learner's saved notebooks, for use in another notebook."""
+"""Load answers from a learner's saved notebooks, for use in another notebook."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmcourse.collect.modules import PARTS
 from lmcourse.collect.package.model import with_theta
 from lmcourse.collect.saved_answers import NOT_RELEASED, read_notebook
 from lmcourse.collect.standalone import CannotStandAloneError, needed
-from lmcourse.course import find_chapter
+from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.later_cells import FAILS, NOT_CHECKED
-from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.registry import exercises_of, find_exercise
 from lmcourse.parity.parts import COURSE_PARTS
 from lmcourse.root import find_root
 
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """The function of an exercise. If it is the course's version, `reason` says why in one line; otherwise ""."""
+    """The answer to an exercise of a notebook. If it is the course's, `reason` says why in one line; otherwise ""."""
 
     name: str
+    number: str
     function: Callable[..., Any]
     reason: str = ""
 
     def __str__(self) -> str:
-        whose = f"the course's version: {self.reason}" if self.reason else f"yours, from notebook {PARTS[self.name]}"
+        whose = f"the course's version: {self.reason}" if self.reason else f"yours, from notebook {self.number}"
         return f"{self.name}: {whose}"
 
 
 def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
-    """Load the learner's functions with these names from saved notebooks. The course's version replaces each that is
-    missing or does not pass its public check.
+    """Load the learner's answers to the exercises with these names from saved notebooks. The course's version replaces
+    each that is missing or does not pass its public check.
 
     Raises CourseError if the course is not found, or if a notebook cannot be read.
     """
@@ -57,33 +57,39 @@ def verdict(found: Sequence[str] | None, whole: Mapping[str, Callable[..., Any]]
 
 
 def _load(name: str, root: Path) -> LoadedPart:
-    chapter = find_chapter(PARTS[name])
+    chapter = next(each for each in CHAPTERS if name in {exercise.name for exercise in exercises_of(each)})
+    function, reason = _answer(name, chapter, root)
+    return LoadedPart(name, chapter.number, function or _course_version(name), reason)
+
+
+def _course_version(name: str) -> Callable[..., Any]:
+    return COURSE_PARTS[name] if name in COURSE_PARTS else find_exercise(name).course_answer
+
+
+def _answer(name: str, chapter: Chapter, root: Path) -> tuple[Callable[..., Any] | None, str]:
+    """Return the learner's answer and "", or None and the reason."""
     path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
     if not path.is_file():
-        return LoadedPart(name, COURSE_PARTS[name], f"notebook {chapter.number} is not there")
+        return None, f"notebook {chapter.number} is not there"
     notebook = read_notebook(path)
     if name not in notebook.asked:
-        return LoadedPart(name, COURSE_PARTS[name], f"it is {NOT_RELEASED} of notebook {chapter.number}")
+        return None, f"it is {NOT_RELEASED} of notebook {chapter.number}"
     place = notebook.places.get(name)
     if place is None or "raise NotImplementedError" in notebook.cells[place]:
-        return LoadedPart(name, COURSE_PARTS[name], f"you have not written it yet, in notebook {chapter.number}")
+        return None, f"you have not written it yet, in notebook {chapter.number}"
     defined: dict[str, Any] = {"__name__": chapter.topic}
     try:
         statements, _ = needed(notebook.cells, place, name)
         exec("\n\n".join(one.text for one in statements), defined)
-        return LoadedPart(name, *_judged(name, defined[name]))
+        answer = defined[name]
     except CannotStandAloneError as error:
-        return LoadedPart(name, COURSE_PARTS[name], str(error))
-    except Exception as error:  # a learner's code may raise any exception; then the course's version is used
-        return LoadedPart(name, COURSE_PARTS[name], f"yours does not run: {type(error).__name__}")
-
-
-def _judged(name: str, answer: Callable[..., Any]) -> tuple[Callable[..., Any], str]:
-    """Return an answer that passes its public check; otherwise the course's version, and why."""
+        return None, str(error)
+    except Exception as error:  # a learner's code may raise any exception
+        return None, f"yours does not run: {type(error).__name__}"
     try:
         reason = "" if check_exercise(find_exercise(name), answer).passed else FAILS
     except CourseError:  # the machine is too busy for the course's own answer
         reason = NOT_CHECKED
     if reason:
-        return COURSE_PARTS[name], reason
+        return None, reason
     return with_theta(answer) if name == "rope" else answer, ""

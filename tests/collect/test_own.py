@@ -11,6 +11,7 @@ import torch
 from lmcourse.collect import load_parts
 from lmcourse.collect.modules import PARTS
 from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import find_exercise
 from lmcourse.parity.difference import COMPARED, find_difference
 from lmcourse.parity.parts import COURSE_PARTS
 from lmcourse.pretrained import load_pretrained
@@ -51,7 +52,7 @@ def root(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> None:
-    parts = load_parts([*ANSWERS, "block", "self_attention"], root)
+    parts = load_parts([*ANSWERS, "block", "self_attention", "head_effect"], root)
     assert [str(part) for part in parts] == [
         "rms_norm: yours, from notebook 10",
         "rope: the course's version: yours does not pass its check yet",
@@ -59,10 +60,10 @@ def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> Non
         "glu_ffn: the course's version: yours does not run: ZeroDivisionError",
         "block: the course's version: you have not written it yet, in notebook 10",
         "self_attention: the course's version: it is not in this release of notebook 12",
+        "head_effect: the course's version: you have not written it yet, in notebook 08",
     ]
-    assert [part.function for part in parts if part.reason] == [
-        COURSE_PARTS[part.name] for part in parts if part.reason
-    ]
+    lent = {**COURSE_PARTS, "head_effect": find_exercise("head_effect").course_answer}
+    assert [part.function for part in parts if part.reason] == [lent[part.name] for part in parts if part.reason]
 
 
 def test_loaded_parts_run_as_the_course_model_does(root: Path) -> None:
