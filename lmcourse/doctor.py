@@ -32,7 +32,7 @@ COLOURS: dict[Status, str] = {"ok": "green", "failed": "bold red", "optional": "
 
 DISK_NEEDED = 2 * GIB
 INSTALL = (
-    "`python -m pip install --upgrade lmcourse`"
+    "`python -m pip install --upgrade 'lmcourse[course]'`"
     if CARRIED.is_dir()
     else "run `make lab` in the folder of the course, or the three pip lines in requirements.lock"
 )
@@ -102,8 +102,8 @@ def check_packages() -> list[Check]:
         checks = [Check("lmcourse", "ok", version("lmcourse"))]
     except PackageNotFoundError:
         return [Check("lmcourse", "failed", "not installed in this Python", INSTALL)]
-    # Requirements of an extra have a marker that is false without the extra.
-    return checks + [check_package(r) for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})]
+    # Requirements of another extra than the course's have a marker that is false here.
+    return checks + [check_package(r) for r in wanted if r.marker is None or r.marker.evaluate({"extra": "course"})]
 
 
 def check_package(wanted: Requirement) -> Check:
@@ -146,14 +146,17 @@ def check_nbgrader() -> Check:
     from jupyter_server.extension.config import ExtensionConfigManager
     from jupyterlab_server.config import get_federated_extensions, get_page_config
 
+    package = importlib.util.find_spec("nbgrader")
+    if package is None:
+        needs = "only building and grading notebooks need it: `python -m pip install 'lmcourse[grading]'`"
+        return Check("nbgrader", "optional", "not installed", needs)
     server = "nbgrader.server_extensions.validate_assignment"
     config = ExtensionConfigManager(read_config_path=jupyter_config_path())
     enabled: dict[str, bool] = config.get_jpserver_extensions()
     if not enabled.get(server):
         return Check("nbgrader", "failed", "its server extension is off", f"`jupyter server extension enable {server}`")
     # Look for its folder instead of importing it, because the import loads all of nbgrader and takes half a second.
-    package = importlib.util.find_spec("nbgrader")
-    roots = (package.submodule_search_locations if package else None) or ()
+    roots = package.submodule_search_locations or ()
     if not any(Path(root, *server.split(".")[1:]).is_dir() for root in roots):
         return Check("nbgrader", "failed", "its server extension is missing", INSTALL)
 

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import requires
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CourseError as error:
         print(f"lmcourse: {LONG_WORD.sub(_shortened, str(error))}", file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        extra = _extra_with(error.name or "")
+        if not extra:
+            raise
+        print(f"lmcourse: this needs {error.name}: python -m pip install 'lmcourse[{extra}]'", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `lmcourse list | head`: the reader has closed the pipe
@@ -55,6 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("lmcourse: something that was given is nested too deeply", file=sys.stderr)
         return 2
     return status
+
+
+def _extra_with(module: str) -> str:
+    """Return the first extra of pyproject.toml that installs a module, or ""."""
+    package = module.partition(".")[0].lower().replace("_", "-")
+    for line in requires("lmcourse") or []:
+        if re.split(r"[^\w-]", line)[0].lower() == package and "extra ==" in line:
+            return line.split("extra ==")[1].strip(" \"'")
+    return ""
 
 
 def _shortened(word: re.Match[str]) -> str:

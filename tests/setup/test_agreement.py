@@ -71,9 +71,11 @@ LOCKED = by_name(locked_lines(LOCK) + locked_lines(TEST_LOCK))
 
 
 def asked_for(*extras: str) -> Lines:
-    """Return the requirements in pyproject.toml."""
+    """Return the requirements in pyproject.toml; an extra may include another one, as `lmcourse[course]`."""
     optional = PROJECT["optional-dependencies"]
-    return [Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))]
+    lines = [Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))]
+    others = [line for line in lines if line.name != "lmcourse"]
+    return others + [each for line in lines if line.name == "lmcourse" for each in asked_for(*line.extras)]
 
 
 def pinned(line: Requirement) -> str:
@@ -132,7 +134,7 @@ def test_every_line_of_the_lock_is_one_exact_version() -> None:
 
 
 def test_the_lock_meets_the_packages_requirements() -> None:
-    lines = {str(wanted): LOCKED.get(canonicalize_name(wanted.name)) for wanted in asked_for("test")}
+    lines = {str(wanted): LOCKED.get(canonicalize_name(wanted.name)) for wanted in asked_for("grading", "test")}
     assert [wanted for wanted, line in lines.items() if line is None] == [], "in no lock"
     wrong = [
         (w, str(line)) for w, line in lines.items() if line and not Requirement(w).specifier.contains(pinned(line))
@@ -150,7 +152,7 @@ def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("lmcourse", ("parity", "cluster", "site")), ("tests", ("parity", "cluster", "test"))],
+    [("lmcourse", ("grading", "parity", "cluster", "site")), ("tests", ("grading", "parity", "cluster", "test"))],
 )
 def test_every_imported_package_is_a_dependency(folder: str, extras: tuple[str, ...]) -> None:
     """A package that is only another package's dependency may disappear at any time."""
@@ -178,7 +180,9 @@ def imported_modules(file: Path) -> set[str]:
 
 @pytest.mark.usefixtures("as_locked")
 @pytest.mark.parametrize(("system", "python"), CORNERS)
-@pytest.mark.parametrize(("lock", "extras"), [(LEARNERS, ()), (LOCKED, ("test",))], ids=["learners", "both locks"])
+@pytest.mark.parametrize(
+    ("lock", "extras"), [(LEARNERS, ("grading",)), (LOCKED, ("grading", "test"))], ids=["learners", "both locks"]
+)
 def test_the_lock_is_complete_and_nothing_in_it_is_unused(
     lock: dict[str, Requirement], extras: tuple[str, ...], system: str, python: str
 ) -> None:
