@@ -206,19 +206,10 @@ def _gradient_bytes(parameters: float, data: int, zero: ZeroStage, micro_batches
 
 
 def step_time(
-    step: TrainingStep,
-    machines: Machines,
-    data: int,
-    tensor: int,
-    pipeline: int,
-    zero: ZeroStage,
-    micro: int,
-    *,
-    recompute: bool = False,
-    interleave: int = 1,
+    step: TrainingStep, machines: Machines, *layout: *LayoutTuple, recompute: bool = False, interleave: int = 1
 ) -> StepTime:
     """Return seconds and memory of a step with 1F1B; arguments and errors as in `step_parts`."""
-    parts = step_parts(step, machines, data, tensor, pipeline, zero, micro, recompute=recompute, interleave=interleave)
+    parts, pipeline = step_parts(step, machines, *layout, recompute=recompute, interleave=interleave), layout[2]
     busy = parts.arithmetic + parts.tensor + parts.border
     alive = min(pipeline, parts.micro_batches)
     more = 1 + (pipeline - 1) / (pipeline * interleave) if interleave > 1 else 1.0
