@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.prove
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("LICENSE", "README.md", "MANIFEST.in", "nbgrader_config.py", "pyproject.toml", "setup.py")
+FILES = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -29,18 +30,22 @@ def run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the tree because the build leaves a folder behind."""
-    folder = tmp_path_factory.mktemp("tree")
-    for name in NEEDED:
-        shutil.copy(ROOT / name, folder)
-    for name in ("lmcourse", "notebooks"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "notebooks" / "welcome.ipynb").write_text("{}", encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."]
-    made = run([*pip, "--wheel-dir", folder / "dist"], folder)
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree, because the build leaves folders behind, with what `make dist` makes in `dist`."""
+    tree = tmp_path_factory.mktemp("dist") / "tree"
+    for name in FILES:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
+    (tree / "notebooks" / "welcome.ipynb").write_text("{}", encoding="utf-8")
+    made = run([sys.executable, "-m", "build", "--no-isolation"], tree)
     assert made.returncode == 0, made.stderr
-    (found,) = (folder / "dist").glob("*.whl")
+    return tree
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path) -> Path:
+    """The wheel, which was made from the source archive."""
+    (found,) = (tree / "dist").glob("*.whl")
     return found
 
 
@@ -58,6 +63,13 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(paths["scripts"], "python.exe" if sys.platform == "win32" else "python")
 
 
+def test_the_source_archive_is_the_whole_repository(tree: Path) -> None:
+    (archive,) = (tree / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        found = {file.name.partition("/")[2] for file in files.getmembers() if file.isfile()}
+    assert {*FILES} <= found
+
+
 def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         prefix = "lmcourse/course_folder/"
@@ -67,9 +79,8 @@ def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     assert wheel.stat().st_size < 10e6
 
 
-def test_every_installation_has_the_startup_file_of_ipython(wheel: Path) -> None:
+def test_every_installation_has_the_startup_file_of_ipython(tree: Path, wheel: Path) -> None:
     make = "import setuptools.build_meta as b; b.build_editable('editable')"
-    tree = wheel.parents[1]
     (tree / "editable").mkdir()
     assert run([sys.executable, "-c", make], tree).returncode == 0
     for made in (wheel, *tree.glob("editable/*.whl")):
