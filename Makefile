@@ -27,7 +27,7 @@ ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 endif
 endif
 
-.PHONY: help install lab test tests prove lint style types format build site dist doctor clean
+.PHONY: help install lab test tests coverage prove lint style types format build site dist doctor clean
 
 help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, which takes some minutes"
@@ -35,6 +35,7 @@ help:
 	@echo "make doctor   check that everything is installed, and print what to do if not"
 	@echo "make test     after a change: lint, types, fast tests, the notebooks that you changed"
 	@echo "              everything that concerns one notebook, within two minutes: make test NOTEBOOKS=09"
+	@echo "make coverage the fast tests, and the share of lines that they run"
 	@echo "make prove    before a release: every notebook, known answer and mutant, the sandbox, browsers, the site"
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
@@ -66,6 +67,10 @@ ifeq ($(strip $(NOTEBOOKS)),)
 else
 	$(PYTEST) --nbval tests/course tests/chapters solutions notebooks --notebooks "$(NOTEBOOKS)"
 endif
+
+# Which lines no fast test runs. Python 3.12 and newer count lines almost for nothing.
+coverage: $(TOOLS)
+	COVERAGE_CORE=sysmon $(PYTEST) -m "not prove" --cov lmcourse --cov-report term:skip-covered tests
 
 prove: $(TOOLS)
 	$(PYTEST) -m "prove or cell" tests --nbval solutions notebooks
