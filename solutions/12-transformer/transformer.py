@@ -25,6 +25,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lmcourse import CourseError
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, weight_decay
 from lmcourse.chapters.transformer import figures
@@ -33,7 +34,6 @@ from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
 from lmcourse.collect import load_parts, verdict
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.help_texts import help_texts
-from lmcourse.errors import CourseError
 from lmcourse.models.initialize import initialize
 from lmcourse.models.interop.published import find_published, read_llama, read_words
 from lmcourse.models.transformer import Transformer
