@@ -67,7 +67,8 @@ class Links:
             _link("Edit it", self.in_repository(self.source, "edit")),
             _link(licence, self.in_repository("LICENSE")) or licence,
         ]
-        cite = f"<details><summary>Cite this chapter</summary><pre>{escape(self.bibtex)}</pre></details>"
+        entry = f'<div class="highlight"><pre>{escape(self.bibtex)}</pre></div>'  # with a button that copies it
+        cite = f"<details><summary>Cite this chapter</summary>{entry}</details>"
         line = f"<p>{' · '.join(filter(None, links))}</p>" if any(links) else ""
         return f"{ABOUT_MARK}{line}{cite if self.bibtex else ''}</div>"
 

@@ -91,7 +91,7 @@ def link_citations(html: str, notebook: str) -> str:
     for place in range(0, len(parts), 2):
         title_follows = "".join(parts[place + 1 : place + 2]).startswith("<a ")
         for citation, paper in reversed([*find_papers(parts[place], notebook)]):
-            if title_follows and re.fullmatch(r"\)?, ", parts[place][citation.end() :]):
+            if title_follows and re.fullmatch(r"\)?,\s", parts[place][citation.end() :]):
                 continue
             said = escape(paper.described, quote=True).replace("\n", "&#10;")
             link = f'<a class="cite" href="{escape(paper.address, quote=True)}" title="{said}">{citation[0]}</a>'

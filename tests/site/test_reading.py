@@ -214,6 +214,16 @@ def test_the_contents_mark_the_section_in_view(page: Page) -> None:
         assert page.locator(".page-toc a.active").count() == 1
 
 
+def test_the_contents_on_a_phone_lead_into_further_and_close(phone: Page) -> None:
+    phone.locator(".secondary-toggle").tap()
+    phone.locator("dialog a").filter(has_text="Exercise 9").tap()
+    heading = phone.locator("#exercise-9-what-is-left-of-a-gradient h3")
+    heading.wait_for(state="visible")
+    phone.wait_for_function("!document.querySelector('dialog[open]')")
+    phone.wait_for_function("document.querySelector(':target h3').getBoundingClientRect().top < 200")
+    assert heading.bounding_box()["y"] > 40, "below the page's bar"  # type: ignore[index]
+
+
 def test_words_of_code_in_a_table_are_not_broken(phone: Page, site: Path) -> None:
     phone.goto((site / TABLES).as_uri())
     broken = "all => all.filter(one => one.getClientRects().length > 1).map(one => one.textContent)"

@@ -13,7 +13,9 @@ function unfold(hash) {
 
 addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='#']");
-  if (link) unfold(link.hash); // before the browser scrolls there
+  if (!link) return;
+  unfold(link.hash); // before the browser scrolls there
+  link.closest("dialog")?.close(); // on a phone the contents cover the page
 });
 addEventListener("hashchange", () => unfold(location.hash)?.scrollIntoView());
 addEventListener("DOMContentLoaded", () => {
