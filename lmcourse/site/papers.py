@@ -1,7 +1,7 @@
 """Link citations and the titles of reading lists to their papers, and names in the package to their source.
 
-`papers.tsv` has a row for each paper: as it is cited ("Hoffmann 2022"), the notebooks in which this citation means it
-(all if none is named), its place (an arXiv identifier, a DOI, or an address), its authors, and its title.
+`lmcourse/site/papers.tsv` has a row for each paper: as it is cited ("Hoffmann 2022"), the notebooks in which this
+citation means it (all if none is named), its place (an arXiv identifier, a DOI, or an address), its authors, and its title.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NAME = re.compile(r"(?<!\[)`(lmcourse[./][\w./]*)`")
 _YEAR = re.compile(r"(?:19|20)\d\d\b")
 _TEXTLESS = r"(?:a|button|code|h\d|math|pre|script|summary)"
 _KEPT = re.compile(rf"(<{_TEXTLESS}\b.*?</{_TEXTLESS}>|<[^>]*>)", re.DOTALL)
-"""What stays as it is in HTML: tags, and elements whose text has no links."""
+"""HTML that stays as it is: tags, and elements whose text gets no links."""
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A row of `papers.tsv`."""
+    """A row of `lmcourse/site/papers.tsv`."""
 
     cited: str
     notebooks: str

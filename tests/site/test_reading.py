@@ -203,6 +203,9 @@ def test_the_first_tap_shows_a_paper_and_stays(phone: Page) -> None:
 
 
 def test_the_contents_mark_the_section_in_view(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 600})
+    contents = page.locator(".bd-sidebar-secondary")
+    assert contents.evaluate("box => box.getBoundingClientRect().bottom") == 600
     for name in ("when-the-teacher-leaves", "one-state-for-everything", "what-is-attention-for"):
         # Into the middle of the section: no heading passes the top of the window.
         page.evaluate(
@@ -212,6 +215,8 @@ def test_the_contents_mark_the_section_in_view(page: Page) -> None:
             "name => document.querySelector('.page-toc [aria-current]')?.hash === '#' + name", arg=name
         )
         assert page.locator(".page-toc a.active").count() == 1
+    page.locator("#further").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.bd-sidebar-secondary').scrollTop > 50")
 
 
 def test_the_contents_on_a_phone_lead_into_further_and_close(phone: Page) -> None:

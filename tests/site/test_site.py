@@ -304,6 +304,10 @@ def test_a_page_opens_from_the_disk_without_requests(site: Path, page: Page, com
     assert complaints == []
 
 
+def unfold(page: Page) -> None:
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+
+
 def move(page: Page, control: Any) -> None:
     """Move a control with the keyboard to another value."""
     control.focus()
@@ -325,6 +329,7 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
     from playwright.sync_api import expect
 
     page.goto((site / name).as_uri())
+    unfold(page)
     assert page.locator("figure.explorable").count()
     for figure in page.locator("figure.explorable").all():
         image, spoken = figure.locator("img"), figure.locator(".spoken")
@@ -503,14 +508,14 @@ CUT = """[...document.querySelectorAll('.bd-article pre .line:not(.printed, [sty
 def test_no_line_of_code_or_output_is_cut(site: Path, page: Page, name: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto((site / name).as_uri())
-    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    unfold(page)
     assert page.evaluate(CUT) == []
 
 
 def test_what_is_wider_than_a_phone_scrolls_under_a_shadow(site: Path, page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[1]).as_uri())
-    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    unfold(page)
     found = page.locator(".bd-article :is(div.math, table, pre)").evaluate_all(WIDE)
     assert {tag for tag, _ in found} == {"DIV", "TABLE", "PRE"}
     assert {attached for _, attached in found} == {"local, scroll, scroll"}
@@ -532,6 +537,7 @@ def test_a_touch_enlarges_dark_figures_on_a_phone(site: Path, page: Page) -> Non
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[2]).as_uri())
+    unfold(page)
     widths = "box => [box.scrollWidth, box.clientWidth]"
     for picture in page.locator(".picture").all():
         whole, box = picture.evaluate(widths)
@@ -551,7 +557,7 @@ def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: An
     page.goto((site / name).as_uri())
     page.locator(f"html[data-theme={theme}]").wait_for()
     page.locator(".prediction").first.get_by_role("button").first.click()
-    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    unfold(page)
     assert page.evaluate("document.getAnimations().length") == 0
     found = Axe().run(page).response["violations"]
     serious = [
@@ -567,7 +573,7 @@ def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: An
 def test_pages_fit_the_width_of_a_phone(site: Path, page: Page, name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / name).as_uri())
-    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    unfold(page)
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
     assert page.locator("div.math").evaluate_all(CUT_OFF) == [], "formulas whose beginning cannot be scrolled to"
@@ -590,17 +596,6 @@ def test_formulas_shorter_than_a_line_are_not_broken(site: Path, page: Page, wid
     page.goto((site / READ[1]).as_uri())
     assert page.locator("p > span.math").count() > 50
     assert page.locator("p > span.math").evaluate_all(BROKEN) == []
-
-
-def test_the_contents_reach_the_bottom_and_follow_the_reader(site: Path, page: Page) -> None:
-    page.set_viewport_size({"width": 1440, "height": 600})
-    page.goto((site / READ[1]).as_uri())
-    contents = page.locator(".bd-sidebar-secondary")
-    assert contents.evaluate("box => box.getBoundingClientRect().bottom") == 600
-    page.mouse.move(700, 300)
-    page.locator("h2").last.scroll_into_view_if_needed()
-    page.mouse.wheel(0, 300)
-    page.wait_for_function("document.querySelector('.bd-sidebar-secondary').scrollTop > 100")
 
 
 def test_a_wide_screen_shows_large_figures_and_short_lines(site: Path, page: Page) -> None:
