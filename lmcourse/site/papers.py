@@ -1,7 +1,7 @@
 """Link citations and the titles of reading lists to their papers, and names in the package to their source.
 
 `lmcourse/site/papers.tsv` has a row for each paper: as it is cited ("Hoffmann 2022"), the notebooks in which this
-citation means it (all if none is named), its place (an arXiv identifier, a DOI, or an address), its authors, and its title.
+citation means it (all if none is named), its place (an arXiv identifier, a DOI, or an address), its authors, its title.
 """
 
 from __future__ import annotations

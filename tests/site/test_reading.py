@@ -158,7 +158,7 @@ def test_search_finds_an_exercise_in_further_and_opens_it(page: Page, site: Path
     assert first.startswith("Exercise 10 · Ring attention in 18 · Parallelism, ")
     page.locator(".found a").first.click()
     page.wait_for_url("**/18-parallelism.html#*")
-    assert page.locator(":target h3").is_visible()
+    page.locator(":target h3").wait_for(state="visible")
     assert page.locator(":target h3").bounding_box()["y"] < 400  # type: ignore[index]
 
 
@@ -168,7 +168,7 @@ def test_search_finds_figures_with_their_section(page: Page, site: Path) -> None
     assert figures
     page.locator(".found li").nth(found.index(figures[0])).locator("a").click()
     figure = page.locator("figure:target")
-    assert figure.is_visible()
+    figure.wait_for(state="visible")
     heading = figure.evaluate("figure => figure.closest('section').firstElementChild.firstChild.textContent")
     assert f", {' '.join(heading.split())}" in figures[0]
 
