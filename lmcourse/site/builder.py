@@ -325,17 +325,24 @@ GAP = re.compile(r"(\S+) {2,}(?=(\S+))")
 
 def table_rows(lines: Sequence[str]) -> set[int]:
     """Return which lines of an output are rows of a table: at least two with gaps between columns, and those whose
-    column is too full for a gap, but has a word where it is in the row before or after."""
+    column is too full for a gap, but has a word where it is in the row before or after. If two rows are known, another
+    number or list may stand there."""
 
     def beside_gaps(line: str) -> set[tuple[int, str]]:
         found = {(gap.start(side), gap[side]) for gap in GAP.finditer(line) for side in (1, 2)}
         return {(place, word) for place, word in found if place}
 
     rows = {place for place, line in enumerate(lines) if GAP.search(line)}
+    several = len(rows) > 1
+
+    def alike(text: str, word: str) -> bool:
+        kind = r"\d" if word[0].isdigit() else r"[(\[]" if word[0] in "([" else "(?!)"
+        return text.split(" ", 1)[0] == word or (several and re.match(kind, text) is not None)
+
     for order in (range(1, len(lines)), range(len(lines) - 2, -1, -1)):
         for place in order:
             words = beside_gaps(lines[place - order.step]) if place - order.step in rows else set()
-            if any(lines[place][at:].split(" ", 1)[0] == word and lines[place][at - 1] == " " for at, word in words):
+            if any(alike(lines[place][at:], word) and lines[place][at - 1] == " " for at, word in words):
                 rows.add(place)
     return rows if len(rows) > 1 else set()
 

@@ -21,7 +21,7 @@ from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import public, still
-from lmcourse.site.builder import MISSING, _hung, build_site
+from lmcourse.site.builder import MISSING, _hung, build_site, table_rows
 from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
@@ -222,3 +222,11 @@ def test_long_words_of_code_break_at_brackets_and_dots() -> None:
     assert "<wbr>" not in _hung(short)
     long = short.replace("weight", "a_weight_with_a_long_name")
     assert _hung(long).count("<wbr>.") == 1
+
+
+def test_rows_of_a_printed_table_may_have_full_columns() -> None:
+    table = ["10 words, tanh       (1.0, 1.0)", "20 words, a long LSTM (0.5, 0.9)", "20 words, bias 1     (0.4, 0.3)"]
+    shifted = [table[0], table[1].replace("long ", "lng "), table[2], "All in (at most) 3 s"]
+    assert table_rows(shifted) == {0, 1, 2}
+    assert table_rows(table) == {0, 2}
+    assert table_rows(shifted[:2]) == set()
