@@ -204,8 +204,7 @@ def test_the_first_tap_shows_a_paper_and_stays(phone: Page) -> None:
 
 def test_the_contents_mark_the_section_in_view(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 600})
-    contents = page.locator(".bd-sidebar-secondary")
-    assert contents.evaluate("box => box.getBoundingClientRect().bottom") == 600
+    page.wait_for_function("document.querySelector('.bd-sidebar-secondary').getBoundingClientRect().bottom === 600")
     for name in ("when-the-teacher-leaves", "one-state-for-everything", "what-is-attention-for"):
         # Into the middle of the section: no heading passes the top of the window.
         page.evaluate(
