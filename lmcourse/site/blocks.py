@@ -25,14 +25,17 @@ FRAMES = "_frames"
 CARD_MARK = '<div class="exercise-tools">'
 """The beginning of a card's HTML, which is used to find cards in a page's tree."""
 
-STILL_MARK = '<figure class="still">'
+STILL_MARK = '<figure class="still"'
 """The beginning of a static picture's HTML."""
 
 
-def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
-    """Return the folded part of an exercise's card: its stub, its hints, and an answer with the report of its check."""
+def card(exercise: Exercise, stub: str, answer: str, report: ReportData, link: str = "") -> str:
+    """Return the lower part of an exercise's card: its stub, its hints, and an answer with the report of its check.
+
+    The `link` leads to the cell of the notebook.
+    """
     return (
-        f'{CARD_MARK}<p class="card-label">You start from</p>{_python(stub)}{_hints(exercise.hints)}'
+        f'{CARD_MARK}<p class="card-label">You start from {link}</p>{_python(stub)}{_hints(exercise.hints)}'
         f'<details class="answer"><summary>Show an answer, and what its check says</summary>'
         f"{_python(answer)}{html(public(report))}</details></div>"
     )
@@ -59,9 +62,6 @@ def _hints(hints: Sequence[str]) -> str:
 def _python(code: str) -> str:
     """Return highlighted Python code in the theme's style; its class makes the copy button work."""
     return f'<div class="highlight-python notranslate">{highlight(code, PythonLexer(), HtmlFormatter())}</div>'
-
-
-GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github/"
 
 
 def prediction_html(prediction: Prediction | NumberPrediction) -> str:
@@ -108,16 +108,6 @@ def _guess(scale: NumberScale) -> str:
     )
 
 
-def links_to(repository: str, file: str) -> str:
-    """Return links to a notebook: in Colab, if it is on GitHub, and in the repository."""
-    place = f"{repository}/blob/main/{file}"
-    links = [("in the repository", place)]
-    if repository.startswith(GITHUB):
-        links.insert(0, ("in Colab", place.replace(GITHUB, COLAB)))
-    shown = ", ".join(f'<a href="{escape(address, quote=True)}">{words}</a>' for words, address in links)
-    return f'<p class="open">Open this notebook: {shown}.</p>'
-
-
 def image(picture: Picture) -> str:
     """Return a picture with alt text, which loads when readers scroll near it; on a phone it scrolls sideways."""
     return (
@@ -126,7 +116,7 @@ def image(picture: Picture) -> str:
     )
 
 
-def still(picture: Picture, note: str = "") -> str:
-    """Return a static picture with its caption and a note below it."""
+def still(picture: Picture, name: str, note: str = "") -> str:
+    """Return a static picture with its caption and a note below it. The `name` must be unique on the page."""
     words = " ".join(filter(None, (code_html(picture.caption), note and f"<i>{escape(note)}</i>")))
-    return f"{STILL_MARK}{image(picture)}{words and f'<figcaption>{words}</figcaption>'}</figure>"
+    return f'{STILL_MARK} id="{name}">{image(picture)}{words and f"<figcaption>{words}</figcaption>"}</figure>'

@@ -23,6 +23,10 @@ from lmcourse.base.errors import CourseError
 from lmcourse.course.chapters import Chapter
 from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
+from lmcourse.site.further import fold_further
+from lmcourse.site.links import chapter_links
+from lmcourse.site.papers import link_citations
+from lmcourse.site.search_index import write_index
 
 if TYPE_CHECKING:  # Sphinx is an optional package
     from docutils.nodes import document
@@ -93,7 +97,7 @@ SETTINGS: dict[str, Any] = {
     "html_static_path": [str(HERE / "static")],
     "html_favicon": str(HERE / "static" / "favicon.svg"),
     "html_css_files": ["site.css"],
-    "html_js_files": ["site.js"],
+    "html_js_files": ["site.js", "reading.js"],
     "html_copy_source": False,
     "html_use_index": False,
     "html_show_sourcelink": False,
@@ -153,13 +157,18 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
         "descriptions": {"index": LEAD, **{page.chapter.id: teaser(page) for page in pages}},
         "preview": f"{published}/{FRAMES}/{preview}".lstrip("/"),
     }
-    texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids, repository) for page in pages}
+    links = [chapter_links(page.chapter, page.files, root, repository, published) for page in pages]
+    texts = {f"{p.chapter.id}.ipynb": p.for_sphinx(drawn, ids, its) for p, its in zip(pages, links, strict=True)}
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
         source = Path(folder, "source")
         source.mkdir()
         for name, text in {"index.md": front_page(pages, drawn, repository), "search.md": SEARCH_PAGE, **texts}.items():
             (source / name).write_text(text, encoding="utf-8")
         _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"), context)
+        for page, its in zip(pages, links, strict=True):
+            beside = Path(folder, "html", its.notebook)
+            beside.parent.mkdir(parents=True)
+            shutil.copyfile(page.files.release, beside)
         _publish(Path(folder, "html"), frames, out)
     return BuiltSite(out, len(pages), sum(len(page.explorables) for page in pages), len(drawn))
 
@@ -225,8 +234,16 @@ def setup(app: Sphinx) -> None:
     if NODE:
         connect(app)
     app.connect("doctree-read", wrap_exercises)
+    app.connect("doctree-read", fold_further)
     app.connect("html-page-context", hang_lines)
-    app.connect("build-finished", write_sections)
+    app.connect("html-page-context", cite)
+    app.connect("build-finished", write_index)
+
+
+def cite(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:
+    """Link the citations on a page to their papers."""
+    if "body" in context:
+        context["body"] = link_citations(context["body"], name.partition("-")[0])
 
 
 def wrap_exercises(app: Sphinx, tree: document) -> None:
@@ -308,17 +325,24 @@ GAP = re.compile(r"(\S+) {2,}(?=(\S+))")
 
 def table_rows(lines: Sequence[str]) -> set[int]:
     """Return which lines of an output are rows of a table: at least two with gaps between columns, and those whose
-    column is too full for a gap, but has a word where it is in the row before or after."""
+    column is too full for a gap, but has a word where it is in the row before or after. If two rows are known, another
+    number or list may stand there."""
 
     def beside_gaps(line: str) -> set[tuple[int, str]]:
         found = {(gap.start(side), gap[side]) for gap in GAP.finditer(line) for side in (1, 2)}
         return {(place, word) for place, word in found if place}
 
     rows = {place for place, line in enumerate(lines) if GAP.search(line)}
+    several = len(rows) > 1
+
+    def alike(text: str, word: str) -> bool:
+        kind = r"\d" if word[0].isdigit() else r"[(\[]" if word[0] in "([" else "(?!)"
+        return text.split(" ", 1)[0] == word or (several and re.match(kind, text) is not None)
+
     for order in (range(1, len(lines)), range(len(lines) - 2, -1, -1)):
         for place in order:
             words = beside_gaps(lines[place - order.step]) if place - order.step in rows else set()
-            if any(lines[place][at:].split(" ", 1)[0] == word and lines[place][at - 1] == " " for at, word in words):
+            if any(alike(lines[place][at:], word) and lines[place][at - 1] == " " for at, word in words):
                 rows.add(place)
     return rows if len(rows) > 1 else set()
 
@@ -336,28 +360,3 @@ def _hung(line: str, *, row: bool = False) -> str:
 
 def _bare(line: str) -> str:
     return unescape(re.sub("<[^>]*>", "", line))
-
-
-def write_sections(app: Sphinx, failed: Exception | None) -> None:
-    """Write the data for the search page: address, chapter, title and text of every section."""
-    from docutils import nodes
-
-    rows = []
-    for name in () if failed else sorted(app.env.found_docs - {"index", "search"}):
-        for section in app.env.get_doctree(name).findall(nodes.section):
-            own = [child for child in section if not isinstance(child, nodes.section | nodes.title)]
-            blocks = (b for c in own for b in c.findall(nodes.TextElement) if not isinstance(b, nodes.Inline))
-            text = " ".join(" ".join(map(_without_formulas, blocks)).split())
-            title = next(section.findall(nodes.title)).astext()
-            rows.append([f"{name}.html#{section['ids'][0]}", app.env.titles[name].astext(), title, text])
-    data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    Path(app.outdir, "_static", "sections.js").write_text(f"const SECTIONS = {data};\n", encoding="utf-8")
-
-
-def _without_formulas(block: Any) -> str:
-    """Return the text of a paragraph or of code, with an ellipsis for each formula."""
-    from docutils import nodes
-
-    if isinstance(block, nodes.math_block | nodes.raw):
-        return ""
-    return "".join("…" if isinstance(child, nodes.math) else child.astext() for child in block)

@@ -22,8 +22,8 @@ MAX_TEASER = 190
 """Largest number of characters of a chapter's first sentences on the map; at least one whole sentence is shown."""
 
 LEAD = (
-    "Twenty notebooks on transformer language models, from the bits of a number through attention to training and its "
-    "cost in bytes, FLOPs and days. You predict, implement, measure and plot every part, and you write the code."
+    "Notebooks on transformer language models, from the bits of a number through attention to training and its cost in "
+    "bytes, FLOPs and days. You predict, implement, measure and plot every part, and you write the code."
 )
 HOW = (
     "A check under each exercise shows what is right, what differs, and which mistake you made if it recognises it. "

@@ -22,10 +22,11 @@ from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.data import REPORT_MIME, ReportData, check_id
-from lmcourse.site.blocks import card, links_to, prediction_html, still
+from lmcourse.site.blocks import card, prediction_html, still
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
+from lmcourse.site.links import Links
 from lmcourse.site.papers import link_papers, link_sources
 from lmcourse.widgets.live import WIDGET_MIME
 
@@ -33,14 +34,16 @@ NEEDS_THE_NOTEBOOK = "In the notebook this figure has controls: it is drawn from
 CLOCKS = re.compile(r"^because .*\b(clock|times?|rates)\b")
 MEASURED = "(Measured times: run the notebook to see those of your machine.)\n"
 
-FOR_MAINTAINERS = re.compile(r"\bthe\s+notebook\s+is\s+built\b")
-"""The text above a notebook's last cell, which checks the numbers in the notebook's text."""
+FOR_MAINTAINERS = re.compile(
+    r"(?:^|\n\n)(?:Th\w+ folded cell checks|The numbers (?:in|of)[^.]*\bchecked\s+here)(?:(?!\n\n).)*", re.DOTALL
+)
+"""A paragraph above a folded cell that checks the numbers in the notebook's text."""
 
 Cell = dict[str, Any]
 """A cell of the notebook that Sphinx reads."""
 
 _MARKERS = re.compile(r"^\s*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
-_HEADING = re.compile(r"^### (Exercise \d+ · .*?)  \((.*)\)$", re.MULTILINE)
+_HEADING = re.compile(r"^### ((Exercise \d+) · .*?)  \((.*)\)$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((\.\./[^)\s]+)\)")
 _PREDICT = re.compile(r'^predict\("(\w+)"\)$', re.MULTILINE)
 
@@ -70,35 +73,32 @@ class Page:
         for explorable in self.explorables.values():
             yield from explorable.frames.values()
 
-    def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str], repository: str = "") -> str:
+    def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str], links: Links) -> str:
         """Return the notebook that Sphinx reads, as text.
 
         Args:
             drawn: the pictures for all `frames`.
             pages: the ids of the chapters on the site; other links become plain text.
-            repository: the address of the course's repository, if there is one.
+            links: the chapter's links.
         """
         cells: list[Cell] = []
         for place, cell in enumerate(self.notebook.cells):
             if cell.cell_type == "markdown":
-                if FOR_MAINTAINERS.search(cell.source):
-                    continue
-                text = link_sources(link_papers(_link_pages(self.released[cell.id], pages)), repository)
-                cells.append(_markdown(text))
+                if text := FOR_MAINTAINERS.sub("", self.released[cell.id]).strip():
+                    cells.append(_markdown(link_sources(link_papers(_link_pages(text, pages)), links.repository)))
             elif cell.cell_type == "code":
-                cells += self._code(place, cell, drawn)
-        if repository:
-            release = f"notebooks/{self.chapter.id}/{self.files.release.name}"
-            cells.insert(1, _raw(links_to(repository, release)))
+                cells += self._code(place, cell, drawn, links)
+        cells.insert(1, _raw(links.top()))
+        cells.append(_raw(links.about()))
         metadata = {"kernelspec": self.notebook.metadata.kernelspec, "language_info": {"name": "python"}}
         return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
 
-    def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[Cell]:
+    def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture], links: Links) -> Iterator[Cell]:
         grading = cell.metadata.get("nbgrader", {})
         if "hide-input" in cell.metadata.get("tags", []):
             return  # this cell is for maintainers
         elif grading.get("solution"):
-            yield _raw(self._card(cell))
+            yield _raw(self._card(cell, links.cell(cell.id, self._title(place))))
         elif grading.get("grade"):
             return  # the card already contains the report of a check
         elif predicted := _PREDICT.search(cell.source):
@@ -107,11 +107,12 @@ class Page:
             *before, _ = ast.parse(cell.source).body
             if any(not isinstance(node, ast.Assign) for node in before):
                 yield _code_cell(cell, [])
-            yield _raw(self.explorables[place].html(drawn, f"figure-{place}"))
+            html = self.explorables[place].html(drawn, f"figure-{place}")
+            yield _raw(html.replace("<figure", f'<figure id="figure-{place}"', 1))
         else:
-            yield from self._plain(cell)
+            yield from self._plain(place, cell)
 
-    def _plain(self, cell: NotebookNode) -> Iterator[Cell]:
+    def _plain(self, place: int, cell: NotebookNode) -> Iterator[Cell]:
         """Yield an ungraded cell: its code (unless it only shows a figure), its printed text, and its pictures."""
         tags = cell.metadata.get("tags", [])
         outputs: list[Any] = []
@@ -120,7 +121,7 @@ class Page:
             data = output.get("data", {})
             if "image/png" in data:
                 note = NEEDS_THE_NOTEBOOK if WIDGET_MIME in data and "explore(" in cell.source else ""
-                pictures.append(_raw(still(self._stored(output), note)))
+                pictures.append(_raw(still(self._stored(output), f"figure-{place}-{len(pictures)}", note)))
             elif output.output_type == "stream" and any(map(CLOCKS.match, tags)):
                 if not outputs:
                     outputs.append(nbformat.v4.new_output("stream", text=MEASURED))
@@ -144,12 +145,17 @@ class Page:
             keep_picture(self.pictures, key, above_caption(image, said), said.get("alt", ""), width, caption)
         return read_picture(self.pictures, key)
 
-    def _card(self, cell: NotebookNode) -> str:
+    def _title(self, place: int) -> str:
+        """Return the number of the exercise at this place, such as "Exercise 3"."""
+        headings = (_HEADING.search(cell.source) for cell in reversed(self.notebook.cells[:place]))
+        return next((heading[2] for heading in headings if heading), "This exercise")
+
+    def _card(self, cell: NotebookNode, link: str) -> str:
         name = cell.metadata.nbgrader.grade_id
         (exercise,) = (one for one in exercises_of(self.chapter) if one.name == name)
         (check,) = (other for other in self.notebook.cells if other.id == check_id(name))
         data: Any = next(output.data[REPORT_MIME] for output in check.outputs if REPORT_MIME in output.get("data", {}))
-        return card(exercise, self.released[cell.id], _MARKERS.sub("", cell.source), ReportData.from_json(data))
+        return card(exercise, self.released[cell.id], _MARKERS.sub("", cell.source), ReportData.from_json(data), link)
 
 
 def above_caption(image: Image.Image, said: dict[str, Any]) -> Image.Image:
@@ -160,7 +166,7 @@ def above_caption(image: Image.Image, said: dict[str, Any]) -> Image.Image:
 
 
 def _markdown(text: str) -> Cell:
-    source = _HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text)
+    source = _HEADING.sub(r"### \1\n\n{.exercise-facts}\n\3", text)
     return {"cell_type": "markdown", "source": source, "metadata": {}}
 
 

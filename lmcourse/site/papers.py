@@ -1,8 +1,17 @@
-"""Link titles under "Further reading" to their papers, and names in the package to their source."""
+"""Link citations and the titles of reading lists to their papers, and names in the package to their source.
+
+`lmcourse/site/papers.tsv` has a row for each paper: as it is cited ("Hoffmann 2022"), the notebooks in which this
+citation means it (all if none is named), its place (an arXiv identifier, a DOI, or an address), its authors, its title.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,151 +20,100 @@ READING = "## Further reading"
 
 _TITLE = re.compile(r"(?<!\*)\*([^*]+)\*(?!\*)")
 _NAME = re.compile(r"(?<!\[)`(lmcourse[./][\w./]*)`")
+_YEAR = re.compile(r"(?:19|20)\d\d\b")
+_TEXTLESS = r"(?:a|button|code|h\d|math|pre|script|summary)"
+_KEPT = re.compile(rf"(<{_TEXTLESS}\b.*?</{_TEXTLESS}>|<[^>]*>)", re.DOTALL)
+"""HTML that stays as it is: tags, and elements whose text gets no links."""
 
-ARXIV = {
-    "2 OLMo 2 Furious": "2501.00656",
-    "A study of BFLOAT16 for deep learning training": "1905.12322",
-    "Accelerating large language model decoding with speculative sampling": "2302.01318",
-    "Adam": "1412.6980",
-    "An empirical model of large-batch training": "1812.06162",
-    "Attention is all you need": "1706.03762",
-    "Attention is not explanation": "1902.10186",
-    "Automatic differentiation in machine learning: a survey": "1502.05767",
-    "Chinchilla scaling: a replication attempt": "2404.10102",
-    "Data movement is all you need: a case study on optimizing transformers": "2007.00072",
-    "Decoupled weight decay regularization": "1711.05101",
-    "Deep learning with limited numerical precision": "1502.02551",
-    "DeepSeek-V2": "2405.04434",
-    "DeepSeek-V3": "2412.19437",
-    "Delving deep into rectifiers": "1502.01852",
-    "Do Transformer modifications transfer across implementations and applications?": "2102.11972",
-    "Do all languages cost the same?": "2305.13707",
-    "Effective approaches to attention-based neural machine translation": "1508.04025",
-    "Efficient large-scale language model training on GPU clusters": "2104.04473",
-    "Efficient large-scale language model training on GPU clusters using Megatron-LM": "2104.04473",
-    "Efficient memory management for large language model serving with PagedAttention": "2309.06180",
-    "Efficient streaming language models with attention sinks": "2309.17453",
-    "Efficiently scaling transformer inference": "2211.05102",
-    "Exploring the limits of transfer learning": "1910.10683",
-    "Exposure bias versus self-recovery": "1905.10617",
-    "Extending context window of large language models via positional interpolation": "2306.15595",
-    "FP8 formats for deep learning": "2209.05433",
-    "Fast inference from transformers via speculative decoding": "2211.17192",
-    "Fast transformer decoding: one write-head is all you need": "1911.02150",
-    "Fishing for Magikarp": "2405.05417",
-    "FlashAttention": "2205.14135",
-    "FlashAttention: fast and memory-efficient exact attention with IO-awareness": "2205.14135",
-    "GLU variants improve Transformer": "2002.05202",
-    "GPipe": "1811.06965",
-    "GQA": "2305.13245",
-    "Gated delta networks": "2412.06464",
-    "Gaussian error linear units": "1606.08415",
-    "Generating long sequences with sparse transformers": "1904.10509",
-    "Gradient descent on neural networks typically occurs at the edge of stability": "2103.00065",
-    "Heavy-tailed class imbalance and why Adam outperforms gradient descent on language models": "2402.19449",
-    "Hierarchical neural story generation": "1805.04833",
-    "In-context learning and induction heads": "2209.11895",
-    "Infini-gram: scaling unbounded n-gram language models to a trillion tokens": "2401.17377",
-    "Issues in evaluating semantic spaces using word analogies": "1606.07736",
-    "KIVI: a tuning-free asymmetric 2bit quantization for KV cache": "2402.02750",
-    "Language model tokenizers introduce unfairness between languages": "2305.15425",
-    "Layer normalization": "1607.06450",
-    "Linear transformers are secretly fast weight programmers": "2102.11174",
-    "Low-rank bottleneck": "2002.07028",
-    "Mamba": "2312.00752",
-    "Megatron-LM": "1909.08053",
-    "Methods of improving LLM training stability": "2410.16682",
-    "MiniCPM": "2404.06395",
-    "Mixed precision training": "1710.03740",
-    "Mixtral of experts": "2401.04088",
-    "Neural machine translation by jointly learning to align and translate": "1409.0473",
-    "Neural machine translation of rare words with subword units": "1508.07909",
-    "On NMT search errors and model errors: cat got your tongue?": "1908.10090",
-    "On layer normalization in the transformer architecture": "2002.04745",
-    "On the difficulty of training recurrent neural networks": "1211.5063",
-    "Online normalizer calculation for softmax": "1805.02867",
-    "PaLM": "2204.02311",
-    "Peri-LN": "2502.02732",
-    "PipeDream": "1806.03377",
-    "PyTorch: an imperative style, high-performance deep learning library": "1912.01703",
-    "Reconciling Kaplan and Chinchilla scaling laws": "2406.12907",
-    "Reducing activation recomputation in large transformer models": "2205.05198",
-    "Repeat after me": "2402.01032",
-    "Resolving discrepancies in compute-optimal scaling of language models": "2406.19146",
-    "Ring attention": "2310.01889",
-    "RoFormer: enhanced transformer with rotary position embedding": "2104.09864",
-    "Root mean square layer normalization": "1910.07467",
-    "Scale efficiently": "2109.10686",
-    "Scaling data-constrained language models": "2305.16264",
-    "Scaling laws": "2001.08361",
-    "Scaling laws and compute-optimal training beyond fixed training durations": "2405.18392",
-    "Scaling laws for neural language models": "2001.08361",
-    "Scaling laws with vocabulary": "2407.13623",
-    "Scaling vision transformers to 22 billion parameters": "2302.05442",
-    "Scheduled sampling": "1506.03099",
-    "Searching for activation functions": "1710.05941",
-    "Self-attention with relative position representations": "1803.02155",
-    "Sequence level training with recurrent neural networks": "1511.06732",
-    "Sequence to sequence learning with neural networks": "1409.3215",
-    "Sharp nearby, fuzzy far away": "1805.04623",
-    "SliceGPT": "2401.15024",
-    "Small-scale proxies for large-scale transformer training instabilities": "2309.14322",
-    "Stabilizing transformer training by preventing attention entropy collapse": "2303.06296",
-    "Subword regularization": "1804.10959",
-    "Switch Transformers": "2101.03961",
-    "The Llama 3 herd of models": "2407.21783",
-    "The curious case of neural text degeneration": "1904.09751",
-    "The impact of positional encoding on length generalization in transformers": "2305.19466",
-    "Tokenization counts: the impact of tokenization on arithmetic in frontier LLMs": "2402.14903",
-    "Train short, test long": "2108.12409",
-    "Training compute-optimal large language models": "2203.15556",
-    "Training deep nets with sublinear memory cost": "1604.06174",
-    "Transformer-XL": "1901.02860",
-    "Transformers without normalization": "2503.10622",
-    "Tuning large neural networks via zero-shot hyperparameter transfer": "2203.03466",
-    "Turning up the heat: min-p sampling": "2407.01082",
-    "Understanding the difficulty of training transformers": "2004.08249",
-    "Using the output embedding to improve language models": "1608.05859",
-    "What does BERT look at?": "1906.04341",
-    "Why do we need weight decay in modern deep learning?": "2310.04415",
-    "YaRN: efficient context window extension of large language models": "2309.00071",
-    "ZeRO": "1910.02054",
-    "ZeRO: memory optimizations toward training trillion parameter models": "1910.02054",
-}
-"""arXiv identifiers by title, in the notebooks' spelling."""
 
-DOI = {
-    "A mathematical theory of communication": "10.1002/j.1538-7305.1948.tb01338.x",
-    "Bandwidth optimal all-reduce algorithms": "10.1016/j.jpdc.2008.09.002",
-    "Evaluating Derivatives": "10.1137/1.9780898717761",
-    "Finding structure in time": "10.1207/s15516709cog1402_1",
-    "Learning representations by back-propagating errors": "10.1038/323533a0",
-    "Learning to forget": "10.1162/089976600300015015",
-    "Long short-term memory": "10.1162/neco.1997.9.8.1735",
-    "Prediction and entropy of printed English": "10.1002/j.1538-7305.1951.tb01366.x",
-    "Roofline: an insightful visual performance model for multicore architectures": "10.1145/1498765.1498785",
-    "Some methods of speeding up the convergence of iteration methods": "10.1016/0041-5553(64)90137-5",
-    "Standard for Floating-Point Arithmetic": "10.1109/IEEESTD.2019.8766229",
-    "The generation of optimal code for arithmetic expressions": "10.1145/321607.321620",
-    "Validity of the single processor approach to achieving large scale computing capabilities": (
-        "10.1145/1465482.1465560"
-    ),
-    "What every computer scientist should know about floating-point arithmetic": "10.1145/103162.103163",
-    "Why momentum really works": "10.23915/distill.00006",
-}
-"""DOIs of publications that are not on arXiv, by title."""
+@dataclass(frozen=True)
+class Paper:
+    """A row of `lmcourse/site/papers.tsv`."""
+
+    cited: str
+    notebooks: str
+    place: str
+    authors: str
+    title: str
+
+    @property
+    def address(self) -> str:
+        """The address of the paper."""
+        if self.place.startswith("https://"):
+            return self.place
+        return (
+            f"https://doi.org/{self.place}" if self.place.startswith("10.") else f"https://arxiv.org/abs/{self.place}"
+        )
+
+    @property
+    def year(self) -> str:
+        """The year in a citation."""
+        return self.cited.rpartition(" ")[2]
+
+    @property
+    def described(self) -> str:
+        """Its title and, in a second line, its authors and year."""
+        return f"{self.title}\n{self.authors}, {self.year}"
+
+
+@cache
+def all_papers() -> tuple[Paper, ...]:
+    """Return the papers of the course."""
+    with Path(__file__).with_name("papers.tsv").open(encoding="utf-8", newline="") as rows:
+        return tuple(Paper(**row) for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@cache
+def _citation() -> re.Pattern[str]:
+    """Return a pattern of all citations of known papers, in text or HTML: the first author, the others, the year."""
+    names = sorted({paper.cited.rpartition(" ")[0] for paper in all_papers()}, key=len, reverse=True)
+    first = "|".join(re.escape(name).replace("'", "['’]").replace(r"\ ", r"\s+") for name in names)
+    name = r"\w[\w'’-]*"
+    others = rf"(?:,\s+{name})*(?:,?\s+(?:&amp;|&|and)\s+{name}|\s+et\s+al\.)?"
+    return re.compile(rf"(?<![\w-])({first}){others}(?:['’]s)?,?\s+\(?((?:19|20)\d\d)\b")
+
+
+def find_papers(text: str, notebook: str) -> Iterator[tuple[re.Match[str], Paper]]:
+    """Yield the citations in a text, or in HTML without tags, and the papers they mean in a notebook, such as "09"."""
+    for citation in _citation().finditer(text) if _YEAR.search(text) else ():
+        cited = " ".join([*citation[1].replace("’", "'").split(), citation[2]])
+        found = [paper for paper in all_papers() if paper.cited == cited and notebook in (paper.notebooks or notebook)]
+        if found:
+            yield citation, max(found, key=lambda paper: paper.notebooks)
+
+
+def link_citations(html: str, notebook: str) -> str:
+    """Return a page's HTML with a link to its paper for each citation outside links, code, headings and scripts.
+
+    A citation stays as it is if the title after it is a link, as in a reading list.
+    """
+    parts = _KEPT.split(html)  # texts and, at odd places, what stays
+    for place in range(0, len(parts), 2):
+        title_follows = "".join(parts[place + 1 : place + 2]).startswith("<a ")
+        for citation, paper in reversed([*find_papers(parts[place], notebook)]):
+            if title_follows and re.fullmatch(r"\)?,\s", parts[place][citation.end() :]):
+                continue
+            said = escape(paper.described, quote=True).replace("\n", "&#10;")
+            link = f'<a class="cite" href="{escape(paper.address, quote=True)}" title="{said}">{citation[0]}</a>'
+            parts[place] = parts[place][: citation.start()] + link + parts[place][citation.end() :]
+    return "".join(parts)
 
 
 def link_papers(text: str) -> str:
-    """Return a cell's text with links for all titles in its reading list whose papers are known."""
+    """Return a cell's text with links for all titles in its reading list whose papers are known.
+
+    A title there may be the beginning of the paper's own. If several papers begin so, the one whose author stands
+    before the title is meant.
+    """
+    before, heading, reading = text.partition(READING)
 
     def linked(title: re.Match[str]) -> str:
-        name = " ".join(title[1].split())
-        if name in ARXIV:
-            return f"[{title[0]}](https://arxiv.org/abs/{ARXIV[name]})"
-        return f"[{title[0]}](<https://doi.org/{DOI[name]}>)" if name in DOI else title[0]
+        begins = re.compile(rf"{re.escape(' '.join(title[1].split()))}(?!\w)", re.IGNORECASE)
+        found = [paper for paper in all_papers() if begins.match(paper.title)]
+        cited = reading[: title.start()].rpartition(";")[2].rpartition("- ")[2]
+        paper = max(found, key=lambda paper: paper.cited.rpartition(" ")[0] in cited, default=None)
+        return f"[{title[0]}](<{paper.address}>)" if paper else title[0]
 
-    before, heading, reading = text.partition(READING)
     return before + heading + _TITLE.sub(linked, reading)
 
 

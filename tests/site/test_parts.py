@@ -20,15 +20,15 @@ from lmcourse.chapters.floating_point import figures
 from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
-from lmcourse.site.blocks import links_to, public, still
-from lmcourse.site.builder import MISSING, _hung, build_site, find_url
+from lmcourse.site.blocks import public, still
+from lmcourse.site.builder import MISSING, _hung, build_site, table_rows
 from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.front import _item
 from lmcourse.site.pages import CLOCKS, above_caption
-from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
+from lmcourse.site.papers import link_sources
 from lmcourse.widgets.controls import make_control
 from tests.course.chapters import prose
 from tests.site.asked import ASKED, OTHER, told_to_move
@@ -182,7 +182,7 @@ def test_stored_picture_is_cut_above_its_caption() -> None:
     assert below.getextrema() == (255, 255), "nothing else is cut off"
     assert shown.crop((0, cut.height, shown.width, shown.height)).convert("L").getextrema() != (255, 255)
     assert above_caption(shown, {"width": 576}) is shown
-    assert f"<figcaption>{said['caption']}" in still(Picture("a.webp", "axes", 576, 200, said["caption"]))
+    assert f"<figcaption>{said['caption']}" in still(Picture("a.webp", "axes", 576, 200, said["caption"]), "figure-1")
 
 
 @pytest.mark.skipif(not NODE, reason="without Node.js a script renders the formulas")
@@ -191,31 +191,6 @@ def test_formulas_are_rendered_in_order() -> None:
     assert "mfrac" in half, "KaTeX has no such sign"
     assert "katex-display" in block
     assert "katex-display" not in half
-
-
-def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path) -> None:
-    assert find_url(tmp_path, "Repository") == ""
-    for address, in_colab in (("https://github.com/me/course", True), ("https://example.org/course/", False)):
-        (tmp_path / "pyproject.toml").write_text(f'[project]\nurls.Repository = "{address}"\n')
-        shown = links_to(find_url(tmp_path, "Repository"), "notebooks/a/b.ipynb")
-        assert f'href="{address.rstrip("/")}/blob/main/notebooks/a/b.ipynb"' in shown
-        assert ("https://colab.research.google.com/github/me/course/blob/main/notebooks/a/b.ipynb" in shown) == in_colab
-
-
-def test_every_known_paper_is_in_a_reading_list(course: Path) -> None:
-    texts = [path.read_text(encoding="utf-8") for path in course.glob("solutions/*/*.py")]
-    lists = [" ".join(text.partition(READING)[2].replace("\n# ", " ").split()) for text in texts]
-    assert not ARXIV.keys() & DOI.keys()
-    assert [title for title in ARXIV | DOI if not any(f"*{title}*" in listed for listed in lists)] == []
-    assert all(re.fullmatch(r"\d{4}\.\d{4,5}", number) for number in ARXIV.values())
-
-
-def test_only_titles_of_a_reading_list_are_linked() -> None:
-    text = f"*Adam* forgets.\n\n{READING}\n\n- Kingma & Ba, 2015, *Adam*; *Layer\n  normalization*; *My notes*."
-    assert link_papers(text) == (
-        f"*Adam* forgets.\n\n{READING}\n\n- Kingma & Ba, 2015, [*Adam*](https://arxiv.org/abs/1412.6980); "
-        "[*Layer\n  normalization*](https://arxiv.org/abs/1607.06450); *My notes*."
-    )
 
 
 def test_names_of_the_package_link_to_files_that_exist() -> None:
@@ -247,3 +222,11 @@ def test_long_words_of_code_break_at_brackets_and_dots() -> None:
     assert "<wbr>" not in _hung(short)
     long = short.replace("weight", "a_weight_with_a_long_name")
     assert _hung(long).count("<wbr>.") == 1
+
+
+def test_rows_of_a_printed_table_may_have_full_columns() -> None:
+    table = ["10 words, tanh       (1.0, 1.0)", "20 words, a long LSTM (0.5, 0.9)", "20 words, bias 1     (0.4, 0.3)"]
+    shifted = [table[0], table[1].replace("long ", "lng "), table[2], "All in (at most) 3 s"]
+    assert table_rows(shifted) == {0, 1, 2}
+    assert table_rows(table) == {0, 2}
+    assert table_rows(shifted[:2]) == set()

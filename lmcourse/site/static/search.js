@@ -1,8 +1,8 @@
-/* The search: sections with their text around the first word found. SECTIONS comes from sections.js. */
+/* The search: sections, exercises and figures with their text around the first word found. SECTIONS is in sections.js. */
 "use strict";
 
 const AROUND = 110; // characters of the excerpt on both sides
-const MOST = 50; // sections that are listed
+const MOST = 50; // results that are listed
 
 /** The words of a question, and its phrases: "ring attention" in quotation marks is one. */
 function wordsOf(question) {
@@ -19,9 +19,12 @@ function countOf(text, word) {
   return [...text.matchAll(new RegExp(patternOf(word), "giu"))].length;
 }
 
-/** How well a section answers: how many of the words it has comes first, then words in its title. */
-function score([, chapter, title, text], words) {
-  const each = words.map((word) => 10 * countOf(`${chapter} ${title}`, word) + Math.min(5, countOf(text, word)));
+const isFigure = (address) => address.includes("#figure-");
+
+/** How well a place answers: how many of the words it has comes first, then words in its title. */
+function score([address, chapter, , title, text], words) {
+  const inTitle = isFigure(address) ? 4 : 10; // the beginning of a caption is less of a title than a heading
+  const each = words.map((word) => inTitle * countOf(`${chapter} ${title}`, word) + Math.min(5, countOf(text, word)));
   return 1000 * each.filter(Boolean).length + each.reduce((sum, one) => sum + one);
 }
 
@@ -39,24 +42,25 @@ function excerpt(text, words) {
   return paragraph;
 }
 
-function result([address, chapter, title, text], words) {
+function result([address, chapter, section, title, text], words) {
   const link = Object.assign(document.createElement("a"), { href: address, textContent: title });
   const item = document.createElement("li");
-  item.append(link, ` in ${chapter}`, excerpt(text, words));
+  item.append(isFigure(address) ? "Figure: " : "", link, ` in ${chapter}${section && `, ${section}`}`, excerpt(text, words));
   return item;
 }
 
-/** List the sections that have all words of a question or, if none has, those that have some. */
+/** List the places that have all words of a question or, if none has, those that have some. */
 function answer(question) {
   const words = wordsOf(question);
-  const found = words.length ? SECTIONS.map((section) => [score(section, words), section]).filter(([points]) => points) : [];
+  const found = words.length ? SECTIONS.map((place) => [score(place, words), place]).filter(([points]) => points) : [];
   found.sort(([a], [b]) => b - a); // equal ones stay in the order of the course
   const all = found.filter(([points]) => points >= 1000 * words.length);
   if (all.length) found.splice(all.length);
-  const count = found.length > MOST ? `The best ${MOST} of ${found.length} sections` : `${found.length} sections`;
+  const results = `${found.length} ${found.length === 1 ? "result" : "results"}`;
+  const count = found.length > MOST ? `The best ${MOST} of ${results}` : results;
   const which = all.length || words.length < 2 ? "with" : "with some of";
   document.querySelector(".search-count").textContent = words.length ? `${count} ${which} “${question.trim()}”` : "";
-  document.querySelector(".found").replaceChildren(...found.slice(0, MOST).map(([, section]) => result(section, words)));
+  document.querySelector(".found").replaceChildren(...found.slice(0, MOST).map(([, place]) => result(place, words)));
 }
 
 const box = document.querySelector("form.search input[name=q]");

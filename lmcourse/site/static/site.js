@@ -233,14 +233,14 @@ function rememberPage() {
     const line = resumeLine("You were at ", `#${state.place.id}`, state.place.title);
     document.querySelector(".bd-article h1").after(line);
   }
-  document.querySelectorAll(".exercise-tools").forEach((card) => {
-    card.querySelectorAll("details").forEach((details, number) => {
-      const name = `${card.closest("section").id} ${number}`;
-      details.open = state.open.includes(name);
-      details.addEventListener("toggle", () => {
-        state.open = state.open.filter((other) => other !== name).concat(details.open ? [name] : []);
-        save();
-      });
+  document.querySelectorAll("details.further, .exercise-tools details").forEach((details) => {
+    const card = details.closest(".exercise-tools");
+    const number = card ? [...card.querySelectorAll("details")].indexOf(details) : "all";
+    const name = `${details.closest("section").id} ${number}`;
+    details.open = state.open.includes(name);
+    details.addEventListener("toggle", () => {
+      state.open = state.open.filter((other) => other !== name).concat(details.open ? [name] : []);
+      save();
     });
   });
   new IntersectionObserver(([entry]) => {
@@ -249,7 +249,7 @@ function rememberPage() {
     save();
   }).observe(end);
   addEventListener("pagehide", () => {
-    const here = sections.findLast((section) => section.getBoundingClientRect().top < innerHeight / 2);
+    const here = sections.findLast((one) => one.checkVisibility() && one.getBoundingClientRect().top < innerHeight / 2);
     if (!here || here === sections[0]) return;
     state.place = { id: here.id, title: titleOf(here), chapter: titleOf(sections[0]) };
     save();
@@ -302,17 +302,10 @@ window.addEventListener("load", () => {
   document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
 });
 
-/** Let the contents beside the page scroll to the section that the theme marks in them. */
-function follow(contents) {
-  const show = () => [...contents.querySelectorAll(".active")].at(-1)?.scrollIntoView({ block: "nearest" });
-  new MutationObserver(show).observe(contents, { subtree: true, attributeFilter: ["class"] });
-}
-
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("figure.explorable").forEach(explorable);
   for (const box of document.querySelectorAll(".prediction"))
     (box.querySelector("form") ? numberPrediction : prediction)(box);
-  document.querySelectorAll(".bd-sidebar-secondary").forEach(follow);
   showReading();
   rememberPage();
 });
