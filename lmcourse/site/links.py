@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 
 GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github/"
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter
 from lmcourse.site.papers import READING, all_papers, find_papers, link_citations, link_papers
 from tests.course.chapters import prose
 from tests.site.test_site import text_of

@@ -16,7 +16,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.site import frames as frames_module
 from lmcourse.site.builder import build_site
 from lmcourse.site.links import Links, bibtex, chapter_links
