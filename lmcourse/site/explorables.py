@@ -6,15 +6,18 @@ import itertools
 import json
 import math
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from math import prod
 from typing import Any
+from urllib.parse import quote
 
 import ipywidgets
+from docutils.nodes import make_id
 
 from lmcourse.plots.settings import STOPS, TOGETHER
+from lmcourse.plots.style import with_powers
 from lmcourse.site.blocks import image
 from lmcourse.site.figure_calls import FigureCall
 from lmcourse.site.frames import Frame, Picture
@@ -167,19 +170,23 @@ class Explorable:
             raise ValueError(f"{self.function} has an argument that exists only in the notebook")
 
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
-        """Return the figure with its controls, and the file and alt text of each setting's frame for `site.js`.
+        """Return the figure with its controls, and the file and alt text of each setting's frame for `figures.js`.
 
-        The `name` must be unique on the page.
+        The `name` must be unique on the page: links to the figure end with it.
         """
-        movable = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
-        inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in movable)
+        movable = {place: control for place, control in enumerate(self.stops) if len(control.values) > 1}
+        inputs = "".join(_input(control, place, f"{name}.{place}") for place, control in movable.items())
         shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
         frames = {key: [picture.file, picture.alt, code_html(picture.caption)] for key, picture in shown.items()}
-        data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        names = {place: (control.name, [*map(in_address, control.values)]) for place, control in movable.items()}
+        data = json.dumps({"frames": frames, "names": names}, ensure_ascii=False, separators=(",", ":"))
+        data = data.replace("<", "\\u003c")
         start, frame = next(iter(self.frames.items()))
         return (
-            f'<figure class="explorable" data-start="{_key(start)}"><script type="application/json">{data}</script>'
-            f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
+            f'<figure class="explorable" id="{name}" data-start="{_key(start)}">'
+            f'<script type="application/json">{data}</script>'
+            f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}'
+            f'<a class="link" href="#{name}">link</a></div>'
             f'{image(pictures[frame])}<div class="spoken" role="status"></div><figcaption><span class="caption">'
             f"{code_html(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
         )
@@ -225,13 +232,34 @@ def _input(control: Stops, place: int, name: str) -> str:
 
 def label(value: Any) -> str:
     """Return a value as text for its control."""
+    if isinstance(value, int | float) and abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return with_powers(_plain(value)) if isinstance(value, float) else _plain(value)
+
+
+def in_address(value: Any) -> str:
+    """Return a value as it is named in the address of a figure's setting: readable, and without spaces."""
+    return quote(_plain(value).strip("“”").replace(" ", "_"), safe="!$'()*,:@/?~")
+
+
+def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value == round(value) and abs(value) >= 1000 else f"{value:.3g}"
+    if isinstance(value, int | float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value)
+
+
+def anchors(figures: Mapping[int, Explorable], headings: Iterable[str]) -> dict[int, str]:
+    """Return the last part of each figure's address: its function's name, with a number if that is taken."""
+    found: dict[int, str] = {}
+    taken = {make_id(heading) for heading in headings}
+    for place, figure in figures.items():
+        name = figure.function.replace("_", "-")
+        numbered = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        found[place] = next(one for one in numbered if one not in taken)
+        taken.add(found[place])
+    return found
 
 
 def _key(setting: Setting) -> str:
