@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import prod
 from typing import Any
@@ -176,20 +176,37 @@ class Explorable:
         """
         movable = {place: control for place, control in enumerate(self.stops) if len(control.values) > 1}
         inputs = "".join(_input(control, place, f"{name}.{place}") for place, control in movable.items())
-        shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
+        shown = self._described(pictures)
         frames = {key: [picture.file, picture.alt, code_html(picture.caption)] for key, picture in shown.items()}
         names = {place: (control.name, [*map(in_address, control.values)]) for place, control in movable.items()}
         data = json.dumps({"frames": frames, "names": names}, ensure_ascii=False, separators=(",", ":"))
         data = data.replace("<", "\\u003c")
-        start, frame = next(iter(self.frames.items()))
+        start, first = next(iter(shown.items()))
+        tallest = max(picture.height / picture.width for picture in shown.values())
+        first = replace(first, height=round(first.width * tallest))
+        longest = max((picture.caption for picture in shown.values()), key=len)
         return (
-            f'<figure class="explorable" id="{name}" data-start="{_key(start)}">'
+            f'<figure class="explorable" id="{name}" data-start="{start}">'
             f'<script type="application/json">{data}</script>'
             f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}'
             f'<a class="link" href="#{name}">link</a></div>'
-            f'{image(pictures[frame])}<div class="spoken" role="status"></div><figcaption><span class="caption">'
-            f"{code_html(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
+            f'{image(first)}<div class="spoken" role="status"></div><figcaption><span><span class="caption">'
+            f"{code_html(first.caption)}</span>{self._note()}</span>"
+            f'<span class="room" aria-hidden="true">{code_html(longest)}{self._note()}</span></figcaption></figure>'
         )
+
+    def _described(self, pictures: Mapping[Frame, Picture]) -> dict[str, Picture]:
+        """Return each setting's picture; if several have the same alt text, it also says the values that differ."""
+        alike: defaultdict[str, list[Setting]] = defaultdict(list)
+        for setting, frame in self.frames.items():
+            alike[pictures[frame].alt].append(setting)
+        found = {}
+        for setting, frame in self.frames.items():
+            alt = pictures[frame].alt
+            values = zip(self.stops, setting, zip(*alike[alt], strict=True), strict=True)
+            said = [f"{_words(one.name)} {label(one.values[at])}" for one, at, all_at in values if len({*all_at}) > 1]
+            found[_key(setting)] = replace(pictures[frame], alt="; ".join([alt, *said]))
+        return found
 
     def _note(self) -> str:
         """Return the line below a figure that has fewer settings than in the notebook."""
@@ -200,7 +217,7 @@ class Explorable:
 
 def _input(control: Stops, place: int, name: str) -> str:
     """Return the HTML input of a control, which is disabled until a script enables it."""
-    words = escape(control.name.replace("_", " "))
+    words = escape(_words(control.name))
     texts = [escape(label(value), quote=True) for value in control.values]
     common = f'data-place="{place}" disabled'
     if isinstance(control.widget, _SLIDERS):
@@ -228,6 +245,10 @@ def _input(control: Stops, place: int, name: str) -> str:
     return (
         f'<div class="control"><label for="{name}">{words}</label><select id="{name}" {common}>{options}</select></div>'
     )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def label(value: Any) -> str:

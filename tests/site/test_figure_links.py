@@ -101,7 +101,9 @@ def test_a_reload_keeps_the_setting_and_the_place(address: str, page: Page) -> N
     assert page.evaluate("scrollY") == 500
 
 
-@pytest.mark.parametrize("said", ["card=h200&model=gpt-9", "card=h200&colour=red", "&&=&%zz&card=h200", "card=%E0%A4&zero=nine"])
+@pytest.mark.parametrize(
+    "said", ["card=h200&model=gpt-9", "card=h200&colour=red", "&&=&%zz&card=h200", "card=%E0%A4&zero=nine"]
+)
 def test_unknown_names_and_values_are_left_out(address: str, page: Page, said: str) -> None:
     errors: list[Any] = []
     page.on("pageerror", lambda error: errors.append(error))

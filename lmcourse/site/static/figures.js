@@ -152,4 +152,22 @@ async function copy(text) {
   }
 }
 
-document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("figure.explorable").forEach(explorable));
+/** Let a touch, or a key on a button, switch between all of a picture and letters that a phone shows large enough. */
+function enlargeable(picture) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "enlarge" });
+  const say = () => {
+    const large = picture.classList.contains("large");
+    button.textContent = large ? "↔ swipe, or tap to see all of it" : "tap to enlarge";
+  };
+  picture.addEventListener("click", () => {
+    picture.classList.toggle("large");
+    say();
+  });
+  say();
+  picture.prepend(button);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".picture").forEach(enlargeable);
+  document.querySelectorAll("figure.explorable").forEach(explorable);
+});

@@ -208,8 +208,6 @@ function loadPictures() {
 
 window.addEventListener("load", () => {
   (window.requestIdleCallback || setTimeout)(loadPictures); // after what is in view
-  for (const picture of document.querySelectorAll(".picture"))
-    picture.addEventListener("click", () => picture.classList.toggle("large"));
   document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
 });
 
