@@ -11,11 +11,11 @@ from docutils.nodes import make_id
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
-from lmcourse.site import blocks
 from lmcourse.site.explorables import Explorable, in_address, label
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import Page as SitePage
 from tests.course.chapters import source
+from tests.site.sheet import write_sheet
 from tests.site.test_site import SET, STAND
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.prove
 
-STATIC = Path(blocks.__file__).parent / "static"
-FOUND = "[...document.querySelectorAll('figure')].find(one => one.getBoundingClientRect().top >= 0).id"
+FOUND = "[...document.querySelectorAll('figure')].find(one => one.getBoundingClientRect().top > -1).id"
 """Browser code that returns the figure at the top of the window."""
 
 
@@ -42,13 +41,8 @@ def address(course: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
         name: figure for number in ("15", "14", "18", "02") for name, figure in figures_of(number, course).items()
     }
     body = "".join(figure.html(drawn(figure), name) for name, figure in figures.items())
-    path = tmp_path_factory.mktemp("links") / "page.html"
-    path.write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Figures</title><main>{body}</main>'
-        f"<style>figure {{ min-height: 100vh }}</style><script>{(STATIC / 'figures.js').read_text()}</script>",
-        encoding="utf-8",
-    )
-    return path.as_uri()
+    style = "<style>figure { min-height: 100vh }</style>"
+    return write_sheet(tmp_path_factory.mktemp("links"), style + body, "figures.js")
 
 
 def drawn(figure: Explorable) -> Mapping[Frame, Picture]:
