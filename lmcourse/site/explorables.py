@@ -40,7 +40,7 @@ MAX_CHOICES = 12
 FIRST_GOES_BACK = (
     "Here not every setting is drawn: the control that you moved first may go back. In the notebook all move freely."
 )
-SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
+SOME_STOPS = "In the notebook the sliders move freely."
 
 Setting = tuple[int, ...]
 """The index of each control's value."""
