@@ -185,6 +185,7 @@ class Explorable:
         tallest = max(picture.height / picture.width for picture in shown.values())
         first = replace(first, height=round(first.width * tallest))
         longest = max((picture.caption for picture in shown.values()), key=len)
+        room = f'<span class="room" aria-hidden="true">{code_html(longest)}{self._note()}</span>'
         return (
             f'<figure class="explorable" id="{name}" data-start="{start}">'
             f'<script type="application/json">{data}</script>'
@@ -192,7 +193,7 @@ class Explorable:
             f'<a class="link" href="#{name}">link</a></div>'
             f'{image(first)}<div class="spoken" role="status"></div><figcaption><span><span class="caption">'
             f"{code_html(first.caption)}</span>{self._note()}</span>"
-            f'<span class="room" aria-hidden="true">{code_html(longest)}{self._note()}</span></figcaption></figure>'
+            f"{room if longest != first.caption else ''}</figcaption></figure>"
         )
 
     def _described(self, pictures: Mapping[Frame, Picture]) -> dict[str, Picture]:
