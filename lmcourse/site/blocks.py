@@ -112,7 +112,8 @@ def image(picture: Picture) -> str:
     """Return a picture with alt text, which loads when readers scroll near it; on a phone it scrolls sideways."""
     return (
         f'<div class="picture"><img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" '
-        f'width="{picture.width}" height="{picture.height}" loading="lazy" decoding="async"></div>'
+        f'width="{picture.width}" height="{picture.height}" style="aspect-ratio:{picture.width}/{picture.height}" '
+        'loading="lazy" decoding="async"></div>'
     )
 
 

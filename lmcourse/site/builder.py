@@ -97,7 +97,7 @@ SETTINGS: dict[str, Any] = {
     "html_static_path": [str(HERE / "static")],
     "html_favicon": str(HERE / "static" / "favicon.svg"),
     "html_css_files": ["site.css"],
-    "html_js_files": ["site.js", "reading.js"],
+    "html_js_files": ["figures.js", "site.js", "reading.js"],
     "html_copy_source": False,
     "html_use_index": False,
     "html_show_sourcelink": False,

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections import ChainMap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 from math import prod
 from typing import Any
+from urllib.parse import quote
 
 import ipywidgets
+from docutils.nodes import make_id
 
 from lmcourse.base.text import code_html
 from lmcourse.plots.settings import STOPS, TOGETHER
+from lmcourse.plots.style import with_powers
 from lmcourse.site.blocks import image
 from lmcourse.site.figure_calls import FigureCall
 from lmcourse.site.frames import Frame, Picture
@@ -37,7 +40,7 @@ MAX_CHOICES = 12
 FIRST_GOES_BACK = (
     "Here not every setting is drawn: the control that you moved first may go back. In the notebook all move freely."
 )
-SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
+SOME_STOPS = "In the notebook the sliders move freely."
 
 Setting = tuple[int, ...]
 """The index of each control's value."""
@@ -167,22 +170,44 @@ class Explorable:
             raise ValueError(f"{self.function} has an argument that exists only in the notebook")
 
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
-        """Return the figure with its controls, and the file and alt text of each setting's frame for `site.js`.
+        """Return the figure with its controls, and the file and alt text of each setting's frame for `figures.js`.
 
-        The `name` must be unique on the page.
+        The `name` must be unique on the page: links to the figure end with it.
         """
-        movable = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
-        inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in movable)
-        shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
+        movable = {place: control for place, control in enumerate(self.stops) if len(control.values) > 1}
+        inputs = "".join(_input(control, place, f"{name}.{place}") for place, control in movable.items())
+        shown = self._described(pictures)
         frames = {key: [picture.file, picture.alt, code_html(picture.caption)] for key, picture in shown.items()}
-        data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-        start, frame = next(iter(self.frames.items()))
+        names = {place: (control.name, [*map(in_address, control.values)]) for place, control in movable.items()}
+        data = json.dumps({"frames": frames, "names": names}, ensure_ascii=False, separators=(",", ":"))
+        data = data.replace("<", "\\u003c")
+        start, first = next(iter(shown.items()))
+        tallest = max(picture.height / picture.width for picture in shown.values())
+        first = replace(first, height=round(first.width * tallest))
+        longest = max((picture.caption for picture in shown.values()), key=len)
+        room = f'<span class="room" aria-hidden="true">{code_html(longest)}{self._note()}</span>'
         return (
-            f'<figure class="explorable" data-start="{_key(start)}"><script type="application/json">{data}</script>'
-            f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
-            f'{image(pictures[frame])}<div class="spoken" role="status"></div><figcaption><span class="caption">'
-            f"{code_html(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
+            f'<figure class="explorable" id="{name}" data-start="{start}">'
+            f'<script type="application/json">{data}</script>'
+            f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}'
+            f'<a class="link" href="#{name}">link</a></div>'
+            f'{image(first)}<div class="spoken" role="status"></div><figcaption><span><span class="caption">'
+            f"{code_html(first.caption)}</span>{self._note()}</span>"
+            f"{room if longest != first.caption else ''}</figcaption></figure>"
         )
+
+    def _described(self, pictures: Mapping[Frame, Picture]) -> dict[str, Picture]:
+        """Return each setting's picture; if several have the same alt text, it also says the values that differ."""
+        alike: defaultdict[str, list[Setting]] = defaultdict(list)
+        for setting, frame in self.frames.items():
+            alike[pictures[frame].alt].append(setting)
+        found = {}
+        for setting, frame in self.frames.items():
+            alt = pictures[frame].alt
+            values = zip(self.stops, setting, zip(*alike[alt], strict=True), strict=True)
+            said = [f"{_words(one.name)} {label(one.values[at])}" for one, at, all_at in values if len({*all_at}) > 1]
+            found[_key(setting)] = replace(pictures[frame], alt="; ".join([alt, *said]))
+        return found
 
     def _note(self) -> str:
         """Return the line below a figure that has fewer settings than in the notebook."""
@@ -193,7 +218,7 @@ class Explorable:
 
 def _input(control: Stops, place: int, name: str) -> str:
     """Return the HTML input of a control, which is disabled until a script enables it."""
-    words = escape(control.name.replace("_", " "))
+    words = escape(_words(control.name))
     texts = [escape(label(value), quote=True) for value in control.values]
     common = f'data-place="{place}" disabled'
     if isinstance(control.widget, _SLIDERS):
@@ -223,15 +248,40 @@ def _input(control: Stops, place: int, name: str) -> str:
     )
 
 
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def label(value: Any) -> str:
     """Return a value as text for its control."""
+    if isinstance(value, int | float) and abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return with_powers(_plain(value)) if isinstance(value, float) else _plain(value)
+
+
+def in_address(value: Any) -> str:
+    """Return a value as it is named in the address of a figure's setting: readable, and without spaces."""
+    return quote(_plain(value).strip("“”").replace(" ", "_"), safe="!$'()*,:@/?~")
+
+
+def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value == round(value) and abs(value) >= 1000 else f"{value:.3g}"
+    if isinstance(value, int | float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value)
+
+
+def anchors(figures: Mapping[int, Explorable], headings: Iterable[str]) -> dict[int, str]:
+    """Return the last part of each figure's address: its function's name, with a number if that is taken."""
+    found: dict[int, str] = {}
+    taken = {make_id(heading) for heading in headings}
+    for place, figure in figures.items():
+        name = figure.function.replace("_", "-")
+        numbered = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        found[place] = next(one for one in numbered if one not in taken)
+        taken.add(found[place])
+    return found
 
 
 def _key(setting: Setting) -> str:

@@ -22,8 +22,8 @@ from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.data import REPORT_MIME, ReportData, check_id
-from lmcourse.site.blocks import card, prediction_html, still
-from lmcourse.site.explorables import Explorable
+from lmcourse.site.blocks import card, links_to, prediction_html, still
+from lmcourse.site.explorables import Explorable, anchors
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
 from lmcourse.site.links import Links
@@ -66,6 +66,8 @@ class Page:
             call = find_figure(cell.source, imports) if cell.cell_type == "code" else None
             if call is not None and call.controls:
                 self.explorables[place] = Explorable(call)
+        texts = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
+        self.names = anchors(self.explorables, re.findall(r"^#+ (.*)$", "\n".join(texts), re.MULTILINE))
 
     @property
     def frames(self) -> Iterator[Frame]:
@@ -107,8 +109,7 @@ class Page:
             *before, _ = ast.parse(cell.source).body
             if any(not isinstance(node, ast.Assign) for node in before):
                 yield _code_cell(cell, [])
-            html = self.explorables[place].html(drawn, f"figure-{place}")
-            yield _raw(html.replace("<figure", f'<figure id="figure-{place}"', 1))
+            yield _raw(self.explorables[place].html(drawn, self.names[place]))
         else:
             yield from self._plain(place, cell)
 

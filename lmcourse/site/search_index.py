@@ -14,13 +14,13 @@ if TYPE_CHECKING:  # Sphinx is an optional package
     from sphinx.application import Sphinx
 
 _FIGURE = re.compile(r'<figure [^>]*\bid="(?P<id>[^"]+)".*? alt="(?P<alt>[^"]*)".*?</figure>', re.DOTALL)
-_CAPTION = re.compile(r"<figcaption>(.*?)</figcaption>", re.DOTALL)
+_CAPTION = re.compile(r'<figcaption>(?:<span><span class="caption">)?(.*?)(?:</span>|</figcaption>)', re.DOTALL)
 TITLE = 90
 """Largest number of characters of a figure's title, the beginning of its caption."""
 
 
 def write_index(app: Sphinx, failed: Exception | None) -> None:
-    """Write a row for each section, exercise and figure: address, chapter, section, title and text."""
+    """Write a row for each section, exercise and figure: address, chapter, section, title, text, is it a figure?"""
     rows = []
     for name in () if failed else sorted(app.env.found_docs - {"index", "search"}):
         chapter = app.env.titles[name].astext()
@@ -29,8 +29,8 @@ def write_index(app: Sphinx, failed: Exception | None) -> None:
     Path(app.outdir, "_static", "sections.js").write_text(f"const SECTIONS = {data};\n", encoding="utf-8")
 
 
-def rows_of(tree: Element) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the id, section, title and text of everything on a page that can be found.
+def rows_of(tree: Element) -> Iterator[tuple[str, str, str, str, bool]]:
+    """Yield the id, section, title and text of all that can be found on a page, and whether it is a figure.
 
     A section's own section is "", and its text is without its exercises and figures.
     """
@@ -43,13 +43,13 @@ def rows_of(tree: Element) -> Iterator[tuple[str, str, str, str]]:
         title = " ".join(section.next_node(nodes.title).astext().split())
         exercise = "exercise" in section["classes"]
         part = part if exercise else title  # in Further, an exercise stands beside its section
-        yield section["ids"][0], part if exercise else "", title, " ".join(" ".join(map(_plain, blocks)).split())
+        yield section["ids"][0], part if exercise else "", title, " ".join(" ".join(map(_plain, blocks)).split()), False
         raw = (node for child in own for node in child.findall() if isinstance(node, nodes.raw | nodes.math))
         for figure in _FIGURE.finditer("".join(map(_html, raw))):
             caption = _CAPTION.search(figure[0])
             said = unescape(re.sub("<[^>]*>", "", caption[1])) if caption else ""
             alt = unescape(figure["alt"])
-            yield figure["id"], title, first_sentence(said or alt), f"{said} {alt}".strip()
+            yield figure["id"], title, first_sentence(said or alt), f"{said} {alt}".strip(), True
 
 
 def first_sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Every figure with controls has a description, and its text has room at the ends of the controls."""
+"""Every figure with controls has a description, about the same height, and room for its text at the controls' ends."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.i
 Explored = tuple[Callable[..., Figure], dict[str, Control]]
 MEASURED = {"alignment", "card", "histogram", "iso_flop", "loss_in_format", "position_scores"}
 """Figures of numbers that a notebook computes first. The chapters' own tests draw them."""
+
+
+TALLER = 1.25
+"""How much taller a figure may be at another setting: on a page, all have a place of the largest height."""
 
 
 @cache
@@ -70,14 +74,19 @@ def corners(controls: dict[str, Control]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.prove
 @EACH
-def test_texts_fit_into_figures_at_every_corner(chapter: Chapter) -> None:
-    wrong = []
+def test_texts_fit_and_heights_stay_at_every_corner(chapter: Chapter) -> None:
+    wrong: list[Any] = []
     for draw, controls in explored(chapter):
+        heights = set()
         for arguments in corners(controls):
             try:
-                check_figure(draw(**arguments))
+                figure = draw(**arguments)
+                heights.add(figure.get_figheight())
+                check_figure(figure)
             except Exception as error:
                 wrong.append((draw.__name__, arguments, error))
+        if max(heights) > TALLER * min(heights):
+            wrong.append((draw.__name__, heights))
     assert wrong == []
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lmcourse.exercises.prediction import NumberPrediction
-from lmcourse.site import blocks
+from lmcourse.site.blocks import prediction_html
 from lmcourse.widgets.number_scale import NumberScale
+from tests.site.sheet import write_sheet
 from tests.widgets.test_number_scale import DECADES, NATS, NONE, SHARE, SIGNED, STEPS
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.prove
 
-STATIC = Path(blocks.__file__).parent / "static"
 GUESSES = {
     STEPS: (
         "160",
@@ -51,16 +51,8 @@ GUESSES = {
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A page with a prediction for each scale."""
     asked = [NumberPrediction("", f"{scale}?", because="Because.", **asdict(scale)) for scale in GUESSES]
-    path = tmp_path / "page.html"
-    body = "".join(map(blocks.prediction_html, asked))
-    path.write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Predictions</title><style>'
-        f"{(STATIC / 'site.css').read_text()}</style>"
-        f"<main>{body}</main><script>{(STATIC / 'site.js').read_text()}</script>",
-        encoding="utf-8",
-    )
     tab = browser.new_page()
-    tab.goto(path.as_uri())
+    tab.goto(write_sheet(tmp_path, "".join(map(prediction_html, asked)), "site.js"))
     yield tab
     tab.close()
 

@@ -19,11 +19,9 @@ function countOf(text, word) {
   return [...text.matchAll(new RegExp(patternOf(word), "giu"))].length;
 }
 
-const isFigure = (address) => address.includes("#figure-");
-
 /** How well a place answers: how many of the words it has comes first, then words in its title. */
-function score([address, chapter, , title, text], words) {
-  const inTitle = isFigure(address) ? 4 : 10; // the beginning of a caption is less of a title than a heading
+function score([, chapter, , title, text, figure], words) {
+  const inTitle = figure ? 4 : 10; // the beginning of a caption is less of a title than a heading
   const each = words.map((word) => inTitle * countOf(`${chapter} ${title}`, word) + Math.min(5, countOf(text, word)));
   return 1000 * each.filter(Boolean).length + each.reduce((sum, one) => sum + one);
 }
@@ -42,10 +40,10 @@ function excerpt(text, words) {
   return paragraph;
 }
 
-function result([address, chapter, section, title, text], words) {
+function result([address, chapter, section, title, text, figure], words) {
   const link = Object.assign(document.createElement("a"), { href: address, textContent: title });
   const item = document.createElement("li");
-  item.append(isFigure(address) ? "Figure: " : "", link, ` in ${chapter}${section && `, ${section}`}`, excerpt(text, words));
+  item.append(figure ? "Figure: " : "", link, ` in ${chapter}${section && `, ${section}`}`, excerpt(text, words));
   return item;
 }
 

@@ -1,94 +1,5 @@
-/* Figures that move and predictions that answer. Nothing is sent anywhere: all of it lies in the pages. */
+/* Predictions that answer, and what a browser remembers. Nothing is sent anywhere: all of it lies in the pages. */
 "use strict";
-
-const FRAMES = "_frames/";
-
-/* --- figures ------------------------------------------------------------------------------------------------- */
-
-/** Where a control stands: the index of its value. */
-function positionOf(input) {
-  return input.type === "checkbox" ? Number(input.checked) : Number(input.value);
-}
-
-/** Let a control stand at the index of a value, and say its words. */
-function place(inputs, index) {
-  for (const input of inputs) {
-    if (input.type === "radio") input.checked = Number(input.value) === index;
-    else if (input.type === "checkbox") input.checked = index === 1;
-    else input.value = String(index);
-    if (input.type === "range") {
-      const words = JSON.parse(input.dataset.values)[index];
-      input.setAttribute("aria-valuetext", words);
-      input.parentElement.querySelector("output").value = words;
-    }
-  }
-}
-
-/** Connect the controls of a figure with its frames. */
-function explorable(figure) {
-  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file, its alt text and its caption's HTML
-  const image = figure.querySelector("img");
-  const spoken = figure.querySelector(".spoken");
-  const caption = figure.querySelector(".caption");
-  const first = figure.dataset.start.split(",").map(Number);
-  const controls = new Map(); // by place: the inputs of a control, several if they are radio buttons
-  for (const input of figure.querySelectorAll("[data-place]")) {
-    input.disabled = false;
-    const at = Number(input.dataset.place);
-    controls.set(at, [...(controls.get(at) || []), input]);
-  }
-  let setting = [...first];
-  const loaded = new Map();
-
-  function preload(frame) {
-    if (!frame || loaded.has(frame[0])) return;
-    loaded.set(frame[0], Object.assign(new Image(), { src: FRAMES + frame[0] }));
-  }
-
-  /** Load what one step of any control would show. */
-  function preloadNeighbours() {
-    for (const at of controls.keys())
-      for (const step of [-1, 1]) preload(frames[setting.map((index, i) => (i === at ? index + step : index)).join()]);
-  }
-
-  const settings = Object.keys(frames).map((key) => key.split(",").map(Number));
-  let moved = []; // places, the last one moved first
-
-  /** The drawn setting with this value that leaves the most controls as they are, those moved last before others. */
-  function nearest(at, index) {
-    const order = [...moved, ...first.keys()].filter((i, n, all) => i !== at && all.indexOf(i) === n);
-    const kept = (one) => one.filter((value, i) => value === setting[i]).length;
-    const better = (one, other) => {
-      if (kept(one) !== kept(other)) return kept(one) > kept(other);
-      const i = order.find((place) => (one[place] === setting[place]) !== (other[place] === setting[place]));
-      return i !== undefined && one[i] === setting[i];
-    };
-    return settings.filter((one) => one[at] === index).reduce((best, one) => (better(one, best) ? one : best));
-  }
-
-  function move(at, index) {
-    moved = [at, ...moved.filter((place) => place !== at)];
-    setting = nearest(at, index);
-    for (const [other, theirs] of controls) place(theirs, setting[other]);
-    const [file, alt, text] = frames[setting.join()];
-    image.src = FRAMES + file;
-    image.alt = alt;
-    caption.innerHTML = text;
-    spoken.textContent = alt;
-    preloadNeighbours();
-  }
-
-  for (const [at, inputs] of controls)
-    for (const input of inputs)
-      input.addEventListener("input", () => move(at, positionOf(input)));
-
-  for (const [at, inputs] of controls) place(inputs, setting[at]); // a browser may remember where they stood
-  new IntersectionObserver((entries, observer) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
-    preloadNeighbours();
-  }, { rootMargin: "300px" }).observe(figure);
-}
 
 /* --- predictions --------------------------------------------------------------------------------------------- */
 
@@ -297,13 +208,10 @@ function loadPictures() {
 
 window.addEventListener("load", () => {
   (window.requestIdleCallback || setTimeout)(loadPictures); // after what is in view
-  for (const picture of document.querySelectorAll(".picture"))
-    picture.addEventListener("click", () => picture.classList.toggle("large"));
   document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
 });
 
 document.addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll("figure.explorable").forEach(explorable);
   for (const box of document.querySelectorAll(".prediction"))
     (box.querySelector("form") ? numberPrediction : prediction)(box);
   showReading();

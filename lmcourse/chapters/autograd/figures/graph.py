@@ -74,7 +74,8 @@ def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figur
 
 def _canvas(graph: Graph, title: str) -> tuple[Figure, Axes]:
     height = _ROW * max(len(layer) for layer in graph.layers)
-    figure = new_figure(_WIDTH, height + 1.15 + 0.3 * _has_skip_edges(graph))
+    inches = height if height < 3 * _ROW else 0.67 * height
+    figure = new_figure(_WIDTH, inches + 1.15 + 0.3 * _has_skip_edges(graph))
     axes = new_drawing_axes(figure, title)
     axes.set_xlim(0, _WIDTH)
     axes.set_ylim(-height / 2 - 0.35, height / 2 + 0.3 * _has_skip_edges(graph))

@@ -85,13 +85,13 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
             cells[step, : prompt + step - 1] = 2
         cells[step, prompt + step] = 3
     computed = int((cells == 1).sum())
-    figure = new_figure(8.0, 1.9 + 0.22 * new)
+    figure = new_figure(8.0, 3.66)
     how = "with all kept" if reuse else "nothing kept"
     axes = new_axes(figure, f"{_tokens(computed)} computed to write {new}, {how}", "token", "step")
     _draw_cells(axes, cells, ("white", PALETTE["vermilion"], GRID, PALETTE["green"]))
     axes.set_aspect("auto")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     for colour, label in ((PALETTE["vermilion"], "computed"), (GRID, "kept"), (PALETTE["green"], "written")):
         axes.plot([], [], "s", color=colour, markersize=9, label=label)
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -81,7 +81,7 @@ def token_surprise(text: str = "Clara is in the wood. So Clara goes home.") -> F
     dearest = max(range(len(text)), key=surprise.__getitem__)
     mean = sum(surprise) / len(text.encode())
     lines = range(0, len(text), _LINE)
-    figure = new_figure(8.0, 1.0 + 2.0 * len(lines))
+    figure = new_figure(8.0, 2.4 + 0.6 * len(lines))
     grid = figure.add_gridspec(len(lines), 1)
     title = f"{mean:.2f} nats per byte; the most expensive letter costs {max(surprise):.1f}"
     for line, start in enumerate(lines):

@@ -76,7 +76,7 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
     """
     held, sent, last = after(kind, workers, step)
     shown = min(step, last)
-    figure = new_figure(8.0, 1.5 + 0.36 * workers)
+    figure = new_figure(8.0, 2.94)
     axes = new_drawing_axes(figure, f"{kind}, {workers} workers, after round {shown} of {last}")
     sums = kind not in ("broadcast", "all-gather")
     blue = to_rgb(PALETTE["blue"])

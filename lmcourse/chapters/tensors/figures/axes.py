@@ -27,7 +27,7 @@ def head_blocks(heads: int = 2) -> Figure:
         '"s (d h) -> h s d"': rearrange(tokens, "s (d h) -> h s d", h=heads),
     }
     words = ("right: blocks of features", "wrong: tokens cut", "wrong: interleaved")
-    figure = new_figure(8.0, 1.6 + 0.62 * heads)
+    figure = new_figure(8.0, 2.84)
     panels = figure.subplots(1, 3)
     for axes, (pattern, cut), word in zip(panels, cuts.items(), words, strict=True):
         axes.set_title(word, loc="left", fontsize=11, fontweight="bold")

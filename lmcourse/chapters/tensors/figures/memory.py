@@ -67,7 +67,7 @@ def memory_timeline(line: str = "sqrt(x*y + y*z)") -> Figure:
     steps = max(last for _, _, last in buffers)
     alive = [sum(first <= step <= last for _, first, last in buffers) for step in range(1, steps + 1)]
     peak = max(alive)
-    figure = new_figure(8.0, 2.4 + 0.28 * len(buffers))
+    figure = new_figure(8.0, 3.52)
     axes = new_axes(figure, f"{line}: {len(buffers)} made, {peak} at once", "operation", "buffer")
     for number, (name, first, last) in enumerate(buffers):
         axes.barh(number, last - first + 0.9, left=first - 0.45, height=0.7, color=PALETTE["sky"])

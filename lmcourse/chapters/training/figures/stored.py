@@ -27,7 +27,7 @@ def ladder(show: str = CHOICES[0], yours: Mapping[str, Sequence[float]] | None =
         raise ValueError(f"there is no choice {show!r}; choose from {', '.join(CHOICES)}")
     names = [*(RUNGS if show != "beside it" else ()), *(SIDE_STEPS if show != "the ladder" else ())]
     rows = {**{name: LADDER[name] for name in names}, **(yours or {})}
-    figure = new_figure(8.0, 1.4 + 0.42 * len(rows))
+    figure = new_figure(8.0, 3.5 + 0.42 * len(yours or ()))
     axes = new_axes(figure, "200 steps, one choice at a time", "validation loss at the end (nats/token)")
     for row, (name, losses) in enumerate(rows.items()):
         colour = PALETTE["vermilion"] if name in (yours or {}) else PALETTE["blue" if name in RUNGS else "green"]
