@@ -22,7 +22,7 @@ from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.data import REPORT_MIME, ReportData, check_id
-from lmcourse.site.blocks import card, links_to, prediction_html, still
+from lmcourse.site.blocks import card, prediction_html, still
 from lmcourse.site.explorables import Explorable, anchors
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
