@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from lmcourse.errors import CourseError
 from lmcourse.json_file import check_content
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 
 Record = Mapping[str, Any]
 

@@ -21,7 +21,7 @@ from lmcourse.training.activation_checkpointing import apply_activation_checkpoi
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import MetricsFile, Record
-from lmcourse.training.parallelism import make_context
+from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies
 from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
 from lmcourse.training.step import NotFiniteError, training_step

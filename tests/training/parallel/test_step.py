@@ -16,9 +16,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.evaluation import evaluate
+from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism, make_context
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
