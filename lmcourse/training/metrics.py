@@ -35,10 +35,6 @@ class MetricsFile:
         self.path, self.distributed = path, distributed
         self._file: BinaryIO | None = None
 
-    def exists(self) -> bool:
-        """Return True if the file exists."""
-        return self.distributed.broadcast(self.path.exists())
-
     def write(self, record: Record) -> None:
         """Add the record of a step on rank 0. JSON has no infinite numbers and no NaN: null replaces them."""
         if self._file is not None:

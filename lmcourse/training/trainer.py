@@ -108,7 +108,7 @@ class Trainer:
         A run ends with an evaluation and a checkpoint. Raises CourseError if the folder already has a run, if
         a loss was not finite, or if fp16 kept overflowing; the last two name the last good checkpoint.
         """
-        if self._metrics.exists() and not self._resumed:
+        if self.distributed.broadcast(self._metrics.path.exists()) and not self._resumed:
             raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         state = self.state

@@ -1,38 +1,29 @@
-"""The folder of a run: its settings, and a lock that lets only one process at a time train there.
+"""The folder of a run, and a lock that lets only one process at a time train there.
 
-run.json                                           the settings
+run.json                                           see `settings`
 tokenizer.json, train.tokens, validation.tokens    see `training_data`
 metrics.jsonl, checkpoints/                        see `lmcourse.training.trainer`
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
-from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.settings import make_run, read_settings_file, settings_of
+from lmcourse.training.command.settings import SETTINGS_FILE, load_run
 from lmcourse.training.metrics import read_metrics
 
 log = logging.getLogger(__name__)
 
-SETTINGS_FILE, METRICS, CHECKPOINTS = "run.json", "metrics.jsonl", "checkpoints"
+METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
 TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
-
-DIGESTS = "sha256"
-
-VERSION = 1
-"""Format of `run.json`."""
 
 LOCK = ".lock"
 """The file to lock where the folder itself cannot be locked: on Windows, and on network drives."""
@@ -71,48 +62,6 @@ def check_checkpoints(folder: Path) -> None:
         if due and (record is not records[-1] or record["step"] == training.steps):
             raise CourseError(f"{path} has no checkpoint, although {metrics} has step {record['step']}: {restore}")
     shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
-
-
-def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
-    """Write a run's settings and the SHA-256 of its text files; by default the stored SHA-256 stay."""
-    if digests is None:
-        digests = read_digests(folder)
-    write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
-
-
-def read_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of a run's text files; old runs have stored none."""
-    path = folder / SETTINGS_FILE
-    found = read_json(path).get(DIGESTS) if path.exists() else None
-    return found if isinstance(found, dict) else {}
-
-
-def load_run(folder: Path) -> RunConfig:
-    """Return the run of a folder. A setting that was added later, and so is missing, gets the default of its class.
-
-    A folder without a run, or with damaged settings or another version, raises CourseError.
-    """
-    path = folder / SETTINGS_FILE
-    if not path.exists():
-        raise CourseError(f"{folder} has no run: there is no {SETTINGS_FILE} in it")
-    version = read_json(path).get("version")
-    if version != VERSION:
-        raise CourseError(f"{path} has format {version}, but this code reads format {VERSION}: train in another folder")
-    values = read_settings_file(path)
-    try:
-        return make_run(values)
-    except CourseError as error:
-        raise CourseError(f"{path}: {error}") from None
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object as JSON; the file gets its name only when it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

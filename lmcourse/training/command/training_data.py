@@ -32,8 +32,9 @@ from lmcourse.data.window_order import WindowOrder
 from lmcourse.errors import CourseError
 from lmcourse.json_file import read_json
 from lmcourse.training.checkpoint_format import digest
-from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
-from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_digests, write_json
+from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION
+from lmcourse.training.command.settings import read_digests, write_json
+from lmcourse.training.run_config import NUM_BYTE_TOKENS, RunConfig
 
 STAGING = ".text-"
 """Prefix of the temporary folder in which the files are written before they are moved to their places."""

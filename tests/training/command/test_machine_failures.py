@@ -24,11 +24,11 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.device import telling_no_memory
 from lmcourse.errors import CourseError
 from lmcourse.training.command.main import end_message
-from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import LOCK, _locked_file, lock_folder
 from lmcourse.training.command.train_run import STOPPED, train
-from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.metrics import Record, read_metrics
+from lmcourse.training.run_config import RunConfig
+from lmcourse.training.trained_model import load_trained_model
 from lmcourse.training.training_config import TrainingConfig
 
 MORE_THAN_ANY_MACHINE_HAS = 2**52

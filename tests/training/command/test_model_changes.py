@@ -15,9 +15,9 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.nn.norm import Norm
-from lmcourse.training.command.run_config import UNCHANGED, ModelChanges, RunConfig
 from lmcourse.training.command.train_run import train
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.run_config import UNCHANGED, ModelChanges, RunConfig
+from lmcourse.training.trained_model import load_trained_model
 from lmcourse.training.training_config import TrainingConfig
 
 NANO = find_model("nano").decoder

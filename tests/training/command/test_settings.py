@@ -11,17 +11,17 @@ import pytest
 from lmcourse.data.corpora import CORPORA
 from lmcourse.device import DEVICE
 from lmcourse.errors import CourseError
-from lmcourse.training.command.main import resolve_run
-from lmcourse.training.command.run_folder import load_run, save_run
+from lmcourse.training.command.main import make_parser, parse
 from lmcourse.training.command.settings import (
     RECIPES,
     SETTINGS,
     RecipeName,
     changed_run,
-    make_parser,
+    load_run,
     new_run,
-    parse,
     read_settings_file,
+    resolve_run,
+    save_run,
     settings_of,
 )
 

@@ -19,13 +19,14 @@ from lmcourse.data.tokenizers import BPETokenizer, CharacterTokenizer, save_toke
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.command.run_config import RunConfig, find_decoder
-from lmcourse.training.command.run_folder import check_unused, load_run, save_run
+from lmcourse.training.command.run_folder import check_unused
+from lmcourse.training.command.settings import load_run, save_run
 from lmcourse.training.command.train_run import InterruptHandler, StoppedError, train
-from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.command.training_data import open_data, prepare_data, tokenize_corpus
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.run_config import RunConfig, find_decoder
+from lmcourse.training.trained_model import load_trained_model
 from lmcourse.training.training_config import TrainingConfig
 
 TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
