@@ -75,25 +75,6 @@ def test_an_existing_tokenizer_is_used_unchanged(corpus: Path, tmp_path: Path) -
     assert not (tmp_path / "other").exists()
 
 
-def test_a_published_tokenizer_may_begin_with_special_tokens(corpus: Path, tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    bytes_first = tokenizers.pre_tokenizers.ByteLevel
-    published = tokenizers.Tokenizer(tokenizers.models.BPE())
-    published.pre_tokenizer, published.decoder = bytes_first(add_prefix_space=False), tokenizers.decoders.ByteLevel()
-    settings = {
-        "vocab_size": 265,
-        "special_tokens": ["<pad>", "<s>"],
-        "initial_alphabet": bytes_first.alphabet(),
-        "show_progress": False,
-    }
-    published.train_from_iterator(["the cat sat on the mat"], tokenizers.trainers.BpeTrainer(**settings))
-    published.save(str(tmp_path / "published.json"))
-    prepare_data(run(corpus, tokenizer=str(tmp_path / "published.json")), tmp_path / "run")
-    texts = open_data(run(corpus), tmp_path / "run")
-    assert texts.tokenizer.encode("the cat") == published.encode("the cat").ids
-    assert texts.training[:9].tolist() == published.encode((corpus / "0.txt").read_text()).ids[:9]
-
-
 def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None:
     """The rest of the text does not change, and whole documents are held out."""
     chosen = run(corpus, held_out=0.4)

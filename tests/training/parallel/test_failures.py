@@ -67,27 +67,6 @@ def test_a_nonfinite_loss_on_one_process_ends_all(rank: int, tmp_path: Path) -> 
     assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)
 
 
-def interrupt(folder: Path) -> str:
-    run = trainer(folder, TWO)
-
-    def callback(record: Any) -> None:
-        if record["step"] == 2:
-            raise KeyboardInterrupt
-
-    run.callbacks = [callback]
-    try:
-        run.run()
-    except KeyboardInterrupt:
-        run.state.save(run.checkpoints)
-        return f"interrupted after step {run.state.step}"
-    return "not interrupted"
-
-
-def test_a_callback_that_raises_ends_all_processes(tmp_path: Path) -> None:
-    assert all_returned(together(TWO, tmp_path, interrupt, tmp_path / "run")) == ["interrupted after step 2"] * 2
-    assert trainer(tmp_path / "run", ONE_PROCESS).resume() == 2
-
-
 def take_time(folder: Path) -> tuple[str, float]:
     run = trainer(folder, TWO, steps=10_000, max_seconds=0.3, evaluate_every=None)
     return run.run(), run.state.seconds
