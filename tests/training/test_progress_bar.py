@@ -88,7 +88,7 @@ def test_the_bars_log_handler_is_removed_at_the_end(terminal: Console) -> None:
 
 def test_output_to_a_file_gets_occasional_lines(file: Console) -> None:
     clock = Clock()
-    with ProgressBar(CONFIG, console=file, seconds=10.0, clock=clock) as bar:
+    with ProgressBar(CONFIG, console=file, clock=clock) as bar:
         for step in range(1, 101):
             clock.seconds = step / 4
             bar(record(step))

@@ -74,52 +74,45 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(_locked_itself(folder) if os.name == "posix" else _locked_file(folder))
-            except BlockingIOError:
-                problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
-                raise CourseError(problem) from None
-            yield
-    finally:
-        if made and not any(folder.iterdir()):
-            with suppress(OSError):
-                for path in made:
-                    path.rmdir()
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, made)
+        try:
+            _lock(folder, stack)
+        except (BlockingIOError, Timeout):
+            problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
+            raise CourseError(problem) from None
+        yield
 
 
-@contextmanager
-def _locked_itself(folder: Path) -> Iterator[None]:
-    """Lock the folder itself, which leaves no file behind; raise BlockingIOError if another process holds it."""
-    import fcntl
+def _lock(folder: Path, stack: ExitStack) -> None:
+    """Lock a folder until the stack is closed; raise BlockingIOError or Timeout if another process holds the lock."""
+    if os.name == "posix":  # a lock on the folder itself leaves no file behind
+        import fcntl
 
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
         except OSError:  # NFS locks only files that are open for writing, and a folder cannot be opened for writing
-            with _locked_file(folder):
-                yield
-        else:
-            yield
-    finally:
-        os.close(descriptor)
+            lock_file(folder, stack)
+    else:
+        lock_file(folder, stack)
 
 
-@contextmanager
-def _locked_file(folder: Path) -> Iterator[None]:
+def lock_file(folder: Path, stack: ExitStack) -> None:
     """Lock a file in the folder. The file stays, because removing it would let two processes in."""
     lock = FileLock(folder / LOCK)
+    stack.callback(lock.release)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
-        raise BlockingIOError from None
     except NotImplementedError:
         log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
-    try:
-        yield
-    finally:
-        lock.release()
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the innermost first, if it is empty."""
+    with suppress(OSError):
+        for path in folders:
+            path.rmdir()

@@ -139,18 +139,13 @@ def train(
         except StoppedError as stopped:
             trainer.state.save(trainer.checkpoints)
             reason = stopped.reason
-        state, baseline = trainer.state, None
+        best_loss = baseline = None
+        state = trainer.state
         if state.best_step is not None and data.validation is not None:
-            baseline = loss_baseline(run.corpus, data.tokenizer, data.validation)
+            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, data.tokenizer, data.validation)
+        checkpoint = str(trainer.checkpoints.path_of(state.step))
         return RunResult(
-            step=state.step,
-            tokens=state.tokens,
-            seconds=state.seconds,
-            reason=reason,
-            best_loss=None if state.best_step is None else state.best_loss,
-            best_step=state.best_step,
-            loss_baseline=baseline,
-            checkpoint=str(trainer.checkpoints.path_of(state.step)),
+            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, checkpoint
         )
 
 
