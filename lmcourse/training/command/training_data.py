@@ -45,7 +45,6 @@ DOCUMENT_END = "\n\n"
 REPORT_SECONDS = 2.0
 """Seconds between two progress lines while a tokenizer is trained."""
 
-
 Text = TypeVar("Text")
 
 

@@ -117,13 +117,6 @@ def run_again(folder: Path) -> None:
     trainer(folder, TWO).run()
 
 
-def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    all_returned(together(TWO, tmp_path, run_again, tmp_path / "run"))
-    first, second = together(TWO, tmp_path, run_again, tmp_path / "run")
-    assert str(first).endswith("already has a run: resume it, or choose another folder")
-    assert str(second) == "SystemExit: 2"
-
-
 @pytest.mark.parametrize(("parallel", "started"), [(Parallelism(data_parallel=2, fsdp=2), 2), (ONE_PROCESS, 2)])
 def test_a_wrong_number_of_processes_is_reported(parallel: Parallelism, started: int, tmp_path: Path) -> None:
     results = together(parallel, tmp_path, run_again, tmp_path / "run", started=started)
