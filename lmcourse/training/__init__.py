@@ -5,6 +5,6 @@ all settings of a run, `command` implements `lmcourse train`, `callbacks` has fu
 `parallel` divides a model among processes.
 """
 
-from lmcourse.lazy import lazy_names
+from lmcourse.base.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -21,13 +21,13 @@ from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB, MIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.mfu_meter import Peak, find_peak
 from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig
-from lmcourse.units import GIB, MIB
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """Assumed fraction of the peak that a run reaches. Small models reach less, especially on a GPU."""

@@ -11,8 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Loader
-from lmcourse.errors import CourseError
 from lmcourse.training import trainer
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.schedules import WarmupStableDecay

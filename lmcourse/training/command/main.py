@@ -22,8 +22,9 @@ from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace
 from rich.console import Console, Group
 from rich.markup import escape
 
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.path_argument import typed_path
 from lmcourse.training.callbacks import ProgressBar, TensorBoard
 from lmcourse.training.command.settings import (
     RECIPES,
@@ -42,7 +43,6 @@ from lmcourse.training.parallel.process_group import process_group
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges, RunConfig
 from lmcourse.training.training_config import TrainingConfig
-from lmcourse.typed_path import typed_path
 
 DESCRIPTION = (
     "Train a model on a text, or resume a run. The folder gets its settings, the text as tokens, a line per step "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.command.settings import SETTINGS_FILE, load_run
 from lmcourse.training.metrics import read_metrics
 

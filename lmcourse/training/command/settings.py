@@ -18,9 +18,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
-from lmcourse.json_file import check_content, read_json
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import check_content, read_json
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
 from lmcourse.training.run_config import ModelChanges, RunConfig, find_decoder

@@ -13,7 +13,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 

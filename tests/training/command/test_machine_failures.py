@@ -20,10 +20,10 @@ import pytest
 import torch
 from filelock import Timeout
 
+from lmcourse.base.device import telling_no_memory
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.data.grammar import story_grammar
-from lmcourse.device import telling_no_memory
-from lmcourse.errors import CourseError
 from lmcourse.training.command.main import end_message
 from lmcourse.training.command.run_folder import LOCK, lock_file, lock_folder
 from lmcourse.training.command.train_run import STOPPED, train

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import find_corpus, split
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.token_file import TokenFile
 from lmcourse.data.tokenizers import BPETokenizer, CharacterTokenizer, save_tokenizer
-from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.command.run_folder import check_unused
 from lmcourse.training.command.settings import load_run, save_run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, read_manifest
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
