@@ -22,7 +22,7 @@ from lmcourse.chapters.training.figures.stored_runs import (
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Tokens
 from lmcourse.training.ablation import Recipe, run_recipe
-from lmcourse.training.command.run_folder import load_run
+from lmcourse.training.command.settings import load_run
 from lmcourse.training.command.training_data import open_data
 
 

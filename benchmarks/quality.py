@@ -31,8 +31,8 @@ from race_peers import PEERS
 
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import RecipeName, new_run
+from lmcourse.training.run_config import RunConfig
 from lmcourse.training.trainer import Trainer
 
 

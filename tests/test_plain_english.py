@@ -13,7 +13,7 @@ from pathlib import Path
 import docstring_parser
 import pytest
 
-from lmcourse.training.command.settings import TITLES
+from lmcourse.training.command.main import TITLES
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_WORDS = 30

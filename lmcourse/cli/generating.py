@@ -25,7 +25,7 @@ from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import PRETRAINED, pretrained_folder
 from lmcourse.pretrained.hugging_face import is_published, load_published_model
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"
 """The character that replaces bytes which do not, or do not yet, form a valid character."""

@@ -151,7 +151,7 @@ def export(options: Namespace) -> int:
     """Write a trained model as a folder of `transformers`."""
     from lmcourse.pretrained import PRETRAINED, pretrained_folder
     from lmcourse.pretrained.hugging_face import export_model
-    from lmcourse.training.command.trained_model import load_trained_model
+    from lmcourse.training.trained_model import load_trained_model
 
     name = str(options.checkpoint)
     trained = load_trained_model(

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from lmcourse.base.errors import CourseError
-from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
+from lmcourse.training.trained_model import TrainedModel, load_trained_model
 
 __all__ = ["PRETRAINED", "load_pretrained", "pretrained_folder"]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import MODEL, commit_checkpoint, digest, make_staging_folder, read_manifest
-from lmcourse.training.command.run_folder import METRICS, SETTINGS_FILE, TOKENIZER, VALIDATION
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.command.run_folder import METRICS, TOKENIZER, VALIDATION
+from lmcourse.training.command.settings import SETTINGS_FILE
+from lmcourse.training.trained_model import load_trained_model
 
 
 def export_run(run: Path, out: Path) -> None:

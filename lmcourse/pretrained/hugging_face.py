@@ -25,8 +25,8 @@ from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_for
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.checkpoint_format import make_staging_folder
-from lmcourse.training.command.run_config import UNCHANGED, ModelChanges, RunConfig
-from lmcourse.training.command.trained_model import TrainedModel
+from lmcourse.training.run_config import UNCHANGED, ModelChanges, RunConfig
+from lmcourse.training.trained_model import TrainedModel
 
 CONFIG, GENERATION_CONFIG = "config.json", "generation_config.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"

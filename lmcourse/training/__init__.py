@@ -1,8 +1,8 @@
 """Train a model on token files: optimizers, schedules, the trainer, its checkpoints; public names in `__init__.pyi`.
 
-Read `optimizers` and `schedules` along with notebooks 04 and 13; then `step`, `trainer` and `state`. `command`
-implements `lmcourse train`, `callbacks` has functions to call after every step, and `parallel` divides a model among
-processes.
+Read `optimizers` and `schedules` along with notebooks 04 and 13; then `step`, `trainer` and `state`. `run_config` has
+all settings of a run, `command` implements `lmcourse train`, `callbacks` has functions to call after every step, and
+`parallel` divides a model among processes.
 """
 
 from lmcourse.base.lazy import lazy_names

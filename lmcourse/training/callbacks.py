@@ -84,17 +84,11 @@ class ProgressBar:
     Args:
         config: the settings of the run; the bar ends with its steps or its tokens, whichever limit comes first.
         console: where the bar is shown; by default standard output.
-        seconds: the time between two lines if there is no bar.
         clock: returns the time in seconds.
     """
 
     def __init__(
-        self,
-        config: TrainingConfig,
-        *,
-        console: Console | None = None,
-        seconds: float = LINE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        self, config: TrainingConfig, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.console = console or Console()
         self._live = self.console.is_terminal and not self.console.is_dumb_terminal and not os.environ.get("CI")
@@ -109,7 +103,7 @@ class ProgressBar:
         )
         self._task = self._progress.add_task("", total=config.most_steps, line="")
         self._handler = _LogAboveBar(self.console)
-        self._progress_line, self._clock, self._seconds = ProgressLine(), clock, seconds
+        self._progress_line, self._clock = ProgressLine(), clock
         self._record: Record | None = None
         self._printed: tuple[int, float] | None = None
 
@@ -118,7 +112,7 @@ class ProgressBar:
         self._progress_line.update(record)
         self._record = record
         self._progress.update(self._task, completed=record["step"], line=self._progress_line.format(record))
-        if not self._live and (self._printed is None or self._clock() - self._printed[1] >= self._seconds):
+        if not self._live and (self._printed is None or self._clock() - self._printed[1] >= LINE_SECONDS):
             self._print(record)
 
     def __enter__(self) -> ProgressBar:

@@ -33,9 +33,9 @@ from torch import Tensor, nn
 
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import read_json
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.split_linear import SplitLayers, find_split
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 
 VERSION = 3
 MODEL, STATE, MANIFEST = "model.safetensors", "state.json", "checkpoint.json"

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import DamagedCheckpointError, read_manifest
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 
 log = logging.getLogger(__name__)
 

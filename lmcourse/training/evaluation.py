@@ -8,7 +8,7 @@ from torch import nn
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Tokens, evaluation_batches
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import mean_loss
 

@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import check_content
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 
 Record = Mapping[str, Any]
 
@@ -34,10 +34,6 @@ class MetricsFile:
     def __init__(self, path: Path, distributed: DistributedContext = SINGLE_PROCESS) -> None:
         self.path, self.distributed = path, distributed
         self._file: BinaryIO | None = None
-
-    def exists(self) -> bool:
-        """Return True if the file exists."""
-        return self.distributed.broadcast(self.path.exists())
 
     def write(self, record: Record) -> None:
         """Add the record of a step on rank 0. JSON has no infinite numbers and no NaN: null replaces them."""

@@ -11,9 +11,9 @@ from torch.optim import AdamW
 
 from lmcourse.nn.norm import Norm
 from lmcourse.training.activation_checkpointing import find_blocks
+from lmcourse.training.distributed_context import DistributedContext
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import DistributedContext
 from lmcourse.training.training_config import TrainingConfig
 
 

@@ -25,7 +25,7 @@ from lmcourse.training.checkpoint_format import (
     write_checkpoint,
 )
 from lmcourse.training.checkpoint_manager import CheckpointManager
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.spike_detector import SpikeDetector

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.loss import next_token_loss
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.precision import MixedPrecision
 
 

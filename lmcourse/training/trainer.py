@@ -21,7 +21,7 @@ from lmcourse.training.activation_checkpointing import apply_activation_checkpoi
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import MetricsFile, Record
-from lmcourse.training.parallelism import make_context
+from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies
 from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
 from lmcourse.training.step import NotFiniteError, training_step
@@ -108,7 +108,7 @@ class Trainer:
         A run ends with an evaluation and a checkpoint. Raises CourseError if the folder already has a run, if
         a loss was not finite, or if fp16 kept overflowing; the last two name the last good checkpoint.
         """
-        if self._metrics.exists() and not self._resumed:
+        if self.distributed.broadcast(self._metrics.path.exists()) and not self._resumed:
             raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         state = self.state

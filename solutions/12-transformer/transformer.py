@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from lmcourse import CourseError
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, weight_decay
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger

@@ -19,7 +19,7 @@ from lmcourse.accounting.workload import Workload, account
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.parallelism import SINGLE_PROCESS
+from lmcourse.training.distributed_context import SINGLE_PROCESS
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.training_config import TrainingConfig
 

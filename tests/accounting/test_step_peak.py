@@ -21,9 +21,10 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
-from lmcourse.training.command.cost_estimate import RECIPES
+from lmcourse.training.cost_estimate import RECIPES
 from lmcourse.training.optimizers.muon import MuonAdamW
-from lmcourse.training.parallelism import Parallelism, make_context
+from lmcourse.training.parallel.process_group import make_context
+from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lmcourse.cli.parser import make_parser
-from lmcourse.training.command.run_config import ModelChanges, RunConfig
-from lmcourse.training.command.settings import make_parser as make_train_parser
+from lmcourse.training.command.main import make_parser as make_train_parser
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.run_config import ModelChanges, RunConfig
 from lmcourse.training.training_config import TrainingConfig
 
 DOCUMENTS = {

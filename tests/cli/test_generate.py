@@ -18,7 +18,7 @@ from lmcourse.cli import main
 from lmcourse.inference.generate import generate
 from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, typed, write_corpus
 
 pytestmark = pytest.mark.prove

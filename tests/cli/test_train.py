@@ -18,7 +18,7 @@ import pytest
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.cli import main
 from lmcourse.training.checkpoint_format import MODEL
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, command, environment, losses, settings, write_corpus
 
 

@@ -18,7 +18,7 @@ from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.context import ForwardContext
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
-from lmcourse.training.command.run_config import ModelChanges
+from lmcourse.training.run_config import ModelChanges
 
 PLAIN = llama_like(3, 16, 4, 24, vocab_size=23, context=32, kv_heads=2, tied=True)
 MIXED = ModelChanges(value_residual=True).apply(PLAIN)

@@ -16,7 +16,7 @@ from lmcourse.cli import main
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import load_state
 from lmcourse.training.command.settings import new_run
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.trained_model import load_trained_model
 from tests.pretended_gpu.device import GENERATOR
 from tests.pretended_gpu.once import timed_once
 

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from lmcourse.data.batch import Batch
+from lmcourse.training.distributed_context import SINGLE_PROCESS
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.parallelism import SINGLE_PROCESS
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.step import training_step

@@ -26,9 +26,9 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained
 from lmcourse.pretrained.hugging_face import export_model, load_published_model
-from lmcourse.training.command.main import resolve_run
-from lmcourse.training.command.settings import parse
-from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
+from lmcourse.training.command.main import parse
+from lmcourse.training.command.settings import resolve_run
+from lmcourse.training.trained_model import TrainedModel, load_trained_model
 
 TEXT = "Two birds , 1 nest .\n\n  é e\u0301 漢 😀\r\n don't do  not"
 """A text with spaces before punctuation, a combining accent, and characters of one to four bytes."""

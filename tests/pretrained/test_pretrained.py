@@ -19,12 +19,12 @@ from lmcourse.data.token_file import TokenFile
 from lmcourse.pretrained import PRETRAINED, load_pretrained, pretrained_folder
 from lmcourse.pretrained.export import export_run
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL
-from lmcourse.training.command.main import resolve_run
-from lmcourse.training.command.settings import parse
-from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.command.main import parse
+from lmcourse.training.command.settings import resolve_run
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.trained_model import load_trained_model
 
 MAX_WEIGHT_BYTES = 6_000_000
 

@@ -44,14 +44,6 @@ def test_truncated_steps_can_be_written_again(tmp_path: Path, kept: int) -> None
     assert [record["step"] for record in read_metrics(tmp_path / "m")] == list(range(1, 13))
 
 
-def test_lines_without_a_step_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    path.write_text('{"stop": 1}\n{"stop": 2}\n')
-    with MetricsFile(path) as metrics, pytest.raises(CourseError, match=r"line 1 of .* is damaged"):
-        metrics.truncate(2)
-    assert len(path.read_text().splitlines()) == 2
-
-
 @pytest.mark.parametrize("damage", [b'{"ste\n', b'{"loss": 1.0}\n', b"[" * 100_000 + b"\n", bytes(9) + b"\n"])
 def test_a_damaged_line_in_the_middle_deletes_nothing(damage: bytes, tmp_path: Path) -> None:
     path = tmp_path / "m"

@@ -80,23 +80,20 @@ def test_an_mfu_above_1_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> N
     assert str(PEAK) in message
 
 
-@pytest.mark.parametrize(("precision", "tflops"), [("bf16", 989.4), ("fp16", 989.4), ("fp32", 67)])
+@pytest.mark.parametrize(
+    ("precision", "multiplied", "tflops"),
+    [("bf16", "bf16", 989.4), ("fp16", "fp16", 989.4), ("fp32", "fp32", 67), ("fp32", "tf32", 494.7)],
+)
 def test_a_known_gpu_has_its_data_sheets_dense_peak(
-    monkeypatch: pytest.MonkeyPatch, precision: Precision, tflops: float
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, multiplied: str, tflops: float
 ) -> None:
     pretend(monkeypatch, *H200)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high" if multiplied == "tf32" else "highest")
     peak = find_peak(torch.device("cuda", 0), precision)
     assert peak.flops_per_second == tflops * 1e12
     assert str(peak).startswith(
-        f"{tflops} TFLOP/s, the dense {precision} peak of NVIDIA H200 SXM (NVIDIA H200 data sheet"
+        f"{tflops} TFLOP/s, the dense {multiplied} peak of NVIDIA H200 SXM (NVIDIA H200 data sheet"
     )
-
-
-def test_fp32_multiplied_as_tf32_has_the_peak_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, *H200)
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert find_peak(torch.device("cuda", 0), "fp32").flops_per_second == 494.7e12
-    assert find_peak(torch.device("cuda", 0), "bf16").flops_per_second == 989.4e12
 
 
 @pytest.mark.parametrize(

@@ -75,16 +75,6 @@ def test_every_update_matches_torch_bit_for_bit(name: str, dtype: torch.dtype) -
         assert w.isfinite().all()
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_torchs_multi_tensor_kernels_differ_only_by_rounding(name: str) -> None:
-    ours, theirs, settings = PAIRS[name]
-    mine, other = weights(torch.float64), weights(torch.float64)
-    run(build(ours, mine, **settings), mine, range(100))
-    run(build(theirs, other, foreach=True, **settings), other, range(100))
-    for w, reference in zip(mine, other, strict=True):
-        torch.testing.assert_close(w, reference, rtol=1e-12, atol=0)
-
-
 @pytest.mark.parametrize("name", ["nesterov", "adagrad with decay", "adamw with more"])
 def test_a_loaded_optimizer_continues_bit_for_bit(name: str) -> None:
     """The state goes through a file that torch loads without running code."""
@@ -115,15 +105,6 @@ def test_the_closure_is_called_with_gradients_and_its_loss_returned(kind: type[O
     assert losses[0] == 9
     assert all(later < earlier for earlier, later in pairwise(losses))
     assert optimizer.step() is None
-
-
-@pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
-def test_parameters_without_gradients_do_not_change(kind: type[Optimizer]) -> None:
-    w = nn.Parameter(torch.ones(2))
-    optimizer = kind([w], lr=0.1, weight_decay=0.5)
-    optimizer.step()
-    assert w.tolist() == [1, 1]
-    assert not optimizer.state_dict()["state"]
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
@@ -194,16 +175,6 @@ def test_sgd_with_momentum_matches_polyaks_heavy_ball() -> None:
     torch.testing.assert_close(torch.stack(got), torch.stack(x[1:]), rtol=0, atol=1e-13)
 
 
-def test_nesterov_momentum_matches_the_look_ahead_form() -> None:
-    """y_k = x_k + μ (x_k − x_{k−1}), x_{k+1} = y_k − η ∇f(y_k): the stored weights are y."""
-    x, y = [START, START], []
-    for _ in range(31):
-        y.append(x[-1] + 0.7 * (x[-1] - x[-2]))
-        x.append(y[-1] - 0.02 * gradient(y[-1]))
-    got = path(lambda w: SGD(w, 0.02, 0.7, nesterov=True), 30)
-    torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
-
-
 def test_nesterov_momentum_matches_sutskevers_form() -> None:
     theta, v, y = START, torch.zeros(3, dtype=torch.float64), [START]
     for _ in range(30):
@@ -215,11 +186,8 @@ def test_nesterov_momentum_matches_sutskevers_form() -> None:
 
 
 def test_adams_first_step_is_the_learning_rate() -> None:
-    """Without correction the running means would make it 3.16 times as large."""
     _, after = path(lambda w: Adam(w, 0.01), 1)
     torch.testing.assert_close(after, START - 0.01 * START.sign(), rtol=0, atol=1e-10)
-    means = (1 - 0.9) / math.sqrt(1 - 0.999)
-    assert means == pytest.approx(math.sqrt(10), rel=1e-12)
 
 
 def test_adams_efficient_form_scales_eps() -> None:
@@ -254,17 +222,6 @@ def test_scheduled_adamw_matches_the_paper_with_scaled_decay() -> None:
     torch.testing.assert_close(w.detach(), x, rtol=0, atol=1e-12)
 
 
-def test_adagrads_step_k_is_one_over_root_k() -> None:
-    w = nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    optimizer = AdaGrad([w], 0.5)
-    for k in range(1, 10):
-        before = w.detach().clone()
-        w.grad = torch.tensor([1.0, -1e-4], dtype=torch.float64)
-        optimizer.step()
-        step = torch.tensor([-0.5, 0.5], dtype=torch.float64) / math.sqrt(k)
-        torch.testing.assert_close(w.detach() - before, step, rtol=2e-6, atol=0)
-
-
 MATRICES = [(64, 64), (5, 4), (192, 64), (64, 64), (64, 192), (1, 3), (3, 1), (64, 64)]
 
 
@@ -280,16 +237,16 @@ def multiply_in(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "bfloat16", lambda x: x.to(dtype))
 
 
-@pytest.mark.parametrize("settings", [{}, {"lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}])
+@pytest.mark.parametrize(("settings", "iterations"), [({}, 5), ({"lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}, 3)])
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-6), (torch.bfloat16, 0)])
 def test_muon_matches_torchs(
-    dtype: torch.dtype, atol: float, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, atol: float, settings: dict[str, Any], iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our Muon multiplies matrices of the same shape together, torch's one by one."""
     multiply_in(torch.float64, monkeypatch)
     mine, other = matrices(dtype), matrices(dtype)
-    run(Muon(mine, **settings), mine, range(20))
-    run(torch.optim.Muon(other, **settings), other, range(20))
+    run(Muon(mine, **settings, iterations=iterations), mine, range(20))
+    run(torch.optim.Muon(other, **settings, ns_steps=iterations), other, range(20))
     for w, reference, start in zip(mine, other, matrices(dtype), strict=True):
         torch.testing.assert_close(w, reference, rtol=0, atol=atol)
         assert not torch.equal(w, start)
@@ -305,33 +262,6 @@ def test_muon_on_a_cpu_matches_torchs_in_fp32(monkeypatch: pytest.MonkeyPatch) -
     for w, reference in zip(mine, other, strict=True):
         torch.testing.assert_close(w, reference, rtol=0, atol=2e-6)
     assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
-
-
-def test_muon_in_bf16_matches_torchs_up_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A norm that differs by one bf16 step changes an orthogonal matrix by about its own rounding: lr / 256 per
-    step."""
-    multiply_in(torch.bfloat16, monkeypatch)
-    mine, other = matrices(torch.float32), matrices(torch.float32)
-    run(Muon(mine, lr=0.02), mine, range(20))
-    run(torch.optim.Muon(other, lr=0.02), other, range(20))
-    for w, reference in zip(mine, other, strict=True):
-        torch.testing.assert_close(w, reference, rtol=0, atol=0.02 * 20 / 256)
-
-
-def test_muon_matches_torchs_for_single_matrices_and_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    multiply_in(torch.float64, monkeypatch)
-    mine, other = matrices(torch.float64), matrices(torch.float64)
-    ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)
-    for step in range(5):
-        set_gradients(mine, step)
-        set_gradients(other, step)
-        for w in mine:
-            if w.grad is not None:
-                with torch.no_grad():
-                    ours.update(w, w.grad, ours.state[w], ours.param_groups[0])
-        theirs.step()
-    for w, reference in zip(mine, other, strict=True):
-        torch.testing.assert_close(w, reference, rtol=0, atol=1e-12)
 
 
 def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
@@ -359,18 +289,6 @@ def test_newton_schulz_raises_small_singular_values() -> None:
     middle = u.T @ result @ v
     assert 0.6 < middle.diagonal().min() < middle.diagonal().max() < 1.3
     assert (middle - torch.diag(middle.diagonal())).abs().max() < 0.05
-
-
-def test_muon_saved_and_loaded_continues_bit_for_bit() -> None:
-    straight, stopped = matrices(torch.float32), matrices(torch.float32)
-    run(Muon(straight, 0.02), straight, range(12))
-    run(first := Muon(stopped, 0.02), stopped, range(5))
-    torch.save(first.state_dict(), file := io.BytesIO())
-    file.seek(0)
-    second = Muon(stopped)
-    second.load_state_dict(torch.load(file, weights_only=True))
-    run(second, stopped, range(5, 12))
-    assert all(torch.equal(w, reference) for w, reference in zip(stopped, straight, strict=True))
 
 
 @pytest.mark.parametrize(

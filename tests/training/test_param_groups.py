@@ -54,14 +54,6 @@ def test_scales_of_heads_do_not_decay() -> None:
     assert [p.shape for p in others["params"]] == [(4, 8), (4, 8), (8,)]
 
 
-def test_frozen_parameters_are_kept_unchanged() -> None:
-    model = nn.Linear(3, 2, bias=False)
-    model.weight.requires_grad_(False)
-    before = model.weight.clone()
-    AdamW(parameter_groups(model, 0.1)).step()
-    assert torch.equal(model.weight, before)
-
-
 def test_muon_gets_the_matrices_of_the_blocks() -> None:
     """They do not include embeddings, heads and norms; fused matrices have the rows of their parts."""
     for name in ("gpt-2", "bloom-560m", "falcon-7b", "qwen3-8b", "gemma-3-1b", "nano"):

@@ -83,13 +83,6 @@ def test_an_update_matches_torchs_with_torchs_clipping(share: float | None) -> N
         torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
-def test_gradients_of_an_earlier_step_do_not_count() -> None:
-    model = runs.model(dropout=0.0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.0)
-    first, second = (training_step(model, [batch()], optimizer, FULL) for _ in range(2))
-    assert first == second
-
-
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 def test_nonfinite_gradients_change_no_weight(what: str) -> None:
     model = runs.model(dropout=0.0)

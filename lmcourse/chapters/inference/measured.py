@@ -22,7 +22,7 @@ from lmcourse.inference.own_loop import Dice
 from lmcourse.models.ngram import NGram
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained, pretrained_folder
-from lmcourse.training.command.trained_model import TrainedModel
+from lmcourse.training.trained_model import TrainedModel
 
 OWN_TIME = make_stopwatch("cpu", time.process_time)
 """The time of this program alone, without others on the machine."""

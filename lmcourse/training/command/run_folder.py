@@ -1,38 +1,29 @@
-"""The folder of a run: its settings, and a lock that lets only one process at a time train there.
+"""The folder of a run, and a lock that lets only one process at a time train there.
 
-run.json                                           the settings
+run.json                                           see `settings`
 tokenizer.json, train.tokens, validation.tokens    see `training_data`
 metrics.jsonl, checkpoints/                        see `lmcourse.training.trainer`
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from lmcourse.base.errors import CourseError
-from lmcourse.base.json_file import read_json
-from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.settings import make_run, read_settings_file, settings_of
+from lmcourse.training.command.settings import SETTINGS_FILE, load_run
 from lmcourse.training.metrics import read_metrics
 
 log = logging.getLogger(__name__)
 
-SETTINGS_FILE, METRICS, CHECKPOINTS = "run.json", "metrics.jsonl", "checkpoints"
+METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
 TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
-
-DIGESTS = "sha256"
-
-VERSION = 1
-"""Format of `run.json`."""
 
 LOCK = ".lock"
 """The file to lock where the folder itself cannot be locked: on Windows, and on network drives."""
@@ -73,48 +64,6 @@ def check_checkpoints(folder: Path) -> None:
     shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
 
 
-def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
-    """Write a run's settings and the SHA-256 of its text files; by default the stored SHA-256 stay."""
-    if digests is None:
-        digests = read_digests(folder)
-    write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
-
-
-def read_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of a run's text files; old runs have stored none."""
-    path = folder / SETTINGS_FILE
-    found = read_json(path).get(DIGESTS) if path.exists() else None
-    return found if isinstance(found, dict) else {}
-
-
-def load_run(folder: Path) -> RunConfig:
-    """Return the run of a folder. A setting that was added later, and so is missing, gets the default of its class.
-
-    A folder without a run, or with damaged settings or another version, raises CourseError.
-    """
-    path = folder / SETTINGS_FILE
-    if not path.exists():
-        raise CourseError(f"{folder} has no run: there is no {SETTINGS_FILE} in it")
-    version = read_json(path).get("version")
-    if version != VERSION:
-        raise CourseError(f"{path} has format {version}, but this code reads format {VERSION}: train in another folder")
-    values = read_settings_file(path)
-    try:
-        return make_run(values)
-    except CourseError as error:
-        raise CourseError(f"{path}: {error}") from None
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object as JSON; the file gets its name only when it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
@@ -125,52 +74,45 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(_locked_itself(folder) if os.name == "posix" else _locked_file(folder))
-            except BlockingIOError:
-                problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
-                raise CourseError(problem) from None
-            yield
-    finally:
-        if made and not any(folder.iterdir()):
-            with suppress(OSError):
-                for path in made:
-                    path.rmdir()
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, made)
+        try:
+            _lock(folder, stack)
+        except (BlockingIOError, Timeout):
+            problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
+            raise CourseError(problem) from None
+        yield
 
 
-@contextmanager
-def _locked_itself(folder: Path) -> Iterator[None]:
-    """Lock the folder itself, which leaves no file behind; raise BlockingIOError if another process holds it."""
-    import fcntl
+def _lock(folder: Path, stack: ExitStack) -> None:
+    """Lock a folder until the stack is closed; raise BlockingIOError or Timeout if another process holds the lock."""
+    if os.name == "posix":  # a lock on the folder itself leaves no file behind
+        import fcntl
 
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
         except OSError:  # NFS locks only files that are open for writing, and a folder cannot be opened for writing
-            with _locked_file(folder):
-                yield
-        else:
-            yield
-    finally:
-        os.close(descriptor)
+            lock_file(folder, stack)
+    else:
+        lock_file(folder, stack)
 
 
-@contextmanager
-def _locked_file(folder: Path) -> Iterator[None]:
+def lock_file(folder: Path, stack: ExitStack) -> None:
     """Lock a file in the folder. The file stays, because removing it would let two processes in."""
     lock = FileLock(folder / LOCK)
+    stack.callback(lock.release)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
-        raise BlockingIOError from None
     except NotImplementedError:
         log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
-    try:
-        yield
-    finally:
-        lock.release()
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the innermost first, if it is empty."""
+    with suppress(OSError):
+        for path in folders:
+            path.rmdir()

@@ -1,31 +1,29 @@
-"""The settings of a run by name, for the command line, settings files, `run.json` and `--help`.
+"""The settings of a run by name: from the command line, settings files, `run.json`, recipes and defaults.
 
 A setting is a field of one of four dataclasses; no two settings have the same name. jsonargparse checks every value
-against the type of the field, no matter where the value comes from. The help texts are in the docstrings of the
-classes.
+against the type of the field, no matter where the value comes from.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import tomllib
-from argparse import SUPPRESS, HelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import docstring_parser
-from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, set_loader
+from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 
 from lmcourse.base.device import best_device
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import check_content, read_json
-from lmcourse.base.path_argument import typed_path
-from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
+from lmcourse.training.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.training_config import TrainingConfig
 
 RecipeName = Literal["adamw", "speedrun"]
@@ -54,17 +52,6 @@ RECIPES: dict[RecipeName, dict[str, Any]] = {
 SPEEDRUN_PRESETS = ("nano", "micro", "mini")
 """The course's own small models. Other presets are published models and stay as published."""
 
-DERIVED = {
-    "seq_len": "the preset's context",
-    "precision": "bf16 on a GPU that has it, else fp32",
-    "warmup_steps": "a twentieth of all steps",
-    "decay_steps": "0 in adamw, all steps after the warm-up in speedrun",
-    "evaluate_every": "a tenth of all steps",
-    "checkpoint_every": "a tenth of all steps",
-    **dict.fromkeys(("feed_forward", "logit_cap", "rotary_theta", "layers", "d_model"), "the preset's"),
-}
-"""Defaults that follow from other settings, in words; `new_run` computes them."""
-
 DEFAULT_SEQ_LEN = 1024
 """Tokens per window of a preset without its own limit."""
 
@@ -74,96 +61,30 @@ FIXED_SETTINGS = (
 )
 """Settings that cannot change when a run resumes: they determine the weights, the text, or its order."""
 
+SETTINGS_FILE, DIGESTS = "run.json", "sha256"
+
+VERSION = 1
+"""Format of `run.json`."""
+
 TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "2 numbers"}
-
-DESCRIPTION = (
-    "Train a model on a text, or resume a run. The folder gets its settings, the text as tokens, a line per step "
-    "in metrics.jsonl, and checkpoints."
-)
-EPILOG = "Settings may also come from a TOML or JSON file (--config); the command line wins. docs/training.md has more."
-
-TITLES = {
-    RunConfig: "model and data",
-    ModelChanges: "changes to the preset",
-    TrainingConfig: "training",
-    Parallelism: "how processes share the work (started by torchrun; docs/training.md)",
-}
 
 set_loader("settings", lambda text: None if text.lower() == "none" else text)
 
 
-def parse(arguments: Sequence[str], program: str) -> Namespace:
-    """Parse the command line; `given` holds the settings by name.
+def resolve_run(options: Namespace) -> RunConfig:
+    """Return the requested run: flags override the settings file, and both override the settings of a resumed run.
 
-    Raises CourseError if a flag is unknown or has a wrong value, and SystemExit after printing help.
+    Settings that are out of range, or contradict each other, raise CourseError.
     """
-    try:
-        options = make_parser(program).parse_args(list(arguments))
-        options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
-    except (ArgumentError, ValueError) as error:
-        raise CourseError(f"{_one_line(str(error))} ({program} --help)") from None
-    for name in ("out", "config"):
-        if options[name] is not None:
-            options[name] = typed_path(options[name])
-    return options
-
-
-def make_parser(program: str) -> ArgumentParser:
-    """Make the parser of the command line; `program` is its name in messages."""
-    parser = ArgumentParser(
-        prog=program,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        allow_abbrev=False,
-        exit_on_error=False,
-        parser_mode="settings",
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; a new run needs a folder that holds no run")
-    parser.add_argument("--resume", action="store_true", help="resume the run in --out, with its settings")
-    parser.add_argument("--config", metavar="FILE", help="TOML or JSON file with settings")
-    default = f"speedrun for {', '.join(SPEEDRUN_PRESETS)} without --optimizer adamw, else adamw"
-    what = f"defaults for the settings that are not given (default: {default})"
-    parser.add_argument("--recipe", choices=get_args(RecipeName), help=what)
-    what = "print what the run would cost (parameters, FLOPs, bytes, minutes), and write and train nothing"
-    parser.add_argument("--dry-run", action="store_true", help=what)
-    parser.add_argument("--tensorboard", action="store_true", help="also write scalars for TensorBoard into the folder")
-    parser.add_argument("--json", action="store_true", help="print one JSON document at the end; progress to stderr")
-    groups = {owner: parser.add_argument_group(title) for owner, title in TITLES.items()}
-    meanings = {
-        part.arg_name: part.description for owner in TITLES for part in docstring_parser.parse(owner.__doc__).params
-    }
-    for name, (owner, field) in SETTINGS.items():
-        kind: dict[str, Any]
-        if TYPES[name] is bool:
-            kind = {"action": ActionYesNo(no_prefix="no-")}
-        elif get_origin(TYPES[name]) is tuple:
-            kind = {"type": float, "nargs": 2, "metavar": "X"}
-        else:
-            kind = {"type": TYPES[name], "metavar": _metavar(TYPES[name])}
-            if int in (TYPES[name], *get_args(TYPES[name])):
-                kind["type"] |= float  # accept 1e6, which `check_settings` converts to an integer
-        text = f"{meanings[name]} (default: {_default(name, field)})".replace("%", "%%")
-        groups[owner].add_argument(f"--{name.replace('_', '-')}", default=SUPPRESS, help=text, **kind)
-    return parser
-
-
-def _metavar(hint: Any) -> str:
-    """Return the placeholder that `--help` shows for a value of a type."""
-    if get_origin(hint) is Literal:
-        return f"{{{','.join(get_args(hint))}}}"
-    return {int: "N", float: "X", str: "NAME"}.get(hint) or _metavar(get_args(hint)[0])
-
-
-def _default(name: str, field: Field[Any]) -> str:
-    """Return the default of a setting in words."""
-    if name in DERIVED:
-        return DERIVED[name]
-    values = [settings.get(name, field.default) for settings in RECIPES.values()]
-    texts = [" ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values]
-    if len({*texts}) == 1:
-        return texts[0]
-    return ", ".join(f"{text} in {recipe}" for text, recipe in zip(texts, RECIPES, strict=True))
+    given = (read_settings_file(options.config) if options.config else {}) | options.given
+    if not options.resume:
+        return new_run(given, options.recipe or default_recipe(given))
+    if options.out is None:
+        raise CourseError("name the run to resume: --resume --out FOLDER")
+    before = load_run(options.out)
+    if options.recipe is not None:
+        raise CourseError("leave out --recipe: a resumed run keeps its settings")
+    return changed_run(before, given)
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -174,7 +95,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     check_content(path)
     try:
         content = read_json(path) if path.suffix == ".json" else tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        for key in ("version", "sha256"):  # run.json has these two keys, which are not settings
+        for key in ("version", DIGESTS):  # run.json has these two keys, which are not settings
             content.pop(key, None)
         for table in TABLES:
             if isinstance(content.get(table), dict):
@@ -210,18 +131,13 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         found = parser.parse_object(whole)
     except ArgumentError as error:
-        raise ValueError(_one_line(str(error), values)) from None
+        raise ValueError(one_line(str(error), values)) from None
     checked: dict[str, Any] = vars(found)
     return checked
 
 
-def _one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
+def one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
     """Return a message of jsonargparse in one line and in plain words."""
-    if unknown := re.match(r"unrecognized arguments: ([^\s=]+)", message):
-        if not unknown[1].startswith("-"):
-            return f"{unknown[1]!r} is no flag: name the setting that it belongs to"
-        flags = [f"--{name.replace('_', '-')}" for name in (*SETTINGS, "out", "resume", "config", "recipe", "dry-run")]
-        return f"there is no flag {unknown[1]}; the nearest is {get_close_matches(unknown[1], flags, 1, 0.0)[0]}"
     wrong, value = re.match(r'Parser key "(\w+)"', message), re.search(r"value: (.*)$", message)
     if wrong is None or value is None:
         return " ".join(message.split())
@@ -291,3 +207,45 @@ def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
                 "leave it out, or start a new run in another --out"
             )
     return make_run({**values, **given})
+
+
+def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
+    """Write a run's settings and the SHA-256 of its text files; by default the stored SHA-256 stay."""
+    if digests is None:
+        digests = read_digests(folder)
+    write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
+
+
+def read_digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of a run's text files; old runs have stored none."""
+    path = folder / SETTINGS_FILE
+    found = read_json(path).get(DIGESTS) if path.exists() else None
+    return found if isinstance(found, dict) else {}
+
+
+def load_run(folder: Path) -> RunConfig:
+    """Return the run of a folder. A setting that was added later, and so is missing, gets the default of its class.
+
+    A folder without a run, or with damaged settings or another version, raises CourseError.
+    """
+    path = folder / SETTINGS_FILE
+    if not path.exists():
+        raise CourseError(f"{folder} has no run: there is no {SETTINGS_FILE} in it")
+    version = read_json(path).get("version")
+    if version != VERSION:
+        raise CourseError(f"{path} has format {version}, but this code reads format {VERSION}: train in another folder")
+    values = read_settings_file(path)
+    try:
+        return make_run(values)
+    except CourseError as error:
+        raise CourseError(f"{path}: {error}") from None
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write an object as JSON; the file gets its name only when it is complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

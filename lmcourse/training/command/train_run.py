@@ -23,27 +23,28 @@ import torch.distributed as dist
 
 from lmcourse.base.device import best_device, telling_no_memory
 from lmcourse.base.errors import CourseError
+from lmcourse.data.loader import Tokens
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import (
     CHECKPOINTS,
     METRICS,
-    SETTINGS_FILE,
     TOKENIZER,
     TRAINING,
     VALIDATION,
     check_checkpoints,
     check_unused,
     lock_folder,
-    save_run,
 )
-from lmcourse.training.command.training_data import LossBaseline, loss_baseline, open_data, prepare_data
+from lmcourse.training.command.settings import SETTINGS_FILE, save_run
+from lmcourse.training.command.training_data import LossBaseline, TrainingData, loss_baseline, open_data, prepare_data
+from lmcourse.training.cost_estimate import TRAIN_WITH_LESS
 from lmcourse.training.metrics import Record
 from lmcourse.training.mfu_meter import make_mfu_meter
 from lmcourse.training.parallel.process_group import ProcessInfo
 from lmcourse.training.precision import allow_tf32
-from lmcourse.training.state import StopReason, TrainingState
+from lmcourse.training.run_config import RunConfig
+from lmcourse.training.state import StopReason
 from lmcourse.training.trainer import Callback, Trainer
 
 log = logging.getLogger(__name__)
@@ -63,11 +64,6 @@ STOPPED = {reason: 128 + number for number, reason in STOP_SIGNALS.items()}
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of write(2) if the disk is full, a quota is used up, or the file would be too large."""
-
-TRAIN_WITH_LESS = (
-    "a smaller --batch with more --grad-accum-steps, a shorter --seq-len, --activation-checkpointing or a smaller "
-    "--preset needs less; --dry-run says how much"
-)
 
 
 @dataclass(frozen=True)
@@ -131,7 +127,8 @@ def train(
                 save_run(run, folder, prepare_data(run, folder))
         if dist.is_initialized():
             dist.barrier()  # the other processes wait for the files
-        trainer = make_trainer(run, folder, [*callbacks, interrupt_handler], process.device)
+        data = open_data(run, folder)
+        trainer = make_trainer(run, data, folder, [*callbacks, interrupt_handler], process.device)
         if resume:
             log.info("going on after step %s", f"{trainer.resume():,}")
             if process.is_main:
@@ -142,7 +139,14 @@ def train(
         except StoppedError as stopped:
             trainer.state.save(trainer.checkpoints)
             reason = stopped.reason
-        return _result(run, folder, trainer.state, reason, trainer.checkpoints.path_of(trainer.state.step))
+        best_loss = baseline = None
+        state = trainer.state
+        if state.best_step is not None and data.validation is not None:
+            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, data.tokenizer, data.validation)
+        checkpoint = str(trainer.checkpoints.path_of(state.step))
+        return RunResult(
+            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, checkpoint
+        )
 
 
 @contextmanager
@@ -158,40 +162,26 @@ def removed_unless_begun(folder: Path) -> Iterator[None]:
                     (folder / name).unlink()
 
 
-def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], device: torch.device) -> Trainer:
-    """Return the trainer of a run whose text is in its folder.
-
-    Texts that are missing or too short, or a model that cannot be trained like this, raise CourseError.
-    """
-    texts = open_data(run, folder)
+def make_trainer(
+    run: RunConfig, data: TrainingData[Tokens], folder: Path, callbacks: Sequence[Callback], device: torch.device
+) -> Trainer:
+    """Return the trainer of a run with a new model; raise CourseError if the model cannot be trained like this."""
     torch.manual_seed(run.training.seed)
-    model = Transformer(run.model_config(texts.tokenizer.vocab_size))
+    model = Transformer(run.model_config(data.tokenizer.vocab_size))
     initialize(model, zero_outputs=run.model.zero_outputs)
     model.to(device)
     try:
         return Trainer(
             model,
             run.training,
-            texts.training,
+            data.training,
             folder,
-            validation=texts.validation,
+            validation=data.validation,
             callbacks=callbacks,
             meter=make_mfu_meter(model, run.training),
         )
     except ValueError as error:
         raise CourseError(str(error)) from None
-
-
-def _result(
-    run: RunConfig, folder: Path, state: TrainingState, reason: StopReason | str, checkpoint: Path
-) -> RunResult:
-    best_loss = baseline = None
-    if state.best_step is not None:
-        best_loss, texts = state.best_loss, open_data(run, folder)
-        baseline = None if texts.validation is None else loss_baseline(run.corpus, texts.tokenizer, texts.validation)
-    return RunResult(
-        state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, str(checkpoint)
-    )
 
 
 class StoppedError(KeyboardInterrupt):

@@ -32,8 +32,9 @@ from lmcourse.data.tokenizers import (
 )
 from lmcourse.data.window_order import WindowOrder
 from lmcourse.training.checkpoint_format import digest
-from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
-from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_digests, write_json
+from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION
+from lmcourse.training.command.settings import read_digests, write_json
+from lmcourse.training.run_config import NUM_BYTE_TOKENS, RunConfig
 
 STAGING = ".text-"
 """Prefix of the temporary folder in which the files are written before they are moved to their places."""
@@ -43,7 +44,6 @@ DOCUMENT_END = "\n\n"
 
 REPORT_SECONDS = 2.0
 """Seconds between two progress lines while a tokenizer is trained."""
-
 
 Text = TypeVar("Text")
 

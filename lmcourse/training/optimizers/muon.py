@@ -74,10 +74,6 @@ class Muon(BaseOptimizer):
             if w.dim() != 2:
                 raise ValueError(f"Muon is for matrices, not for a shape of {list(w.shape)}: use AdamW for it")
 
-    def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
-        """Step along the momentum, made orthogonal."""
-        self.descend(w, orthogonalize([self.average(gradient, state, group)], group)[0], group)
-
     def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
         """Update all matrices of the same shape in one batch. For small matrices this takes a third of the time."""
         averages = [self.average(w.grad, self.state[w], group) for w in weights if w.grad is not None]

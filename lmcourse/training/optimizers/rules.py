@@ -6,9 +6,8 @@ use them to train large models.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,13 +19,12 @@ Group = dict[str, Any]
 
 
 class BaseOptimizer(Optimizer):
-    """Base of optimizers that update parameters one by one: subclasses define `update`, and `check` their settings.
+    """Base of optimizers: subclasses define `update`, or `update_all` for many at once, and `check` their settings.
 
     Parameters without a gradient do not change, and neither does their state. Raises ValueError if a setting is out of
     range, or a gradient is sparse.
     """
 
-    @abstractmethod
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place.
 
@@ -36,6 +34,7 @@ class BaseOptimizer(Optimizer):
             state: the optimizer's state for this parameter; empty at first, saved by `state_dict`.
             group: the settings.
         """
+        raise NotImplementedError
 
     @staticmethod
     def check(group: Group) -> None:
@@ -49,14 +48,8 @@ class BaseOptimizer(Optimizer):
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every parameter that has a gradient. A closure, which computes loss and gradients, is called first."""
         loss = None
         if closure is not None:

@@ -21,8 +21,8 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import Embedding
+from lmcourse.training.distributed_context import DistributedContext
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
-from lmcourse.training.parallelism import DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import accumulate_gradients, mean_loss
 from lmcourse.training.training_config import TrainingConfig

@@ -1,4 +1,4 @@
-"""Initialise a run's process group from the environment that torchrun sets, and destroy it at the end."""
+"""The process group of a run, from the environment that torchrun sets, and the context of a process in it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from lmcourse.base.errors import CourseError
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
@@ -69,6 +70,17 @@ def process_group(
         raise CourseError(f"process {rank} stops: another process ended; its error message, if any, is above") from None
     finally:
         dist.destroy_process_group()
+
+
+def make_context(parallel: Parallelism, device: torch.device) -> DistributedContext:
+    """Return the context of a process; raise CourseError if the process group does not have the run's size."""
+    if parallel.world_size == 1:
+        return SINGLE_PROCESS
+    _check_world_size(parallel, dist.get_world_size() if dist.is_initialized() else 1)
+    # Imported here because the import is slow and a run on one process does not need it.
+    from lmcourse.training.parallel.process_group_context import ProcessGroupContext
+
+    return ProcessGroupContext(parallel, device)
 
 
 def _check_world_size(parallel: Parallelism, started: int) -> None:

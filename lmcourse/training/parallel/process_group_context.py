@@ -17,12 +17,13 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.base.errors import CourseError
+from lmcourse.training.distributed_context import DistributedContext
 from lmcourse.training.optimizers.muon import Muon
 from lmcourse.training.optimizers.rules import Group
 from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
-from lmcourse.training.parallelism import DistributedContext, Parallelism
+from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.training_config import TrainingConfig
 
 T = TypeVar("T")
@@ -53,17 +54,11 @@ class ShardedMuon(Muon):
 
 
 class ProcessGroupContext(DistributedContext):
-    """One process of an initialised process group (see `process_group`).
-
-    If it has the wrong number of processes, CourseError is raised. `mesh` is the device mesh of all processes.
-    """
+    """One process of an initialised process group (see `process_group`); `mesh` is the device mesh of all processes."""
 
     muon = ShardedMuon
 
     def __init__(self, parallel: Parallelism, device: torch.device) -> None:
-        started = dist.get_world_size() if dist.is_initialized() else 1
-        if started != parallel.world_size:
-            raise CourseError(f"the run is for {parallel.world_size} processes, but {started} were started")
         self.mesh, self.device = make_mesh(parallel, device.type), device
         replica, shard, stage = map(self.mesh.get_local_rank, ("data_parallel", "fsdp", "pipeline_parallel"))
         self.dp_rank, self.dp_size = replica * parallel.fsdp + shard, parallel.dp_size

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from lmcourse.base.errors import CourseError
-from lmcourse.models.transformer import Transformer
 from lmcourse.training import checkpoint_format
-from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, load_weights, read_manifest
+from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, read_manifest
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.together import MODELS, Ended, all_returned, together, trainer
+from tests.training.parallel.together import Ended, all_returned, together, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
@@ -124,17 +122,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
 
 def save_often(folder: Path) -> None:
     trainer(folder, Parallelism(fsdp=2), checkpoint_every=1).run()
-
-
-def test_one_process_can_load_a_sharded_checkpoint(saved: Path) -> None:
-    """A program does this if it only uses the model."""
-    place = saved / "checkpoints" / "step-00000003"
-    model = Transformer(MODELS["modern"])
-    load_weights(place, model)
-    run = trainer(saved, ONE_PROCESS)
-    assert run.resume() == 3
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), run.state.model.parameters(), strict=True))
-    assert all(run.state.optimizer.state[p]["step"] == 3 for p in run.state.model.parameters())
 
 
 def test_damage_to_any_file_is_detected(saved: Path, caplog: pytest.LogCaptureFixture) -> None:

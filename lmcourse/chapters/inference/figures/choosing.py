@@ -15,7 +15,7 @@ from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
 from lmcourse.plots import PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 from lmcourse.pretrained import load_pretrained
-from lmcourse.training.command.trained_model import TrainedModel
+from lmcourse.training.trained_model import TrainedModel
 
 BEGINNINGS = {"“The value of the exp”": "The value of the exp", "“The”": "The"}
 """Beginnings of texts after which the trained model is sure, or unsure, of the next token."""

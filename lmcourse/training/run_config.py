@@ -22,7 +22,6 @@ NUM_BYTE_TOKENS = 256
 
 FeedForwardKind = Literal["swiglu", "gelu", "relu2"]
 
-
 MOST = {"layers": 10_000, "d_model": 2**20}
 """Largest allowed settings, far beyond any existing model; a longer list of layers would take hours to create."""
 

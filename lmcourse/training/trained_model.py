@@ -19,10 +19,11 @@ from lmcourse.training.checkpoint_format import (
     read_manifest,
 )
 from lmcourse.training.checkpoint_manager import CheckpointManager
-from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.run_folder import CHECKPOINTS, METRICS, SETTINGS_FILE, load_run
+from lmcourse.training.command.run_folder import CHECKPOINTS, METRICS
+from lmcourse.training.command.settings import SETTINGS_FILE, load_run
 from lmcourse.training.command.training_data import open_tokenizer
 from lmcourse.training.metrics import read_metrics
+from lmcourse.training.run_config import RunConfig
 
 
 @dataclass(frozen=True)

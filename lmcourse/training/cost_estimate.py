@@ -1,7 +1,6 @@
-"""Estimate the cost of a training run by arithmetic: nothing is built, trained or written.
+"""Estimate the cost of a training run by arithmetic: nothing is built or trained.
 
-Two things are really done: the corpus is tokenized in memory, because it determines the size of the vocabulary and of
-an epoch; and if there is no data sheet for the device, the speed of a matrix product is measured.
+Only if there is no data sheet for the device, the speed of a matrix product is measured.
 """
 
 from __future__ import annotations
@@ -10,6 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import muon_flops, training_flops
@@ -20,9 +23,8 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.base.device import best_device
 from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB, MIB
 from lmcourse.models.config import TransformerConfig
-from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
 from lmcourse.training.mfu_meter import Peak, find_peak
 from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig
@@ -39,6 +41,11 @@ RECIPES = {
     ("muon", "fp16"): "muon-autocast",
 }
 """The memory recipe in `lmcourse.accounting.recipes` for each optimizer and precision."""
+
+TRAIN_WITH_LESS = (
+    "a smaller --batch with more --grad-accum-steps, a shorter --seq-len, --activation-checkpointing or a smaller "
+    "--preset needs less; --dry-run says how much"
+)
 
 
 @dataclass(frozen=True)
@@ -92,15 +99,16 @@ class CostEstimate:
         return found
 
 
-def estimate_cost(run: RunConfig) -> CostEstimate:
+def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_tokens: int) -> CostEstimate:
     """Estimate the cost of a run on the best device of this machine, or on one device for each process of the run.
 
-    CourseError is raised if the corpus does not exist, or if the accounting does not cover a run like this.
+    CourseError is raised if the accounting does not cover a run like this.
+
+    Args:
+        config: the model, with the vocabulary of the run.
+        training: the settings of the run.
+        corpus_tokens: the number of tokens in the training part of the corpus.
     """
-    parts, training = tokenize_corpus(run), run.training
-    corpus_tokens = parts.training.count()
-    check_lengths(run, corpus_tokens, None if parts.validation is None else parts.validation.count())
-    config = run.model_config(parts.tokenizer.vocab_size)
     steps, device = training.most_steps, best_device()
     mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
     devices = training.parallel.world_size if device.type == "cuda" else 1
@@ -109,7 +117,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
     except ValueError as error:
         raise CourseError(str(error)) from None
     return CostEstimate(
-        vocab_size=parts.tokenizer.vocab_size,
+        vocab_size=config.vocab_size,
         corpus_tokens=corpus_tokens,
         steps=steps,
         tokens=steps * training.tokens_per_step,
@@ -150,4 +158,42 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=Layout(shared, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if shared > 1 else 0),
         z_loss=training.z_loss > 0,
+    )
+
+
+def cost_report(found: CostEstimate) -> RenderableType:
+    """Return the estimated cost as a table, with a sentence about memory and one about time."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_row("parameters", f"{found.parameters.total:,}")
+    for part, size in found.parameters:
+        table.add_row(f"  {part}", f"{size:,}")
+    table.add_row("memory of a step, MiB", f"{found.memory.total / MIB:,.1f}")
+    for part, size in found.memory:
+        table.add_row(f"  {part}", f"{size / MIB:,.1f}")
+    table.add_row("tokens of the text", f"{found.corpus_tokens:,}")
+    table.add_row("steps", f"{found.steps:,}")
+    table.add_row(f"tokens, {found.tokens // found.steps:,} a step", f"{found.tokens:,}")
+    table.add_row("epochs", f"{found.epochs:,.2f}")
+    table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
+    table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
+    return Group(table, _fit(found), _time(found))
+
+
+def _fit(found: CostEstimate) -> str:
+    """Return a sentence that says whether a step fits into the memory of this machine."""
+    share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
+    if found.fits:
+        return f"It fits this machine: a step takes {share}; PyTorch and other programs need some, too."
+    return f"It does not fit this machine, {share}: {escape(TRAIN_WITH_LESS)}."
+
+
+def _time(found: CostEstimate) -> str:
+    if found.seconds is None or found.peak is None:
+        return "How long it takes is not known: there is no peak for this device."
+    each = f" by each of {found.devices} devices" if found.devices > 1 else ""
+    return (
+        f"About {found.seconds / 60:,.1f} minutes if {found.mfu:.0%} of the peak is reached{each}: "
+        f"{found.peak.flops_per_second / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
     )

@@ -1,0 +1,86 @@
+"""The collective operations of a run, here for one process: each returns its input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
+
+from torch import Tensor, nn
+
+from lmcourse.base.errors import CourseError
+from lmcourse.training.optimizers.muon import Muon
+from lmcourse.training.training_config import TrainingConfig
+
+T = TypeVar("T")
+
+
+class DistributedContext:
+    """The context of a run on one process, in which every collective operation returns its input.
+
+    `lmcourse.training.parallel.process_group_context` overrides them for several processes.
+
+    Attributes:
+        dp_rank: the rank of this process among those that see different windows.
+        dp_size: the number of processes that see different windows.
+        rank: the rank of this process among all processes.
+        world_size: the number of all processes.
+        rng_stream: processes with different numbers draw different random numbers.
+        muon: the class of the optimizer for matrices; it depends on how the processes divide them.
+    """
+
+    dp_rank, dp_size, rng_stream, rank, world_size = 0, 1, 0, 0, 1
+    muon: type[Muon] = Muon
+
+    @property
+    def is_main(self) -> bool:
+        """True on rank 0, which writes metrics and prints."""
+        return self.rank == 0
+
+    def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
+        """Divide a model, in place, as `TrainingConfig.parallel` says; raise ValueError if that is impossible.
+
+        Return the module that has this process's weights, and the module to call in a step: here both are the model.
+        """
+        return model, model
+
+    def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+        """Group parameters that are on the same processes, because torch's operations on lists do not mix meshes."""
+        return [parameters]
+
+    def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+        """Return this process's part of a sharded tensor (DTensor), and the offset of the part in the whole tensor."""
+        return tensor, (0,) * tensor.dim()
+
+    def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+        """Return the context for a micro-batch: as in DDP, only a step's last one all-reduces gradients."""
+        return nullcontext()
+
+    def all_reduce_sum(self, value: Tensor) -> Tensor:
+        """Return the sum of a tensor over the data-parallel processes; the input is not changed."""
+        return value
+
+    def broadcast(self, value: T) -> T:
+        """Return the value of rank 0, on all processes."""
+        return value
+
+    def all_gather(self, value: T) -> list[T]:
+        """Return the values of all processes, by rank."""
+        return [value]
+
+    def first(self, value: T | None) -> T | None:
+        """Return the value of the lowest rank that has one, on all processes; None if no rank has one."""
+        return value
+
+    def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
+        """Scale gradients to a norm of at most `limit`, if any (Pascanu et al., 2013); return their norm before."""
+        return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
+
+    def make_error(self, message: str) -> BaseException:
+        """Return the exception that stops all processes: rank 0 prints the error, the other ranks only exit."""
+        return CourseError(message)
+
+
+SINGLE_PROCESS = DistributedContext()
+"""The context of every run on one process."""
