@@ -82,6 +82,9 @@ def jupyter_arguments(
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
         # Routine lines would hide the address, which Jupyter logs as critical.
         chosen.append("--Application.log_level=ERROR")
+    if can_encrypt() and not _given(args, "--KernelManager.transport_encryption"):
+        # Otherwise each kernel warns in the terminal that its connection is not encrypted.
+        chosen.append("--KernelManager.transport_encryption=auto")
     browser_chosen = _given(args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser")
     if not browser_chosen and not has_display(env, platform):
         chosen.append("--no-browser")
@@ -98,6 +101,14 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
     ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
     joined = {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
     return {"PYTHONSTARTUP": env.get("PYTHONSTARTUP") or str(STARTUP), **joined}
+
+
+def can_encrypt() -> bool:
+    """Return True if Jupyter can encrypt its connection to a kernel that supports it."""
+    import zmq
+    from jupyter_client.manager import KernelManager
+
+    return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:

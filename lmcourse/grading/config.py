@@ -26,6 +26,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from nbgrader import preprocessors as theirs
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
+    from nbgrader.validator import Validator
 
     from lmcourse.grading import pages
     from lmcourse.grading import preprocessors as ours
@@ -47,6 +48,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     making[making.index(theirs.SaveCells)] = ours.SaveChangedCells
     making.append(ours.MarkRelease)
     c.GenerateAssignment.preprocessors = making
+    Validator.preprocessors.tag(config=True)  # nbgrader does not let it be configured
+    c.Validator.preprocessors = [theirs.CheckCellMetadata, theirs.ClearOutput, ours.ExecuteForLearner]
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120
     c.Execute.iopub_timeout = 10

@@ -25,7 +25,7 @@ LAYERS = (
     ("bench", "parity", "pretrained"),
     ("plots",),
     ("widgets",),
-    ("course", "parts", "report", "root"),
+    ("cell_names", "course", "parts", "report", "root"),
     ("exercises", "progress"),
     ("chapters", "one_line_errors"),
     ("notebook",),
