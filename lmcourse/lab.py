@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from lmcourse.carried import course_folder
 from lmcourse.errors import CourseError
+from lmcourse.grading.config import can_encrypt
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
@@ -101,14 +102,6 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
     ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
     joined = {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
     return {"PYTHONSTARTUP": env.get("PYTHONSTARTUP") or str(STARTUP), **joined}
-
-
-def can_encrypt() -> bool:
-    """Return True if Jupyter can encrypt its connection to a kernel that supports it."""
-    import zmq
-    from jupyter_client.manager import KernelManager
-
-    return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:

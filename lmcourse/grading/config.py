@@ -50,6 +50,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.GenerateAssignment.preprocessors = making
     Validator.preprocessors.tag(config=True)  # nbgrader does not let it be configured
     c.Validator.preprocessors = [theirs.CheckCellMetadata, theirs.ClearOutput, ours.ExecuteForLearner]
+    if can_encrypt():
+        c.KernelManager.transport_encryption = "auto"  # as in `lmcourse lab`
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120
     c.Execute.iopub_timeout = 10
@@ -71,6 +73,14 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     # By default nbgrader keeps a page that is newer than the hand-in, though marks may have changed since then.
     c.GenerateFeedback.force = True
     c.GenerateFeedback.preprocessors = [theirs.GetGrades, CSSHTMLHeaderPreprocessor]
+
+
+def can_encrypt() -> bool:
+    """Return True if Jupyter can encrypt its connection to a kernel that supports it."""
+    import zmq
+    from jupyter_client.manager import KernelManager
+
+    return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:

@@ -39,6 +39,8 @@ const STYLE = `
   .jp-OutputArea-child + .jp-OutputArea-child { margin-top: 0.5em; }
   .widget-toggle-buttons { display: flex; flex-wrap: wrap; align-items: baseline; column-gap: 0.7em; }
   .widget-toggle-button.mod-active { background: var(--jp-brand-color1); color: var(--jp-ui-inverse-font-color1); }
+  :is(.jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output):has(.lmcourse-controls) { overflow: visible; }
+  .lmcourse-controls { background: var(--jp-layout-color0); position: sticky; top: 0; z-index: 2; }
   @media (max-width: 640px) {
     .widget-html-content { overflow-x: auto; }
     :is(.jp-RenderedImage, .widget-html-content) > img { min-width: 480px; } /* on a phone, the rest is swiped into view */
@@ -286,11 +288,12 @@ function activate(app) {
   // Without a kernel that answers, the page stays as it is.
   const update = () => updateProgress(app, app.shell.currentWidget).catch((error) => console.warn(error));
   app.shell.currentChanged?.connect(update);
-  document.addEventListener("click", ({ target }) => {
-    if (target.closest?.(".validate-button")) {
-      app.commands.execute("apputils:notify", { message: VALIDATING, options: { autoClose: 15000 } });
+  const validating = ({ target }) => {
+    if (target.closest(".validate-button")) {
+      app.commands.execute("apputils:notify", { message: VALIDATING, type: "info", options: { autoClose: 15000 } });
     }
-  });
+  };
+  document.addEventListener("click", validating, { capture: true }); // the toolbar keeps the event to itself
   document.addEventListener("visibilitychange", () => document.hidden || update());
 }
 
