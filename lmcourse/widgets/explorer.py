@@ -18,7 +18,6 @@ from lmcourse.plots.settings import check_parameters
 from lmcourse.widgets.controls import Control, make_control, read
 from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
-
 CONTROLS = "lmcourse-controls"
 """The class with which our JupyterLab extension keeps controls in view while a reader scrolls over a high figure."""
 
