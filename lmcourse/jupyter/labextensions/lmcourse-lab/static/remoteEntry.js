@@ -43,6 +43,7 @@ const STYLE = `
   .lmcourse-controls { background: var(--jp-layout-color0); position: sticky; top: 0; z-index: 2; }
   @media (max-width: 640px) {
     .widget-html-content { overflow-x: auto; }
+    .lmcourse-controls { position: static; } /* several lines would fill a phone */
     :is(.jp-RenderedImage, .widget-html-content) > img { min-width: 480px; } /* on a phone, the rest is swiped into view */
   }
   .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
@@ -84,6 +85,17 @@ function nameButtons(output) {
   }
   for (const button of output.querySelectorAll("button.widget-toggle-button")) {
     setAttribute(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  }
+}
+
+// A folded cell, such as the first one, has no number, so it would not show that it ran.
+function numberFolded(cell) {
+  const prompt = cell.node.querySelector(".jp-InputPlaceholder .jp-Placeholder-prompt");
+  if (prompt && cell.model.type === "code") {
+    const number = cell.model.executionState === "running" ? "*" : (cell.model.executionCount ?? " ");
+    if (prompt.textContent !== `[${number}]:`) {
+      prompt.textContent = `[${number}]:`;
+    }
   }
 }
 
@@ -229,6 +241,7 @@ function improve(app) {
       replaceDeadWidgets(cell, panel.content.rendermime, offer);
       offerCellsAbove(cell, offer);
       describePictures(cell);
+      numberFolded(cell);
       nameSliders(cell.node);
       nameButtons(cell.node);
     }
