@@ -144,7 +144,6 @@ function note(text, button) {
 
 function newButton(text, press) {
   const button = document.createElement("button");
-  button.className = "jp-mod-styled";
   button.textContent = text;
   button.addEventListener("click", press);
   return button;
