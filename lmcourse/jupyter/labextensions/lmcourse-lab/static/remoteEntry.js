@@ -215,7 +215,7 @@ function watchChecks(panel) {
     }
     end();
     const { seconds } = content.data;
-    const cell = panel.content.widgets.find((one) => one.outputArea?.future?.msg.header.msg_id === parent_header.msg_id);
+    const cell = panel.content?.widgets?.find((one) => one.outputArea?.future?.msg.header.msg_id === parent_header.msg_id);
     if (seconds && cell) {
       const text = `Still checking. It waits about ${seconds} s for the first case that does not end, and 1 s for each after it.`;
       shown = note(text, newButton("Stop the check now", () => kernel.interrupt()));
