@@ -20,9 +20,10 @@ from nbgrader.preprocessors import Execute, NbGraderPreprocessor, SaveCells
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import replace_surrogates
 from lmcourse.cell_names import needed_cells
-from lmcourse.course import PUBLISHED
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
 from lmcourse.grading.intake import student_id_problem
 from lmcourse.grading.notebooks import (
@@ -39,7 +40,6 @@ from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
 from lmcourse.report import REPORT_MIME
-from lmcourse.text import replace_surrogates
 
 
 class SubmissionExporter(NotebookExporter):

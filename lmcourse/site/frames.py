@@ -23,7 +23,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lmcourse.atomic import write_all
+from lmcourse.base.atomic import write_all
 from lmcourse.plots.style import DPI, alt_text, pixels, take_caption
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -23,9 +23,9 @@ from PIL import Image
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.chapters.floating_point import figures
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.parts import TOTALS
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.parts import TOTALS
 from lmcourse.plots.style import pixels, take_caption
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front

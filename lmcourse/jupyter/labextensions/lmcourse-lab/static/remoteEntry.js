@@ -17,7 +17,7 @@
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const SAVED = ["text/html", "image/png", "text/plain"];
 const WELCOME = "welcome.ipynb";
-const PROGRESS = "__import__('lmcourse.welcome').welcome.progress_table()";
+const PROGRESS = "__import__('lmcourse.jupyter.welcome').jupyter.welcome.progress_table()";
 const RUN_ABOVE = "Run All Above Selected Cell"; // in the course's line on a name that a cell above defines
 const CHECK = "lmcourse.check"; // the id of the messages when a check begins and ends
 const PATIENCE = 5000; // milliseconds
