@@ -10,8 +10,11 @@ import json
 import re
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lmcourse.base.cell_names import bound_names
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -54,22 +57,27 @@ def _unknown(shell: Any, error: NameError) -> tuple[str, str]:
     ours = name in OURS and f"{name}(" in cell
     if ours and "check" in shell.user_ns:
         return f"`{name}` is not imported yet: run `from {COURSE} import {name}` first.", ""
-    if ours or COURSE not in sys.modules:
-        first_cells = filter(None, map(_first_cell, Path.cwd().glob("*.ipynb")))
-        missing = bool(name) and any(ours or re.search(rf"\b{name}\b", first) for first in first_cells)
-        line = f"Run the first cell (Run › Run All Above Selected Cell): `{name}` is not defined in this kernel yet."
-        return line if missing else "", checked[1] if checked else ""
-    if type(error) is NameError and re.search(rf"^check\((\w+\s*=\s*)?{name}\s*[,)]", cell, re.MULTILINE):
-        return _without_answer(name), name
+    if type(error) is not NameError:
+        return "", ""
+    is_checked = re.search(rf"^check\((\w+\s*=\s*)?{name}\s*[,)]", cell, re.MULTILINE)
+    if is_checked and COURSE in sys.modules and (line := _without_answer(name)):
+        return line, name
+    if where := next(filter(None, (_binding(path, name, ours, cell) for path in Path.cwd().glob("*.ipynb"))), ""):
+        line = f"Run {where} (Run › Run All Above Selected Cell): `{name}` is not defined in this kernel yet."
+        return line, checked[1] if checked else ""
     return "", ""
 
 
-def _first_cell(path: Path) -> str:
-    """Return the first code cell of a notebook of the course; "" for other notebooks."""
+def _binding(path: Path, name: str, ours: bool, cell: str) -> str:
+    """Return which cells above this one define a name in a notebook of the course; "" if none does."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        first = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"), "")
-        return first if COURSE in first else ""
+        first, *others = ["".join(one["source"]) for one in cells if one["cell_type"] == "code"]
+        if COURSE in first and (ours or name in bound_names(first)):
+            return "the first cell"
+        above = takewhile(lambda one: one.strip() != cell.strip(), others)
+        if COURSE in first and any(name in bound_names(one) for one in above):
+            return "the cells above"
     return ""
 
 

@@ -26,6 +26,9 @@ SKIPPED = {"grading": "skip"}
 
 HIDE_INPUT_TAG = "hide-input"
 
+RUN_FIRST = "# Run this cell first: it imports what this notebook uses.\n"
+"""The first line of a notebook's first cell, which JupyterLab shows while the cell is folded."""
+
 WITHOUT_THE_PACKAGE = """\
 try:
     import lmcourse
@@ -33,8 +36,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("Run this in a cell of its own, then this cell again:  %pip install lmcourse") from None
 
 """
-"""The beginning of a notebook's first cell, for Colab and similar services, which open a notebook without its
-package."""
+"""The next lines, for Colab and similar services, which open a notebook without its package."""
 
 _STARTS = re.compile(r"^start\(", re.MULTILINE)
 
@@ -62,7 +64,8 @@ def _skipped(source: Source) -> list[int]:
 def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> NotebookNode:
     new: Any = new_markdown_cell if cell.kind == "markdown" else new_code_cell
     metadata: dict[str, Any] = {key: cell.options[key] for key in ("tags",) if key in cell.options}
-    if HIDE_INPUT_TAG in cell.options.get("tags", []):
+    starts = cell.kind == "code" and _STARTS.search(cell.text)
+    if starts or HIDE_INPUT_TAG in cell.options.get("tags", []):
         metadata["jupyter"] = {"source_hidden": True}
     if cell.exercise:
         metadata["nbgrader"] = _nbgrader(cell.exercise, solution=True)
@@ -70,8 +73,7 @@ def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> Noteb
         metadata["nbgrader"] = _nbgrader(check_id(cell.check), grade=True, locked=True, points=points[cell.check])
     if cell.task:
         metadata["nbgrader"] = _nbgrader(cell.task, task=True, locked=True, points=int(cell.options["points"]))
-    starts = cell.kind == "code" and _STARTS.search(cell.text)
-    text = f"{WITHOUT_THE_PACKAGE}{cell.text}" if starts else cell.text
+    text = f"{RUN_FIRST}{WITHOUT_THE_PACKAGE}{cell.text}" if starts else cell.text
     node: NotebookNode = new(text, id=_id(cell, seen), metadata=metadata)
     return node
 

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from lmcourse.base.errors import CourseError
+from lmcourse.exercises.announced import announced
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import forbidden_in_source, mentions
@@ -146,13 +147,14 @@ def check_exercise(
     if released and hidden:
         raise CourseError(f"The hidden cases of `{exercise.name}` belong to the teacher: only grading runs them.")
     rules = exercise.rules if enforce else ()
-    table = outcomes_of(exercise)
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:
         outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
         return Trial(exercise, case, hidden, outcome, table.expected(case))
 
-    trials = try_cases([one for one in table.cases if hidden or not one[1]], trial, exercise.seconds)
+    with announced(exercise.seconds):
+        table = outcomes_of(exercise)
+        trials = try_cases([one for one in table.cases if hidden or not one[1]], trial, exercise.seconds)
     found, unread = forbidden_in_source(answer, rules), unread_argument(exercise, answer)
     return replace(judge(exercise, trials, hidden=hidden, forbidden=found, unread=unread), held_back=released)
 

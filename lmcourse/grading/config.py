@@ -26,6 +26,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from nbgrader import preprocessors as theirs
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
+    from nbgrader.validator import Validator
 
     from lmcourse.grading import pages
     from lmcourse.grading import preprocessors as ours
@@ -47,6 +48,10 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     making[making.index(theirs.SaveCells)] = ours.SaveChangedCells
     making.append(ours.MarkRelease)
     c.GenerateAssignment.preprocessors = making
+    Validator.preprocessors.tag(config=True)  # nbgrader does not let it be configured
+    c.Validator.preprocessors = [theirs.CheckCellMetadata, theirs.ClearOutput, ours.ExecuteForLearner]
+    if can_encrypt():
+        c.KernelManager.transport_encryption = "auto"  # as in `lmcourse lab`
     # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
     c.Execute.timeout = 120
     c.Execute.iopub_timeout = 10
@@ -68,6 +73,14 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     # By default nbgrader keeps a page that is newer than the hand-in, though marks may have changed since then.
     c.GenerateFeedback.force = True
     c.GenerateFeedback.preprocessors = [theirs.GetGrades, CSSHTMLHeaderPreprocessor]
+
+
+def can_encrypt() -> bool:
+    """Return True if Jupyter can encrypt its connection to a kernel that supports it."""
+    import zmq
+    from jupyter_client.manager import KernelManager
+
+    return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:

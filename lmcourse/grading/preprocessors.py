@@ -1,8 +1,8 @@
 """The course's converters for nbgrader; `lmcourse.grading.config` registers them.
 
 For submissions, `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, and `ExamineNotebook`
-examines the notebook. `DropTopLevelStubs`, `SaveChangedCells` and `MarkRelease` are for
-releases.
+examines the notebook. `DropTopLevelStubs`, `SaveChangedCells` and `MarkRelease` are for releases, and
+`ExecuteForLearner` is for the button Validate.
 """
 
 from __future__ import annotations
@@ -16,20 +16,30 @@ from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor, SaveCells
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
+from lmcourse.base.cell_names import needed_cells
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import replace_surrogates
 from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
 from lmcourse.grading.intake import student_id_problem
-from lmcourse.grading.notebooks import BESIDE, add_notes, fingerprint, new_notebook, problem_of, read_submission
+from lmcourse.grading.notebooks import (
+    BESIDE,
+    add_notes,
+    fingerprint,
+    new_notebook,
+    new_output,
+    problem_of,
+    read_submission,
+)
 from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
+from lmcourse.report import REPORT_MIME
 
 
 class SubmissionExporter(NotebookExporter):
@@ -135,6 +145,33 @@ class MarkRelease(NbGraderPreprocessor):  # type: ignore[misc]
         """Return the release with its hash."""
         add_notes(nb, cells=fingerprint(nb))
         return nb, resources
+
+
+class ExecuteForLearner(Execute):  # type: ignore[misc]
+    """Runs a notebook for a learner's Validate: without demonstrations, and with a word on each open exercise."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: ResourcesDict, **options: Any
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Return the notebook without the demonstrations that no other cell needs, run."""
+        code = [cell for cell in nb.cells if cell.cell_type == "code"]
+        shown = [cell.metadata.get("lmcourse", {}).get("grading") == "skip" for cell in code]
+        needed = needed_cells([cell.source for cell in code], shown)
+        left_out = [cell.id for cell, run in zip(code, needed, strict=True) if not run]
+        nb.cells = [cell for cell in nb.cells if cell.id not in left_out]
+        nb, resources = super().preprocess(nb, resources, **options)
+        for cell in nb.cells:
+            for report in [output.get("data", {}).get(REPORT_MIME) for output in cell.get("outputs", [])]:
+                if report and report["points"] < report["max_points"]:
+                    # nbgrader shows what it finds here, or else "Partial credit"
+                    cell.outputs.append(new_output("stream", name="stderr", text=_in_words(report)))
+        return nb, resources
+
+
+def _in_words(report: dict[str, Any]) -> str:
+    if not report["answered"]:
+        return "Not started: there is no answer yet."
+    return f"{report['points']:g} of {report['max_points']} points. {report['diagnosis']}".strip()
 
 
 class SaveChangedCells(SaveCells):  # type: ignore[misc]

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lmcourse.base.errors import CourseError
+from lmcourse.grading.config import can_encrypt
 from lmcourse.jupyter.course_folder import course_folder
 from lmcourse.jupyter.welcome import write_welcome
 
@@ -82,6 +83,9 @@ def jupyter_arguments(
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
         # Routine lines would hide the address, which Jupyter logs as critical.
         chosen.append("--Application.log_level=ERROR")
+    if can_encrypt() and not _given(args, "--KernelManager.transport_encryption"):
+        # Otherwise each kernel warns in the terminal that its connection is not encrypted.
+        chosen.append("--KernelManager.transport_encryption=auto")
     browser_chosen = _given(args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser")
     if not browser_chosen and not has_display(env, platform):
         chosen.append("--no-browser")

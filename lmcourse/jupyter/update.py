@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import WITHOUT_THE_PACKAGE, dumps, load_notebook
+from lmcourse.authoring.document import RUN_FIRST, WITHOUT_THE_PACKAGE, dumps, load_notebook
 from lmcourse.base.atomic import write_all
 from lmcourse.base.errors import CourseError
 from lmcourse.grading.stubs import STUB
@@ -98,7 +98,7 @@ def _is_own(cell: NotebookNode) -> bool:
     made = _MADE.fullmatch(cell.id)
     if not made:
         return "nbgrader" not in cell.metadata
-    text = cell.source.removeprefix(WITHOUT_THE_PACKAGE)
+    text = cell.source.removeprefix(RUN_FIRST).removeprefix(WITHOUT_THE_PACKAGE)
     return hashlib.sha256(f"{cell.cell_type}\n{text}".encode()).hexdigest()[:12] != made[1]
 
 

@@ -18,6 +18,9 @@ from lmcourse.plots.settings import check_parameters
 from lmcourse.widgets.controls import Control, make_control, read
 from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
+CONTROLS = "lmcourse-controls"
+"""The class with which our JupyterLab extension keeps controls in view while a reader scrolls over a high figure."""
+
 
 class Explorer(LiveFigure):
     """A figure with controls: `controls[name]` is the widget of a parameter, and `picture` is the widget of the
@@ -31,9 +34,10 @@ class Explorer(LiveFigure):
         visible = [control for control in controls.values() if isinstance(control, ipywidgets.DOMWidget)]
         for control in visible:
             control.observe(self._redraw, names="value")
-        super().__init__([*visible, self.picture], still)
-        self._box.layout = ipywidgets.Layout(flex_flow="row wrap", grid_gap="4px 24px")
-        self.picture.layout.width = "100%"  # below the controls, which share lines
+        line = ipywidgets.HBox(visible, layout=ipywidgets.Layout(flex_flow="row wrap", grid_gap="4px 24px"))
+        line.add_class(CONTROLS)
+        super().__init__([*[line] * bool(visible), self.picture], still)
+        self._box.layout.overflow = "visible"  # or the controls would stay in view only inside their box
 
     @property
     def arguments(self) -> dict[str, Any]:

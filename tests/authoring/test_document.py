@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import SKIPPED, WITHOUT_THE_PACKAGE, document, dumps, load_notebook
+from lmcourse.authoring.document import RUN_FIRST, SKIPPED, WITHOUT_THE_PACKAGE, document, dumps, load_notebook
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
 
@@ -92,8 +92,9 @@ def test_a_file_that_is_not_a_notebook_loads_as_none(tmp_path: Path) -> None:
 def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Path) -> None:
     """If the package is missing, the cell says what to run, before it imports from the package or its dependencies."""
     started = made(SOURCE.replace("# %%\nimport", '# %%\nstart("00-tiny")\nimport', 1), tmp_path)
-    places = [n for n, cell in enumerate(started.cells) if cell.source.startswith(WITHOUT_THE_PACKAGE)]
+    places = [n for n, cell in enumerate(started.cells) if cell.source.startswith(RUN_FIRST + WITHOUT_THE_PACKAGE)]
     assert places == [1]
+    assert started.cells[1].metadata["jupyter"] == {"source_hidden": True}
     assert ids(started)[2:] == ids(made(SOURCE, tmp_path))[2:]
 
 

@@ -80,7 +80,7 @@ def test_controls_note_that_their_kernel_was_restarted(notebook: Notebook) -> No
     notebook.run_script("await panel.sessionContext.session.kernel.restart();")
     note = shown.locator(".lmcourse-still")
     note.wait_for()
-    assert "Run this cell" in note.inner_text()
+    assert "Run the first cell" in note.inner_text()
     assert shown.locator(".jp-OutputArea-output > :not(.lmcourse-still)").first.evaluate("element => element.inert")
 
 
@@ -91,7 +91,7 @@ def test_every_widget_shows_its_saved_picture_when_reopened(notebook: Notebook, 
     for kind in KINDS:
         output = notebook.select(with_widget(notebook, kind)).locator(".lmcourse-saved")
         output.wait_for(timeout=RESTORED)
-        assert "Run this cell" in output.inner_text()
+        assert "Run the first cell" in output.inner_text()
         assert "Error displaying widget" not in output.inner_text()
         if kind == PREDICTION:
             assert output.locator("li").count() >= 2

@@ -50,16 +50,30 @@ def test_a_cell_after_a_restart_asks_for_the_first_cell(notebook: Notebook) -> N
         assert outputs(notebook, cell) == [*points, [line]]
 
 
-def test_an_interrupted_check_shows_one_line(notebook: Notebook) -> None:
-    notebook.run_script("await app.commands.execute('notebook:run-all-above');")
+def test_a_button_below_the_line_runs_the_cells_above(notebook: Notebook) -> None:
+    _, prediction, *_ = notebook.cells()
+    notebook.select(prediction["id"]).get_by_role("button", name="Run all cells up to here").click()
+    notebook.select(prediction["id"]).locator(".widget-button").first.wait_for()
+    assert [cell["execution_count"] for cell in notebook.cells()[:2]] == [3, 4]
+
+
+def test_a_check_that_takes_long_can_be_stopped(notebook: Notebook) -> None:
     notebook.write(EXERCISE, ENDLESS)
     notebook.run(EXERCISE)
-    notebook.select(CHECK)
-    notebook.run_script("""
-        const run = app.commands.execute('notebook:run-cell');
-        await new Promise(resolve => setTimeout(resolve, 3000));
-        await panel.sessionContext.session.kernel.interrupt();
-        await run;
-    """)
+    cell = notebook.select(CHECK)
+    notebook.run_script("app.commands.execute('notebook:run-cell');")
+    cell.get_by_role("note").filter(has_text="waits about 10 s for the first case").wait_for()
+    cell.get_by_role("button", name="Stop the check now").click()
+    cell.get_by_text("was interrupted").wait_for()
     *points, [line] = outputs(notebook, CHECK)
     assert (points, line[:52]) == ([2], "The check of `tensor_bytes` was interrupted in line ")
+    assert cell.get_by_role("note").count() == 0
+
+
+def test_a_check_that_ends_soon_says_nothing_of_its_time(notebook: Notebook) -> None:
+    notebook.write(EXERCISE, solution_of(EXERCISE))
+    notebook.run(EXERCISE)
+    notebook.run(CHECK)
+    notebook.page.wait_for_timeout(6000)
+    assert outputs(notebook, CHECK) == [2]
+    assert notebook.select(CHECK).get_by_role("note").count() == 0

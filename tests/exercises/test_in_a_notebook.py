@@ -291,7 +291,9 @@ def test_checking_an_undefined_answer_shows_one_line(notebook: Notebook) -> None
 @pytest.fixture
 def restarted(tmp_path: Path) -> Iterator[Notebook]:
     """A new kernel of `lmcourse lab` in the folder of a notebook; no cell has run."""
-    (tmp_path / "own.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": SETUP}]}))
+    sources = (SETUP, "with open('x', 'w') as file:\n    total = 3\n", "print(total + later)", "later = 4")
+    cells = [{"cell_type": "code", "source": source} for source in sources]
+    (tmp_path / "own.ipynb").write_text(json.dumps({"cells": cells}))
     env = {**os.environ, **lab.environment(os.environ), "PYTHONPATH": str(Path(lab.__file__).parents[1])}
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=env)
     yield Notebook(manager, client)
@@ -309,6 +311,16 @@ def test_names_of_the_first_cell_need_the_first_cell(restarted: Notebook) -> Non
     assert restarted.run("check(ulp)") == {"error": line.format("check")}
     restarted.run("os.chdir('..')")
     assert "Traceback" in restarted.run("check(ulp)")["error"], "no notebook of the course is here"
+
+
+def test_names_of_other_cells_need_the_cells_above(restarted: Notebook) -> None:
+    line = "Run the cells above (Run › Run All Above Selected Cell): `total` is not defined in this kernel yet."
+    for setup in ("import math", SETUP):
+        restarted.run(setup)
+        assert restarted.run("print(total + later)") == {"error": line}
+    restarted.run("total = 3")
+    assert "Traceback" in restarted.run("print(total + later)")["error"], "a cell below defines it"
+    assert "Traceback" in restarted.run("def f():\n    total\n    total = 1\nf()")["error"]
 
 
 def test_a_function_that_the_notebook_does_not_import_says_how(notebook: Notebook) -> None:

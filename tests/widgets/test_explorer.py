@@ -39,7 +39,8 @@ def line() -> Explorer:
 
 def test_controls_start_at_the_defaults_of_the_function(line: Explorer) -> None:
     assert line.arguments == {"slope": 2.0, "kind": "solid", "grid": False}
-    assert line.children == (*line.controls.values(), line.picture)
+    row, picture = line.children
+    assert (row.children, picture) == ((*line.controls.values(),), line.picture)
 
 
 def test_the_first_picture_is_the_figure_of_the_defaults(line: Explorer) -> None:
@@ -96,7 +97,7 @@ def test_parameters_that_do_not_exist_are_named() -> None:
 def test_a_number_fixes_an_argument_without_a_control() -> None:
     explorer = explore(draw_line, slope=3, kind=["solid", "dashed"])
     assert explorer.arguments["slope"] == 3
-    assert explorer.children == (explorer.controls["kind"], explorer.picture)
+    assert explorer.children[0].children == (explorer.controls["kind"],)
 
 
 def test_a_method_of_a_module_can_be_explored() -> None:

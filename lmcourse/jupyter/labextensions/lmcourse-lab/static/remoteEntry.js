@@ -6,7 +6,11 @@
 // screen, and puts tables, answers, controls and formulas where a reader of text expects them.
 //
 // A widget lives in the kernel. A notebook that is opened the next morning has only the saved picture of it, in the same
-// output: this shows it, and says what to do.
+// output: this shows it, and offers to run the cells that it needs, as it does below the course's line on a missing name.
+//
+// A check that runs for a while says how long it waits. This is no output, so it is never saved.
+//
+// nbgrader's Validate works for a while with only a grey button: this says so.
 //
 // The welcome page shows the learner's progress, which is out of date when they come back from a notebook. This updates it.
 
@@ -14,6 +18,10 @@ const VIEW = "application/vnd.jupyter.widget-view+json";
 const SAVED = ["text/html", "image/png", "text/plain"];
 const WELCOME = "welcome.ipynb";
 const PROGRESS = "__import__('lmcourse.jupyter.welcome').jupyter.welcome.progress_table()";
+const RUN_ABOVE = "Run All Above Selected Cell"; // in the course's line on a name that a cell above defines
+const CHECK = "lmcourse.check"; // the id of the messages when a check begins and ends
+const PATIENCE = 5000; // milliseconds
+const VALIDATING = "Your answers and their checks run in a new kernel. This takes up to a minute.";
 const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `
@@ -31,11 +39,19 @@ const STYLE = `
   .jp-OutputArea-child + .jp-OutputArea-child { margin-top: 0.5em; }
   .widget-toggle-buttons { display: flex; flex-wrap: wrap; align-items: baseline; column-gap: 0.7em; }
   .widget-toggle-button.mod-active { background: var(--jp-brand-color1); color: var(--jp-ui-inverse-font-color1); }
+  :is(.jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output):has(.lmcourse-controls) { overflow: visible; }
+  .lmcourse-controls { background: var(--jp-layout-color0); position: sticky; top: 0; z-index: 2; }
   @media (max-width: 640px) {
     .widget-html-content { overflow-x: auto; }
+    .lmcourse-controls { position: static; } /* several lines would fill a phone */
     :is(.jp-RenderedImage, .widget-html-content) > img { min-width: 480px; } /* on a phone, the rest is swiped into view */
   }
   .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
+  .lmcourse-still button {
+    background: var(--jp-layout-color2); border: 1px solid var(--jp-border-color1); border-radius: 3px; color: inherit;
+    cursor: pointer; font: inherit; padding: 0.1em 0.8em;
+  }
+  .jp-Cell > .lmcourse-still { padding-left: calc(var(--jp-cell-prompt-width) + var(--jp-cell-collapser-width) + 7px); }
   .lmcourse-dead > :not(.lmcourse-still) { opacity: 0.6; }
   .lmcourse-dead .jupyter-widgets-disconnected::before { content: none; }
   body[data-jp-theme-light="false"] { --jp-mirror-editor-comment-color: #6db3b3; }
@@ -72,6 +88,17 @@ function nameButtons(output) {
   }
 }
 
+// A folded cell, such as the first one, has no number, so it would not show that it ran.
+function numberFolded(cell) {
+  const prompt = cell.node.querySelector(".jp-InputPlaceholder .jp-Placeholder-prompt");
+  if (prompt && cell.model.type === "code") {
+    const number = cell.model.executionState === "running" ? "*" : (cell.model.executionCount ?? " ");
+    if (prompt.textContent !== `[${number}]:`) {
+      prompt.textContent = `[${number}]:`;
+    }
+  }
+}
+
 // The text that stands for a picture where there are no pictures is its description.
 function describePictures(cell) {
   const area = cell.outputArea;
@@ -88,34 +115,58 @@ function describePictures(cell) {
 }
 
 // After a restart the controls still stand there, and do nothing.
-function markDead(output) {
+function markDead(output, offer) {
   output.classList.add("lmcourse-dead");
   for (const child of output.children) {
     child.inert = true;
   }
-  output.append(note("The kernel that these controls belong to has ended. Run this cell to use them."));
+  output.append(note("The kernel of these controls has ended. Run the first cell, then this one, to use them.", offer()));
 }
 
-async function showSaved(output, saved, rendermime) {
+async function showSaved(output, saved, rendermime, offer) {
   const kind = SAVED.find((mime) => saved.data[mime]);
   output.classList.add("lmcourse-dead");
   const renderer = rendermime.createRenderer(kind);
   await renderer.renderModel(saved);
-  output.replaceChildren(renderer.node, note("This is what was saved. Run this cell to use its controls."));
+  const text = "This is what was saved. Run the first cell, then this one, to use its controls.";
+  output.replaceChildren(renderer.node, note(text, offer()));
   output.classList.remove("lmcourse-dead");
   output.classList.add("lmcourse-saved");
 }
 
-function note(text) {
+function note(text, button) {
   const paragraph = document.createElement("p");
   paragraph.className = "lmcourse-still";
   paragraph.setAttribute("role", "note");
-  paragraph.textContent = text;
+  paragraph.append(text && `${text} `, button);
   return paragraph;
 }
 
+function newButton(text, press) {
+  const button = document.createElement("button");
+  button.textContent = text;
+  button.addEventListener("click", press);
+  return button;
+}
+
+// A button that runs the cells above this one, and this one.
+function runToHere(app, panel, cell) {
+  const button = newButton("Run all cells up to here", async () => {
+    button.disabled = true;
+    const { content } = panel;
+    const next = content.widgets.indexOf(cell) + 1;
+    const all = next === content.widgets.length;
+    content.activeCellIndex = all ? next - 1 : next;
+    await app.commands.execute(all ? "notebook:run-all" : "notebook:run-all-above");
+    button.disabled = false; // it is still there if a cell above failed
+    content.activeCellIndex = next - 1;
+    await content.scrollToItem(next - 1, "center");
+  });
+  return button;
+}
+
 // The widgets of a cell that have lost their kernel.
-function replaceDeadWidgets(cell, rendermime) {
+function replaceDeadWidgets(cell, rendermime, offer) {
   const area = cell.outputArea;
   for (let number = 0; number < (area?.model.length ?? 0); number++) {
     const output = area.widgets[number]?.node.querySelector(".jp-OutputArea-output");
@@ -124,11 +175,54 @@ function replaceDeadWidgets(cell, rendermime) {
       continue;
     }
     if (output.childElementCount === 0 && output.textContent.startsWith(NO_MODEL)) {
-      showSaved(output, saved, rendermime);
+      showSaved(output, saved, rendermime, offer);
     } else if (output.querySelector(".jupyter-widgets-disconnected")) {
-      markDead(output);
+      markDead(output, offer);
     }
   }
+}
+
+function offerCellsAbove(cell, offer) {
+  const area = cell.outputArea;
+  for (let number = 0; number < (area?.model.length ?? 0); number++) {
+    const output = area.widgets[number]?.node.querySelector(".jp-OutputArea-output");
+    if (area.model.get(number).type !== "error" || !output || output.querySelector(".lmcourse-still")) {
+      continue;
+    }
+    if (output.textContent.includes(RUN_ABOVE)) {
+      output.append(note("", offer()));
+    }
+  }
+}
+
+const watched = new WeakSet();
+
+// While a check runs for a while, its cell has a note.
+function watchChecks(panel) {
+  const kernel = panel.sessionContext?.session?.kernel;
+  if (!kernel || watched.has(kernel)) {
+    return;
+  }
+  watched.add(kernel);
+  let shown, timer;
+  const end = () => {
+    clearTimeout(timer);
+    shown?.remove();
+  };
+  kernel.iopubMessage.connect((_, { header, content, parent_header }) => {
+    if (header.msg_type !== "comm_msg" || content.comm_id !== CHECK) {
+      return;
+    }
+    end();
+    const { seconds } = content.data;
+    const cell = panel.content?.widgets?.find((one) => one.outputArea?.future?.msg.header.msg_id === parent_header.msg_id);
+    if (seconds && cell) {
+      const text = `Still checking. It waits about ${seconds} s for the first case that does not end, and 1 s for each after it.`;
+      shown = note(text, newButton("Stop the check now", () => kernel.interrupt()));
+      timer = setTimeout(() => cell.outputArea.node.closest(".jp-Cell-outputWrapper").before(shown), PATIENCE);
+    }
+  });
+  kernel.statusChanged.connect((_, status) => /restarting|terminating|dead/.test(status) && end());
 }
 
 // Writing what is there already would be seen as a change, and so on without end.
@@ -140,9 +234,13 @@ function setAttribute(element, name, value) {
 
 function improve(app) {
   for (const panel of app.shell.widgets("main")) {
+    watchChecks(panel);
     for (const cell of panel.content?.widgets ?? []) {
-      replaceDeadWidgets(cell, panel.content.rendermime);
+      const offer = () => runToHere(app, panel, cell);
+      replaceDeadWidgets(cell, panel.content.rendermime, offer);
+      offerCellsAbove(cell, offer);
       describePictures(cell);
+      numberFolded(cell);
       nameSliders(cell.node);
       nameButtons(cell.node);
     }
@@ -197,11 +295,17 @@ function activate(app) {
       }, 100);
     }
   };
-  const watched = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class"] };
-  new MutationObserver(changed).observe(document.body, watched);
+  const seen = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class"] };
+  new MutationObserver(changed).observe(document.body, seen);
   // Without a kernel that answers, the page stays as it is.
   const update = () => updateProgress(app, app.shell.currentWidget).catch((error) => console.warn(error));
   app.shell.currentChanged?.connect(update);
+  const validating = ({ target }) => {
+    if (target.closest(".validate-button")) {
+      app.commands.execute("apputils:notify", { message: VALIDATING, type: "info", options: { autoClose: 15000 } });
+    }
+  };
+  document.addEventListener("click", validating, { capture: true }); // the toolbar keeps the event to itself
   document.addEventListener("visibilitychange", () => document.hidden || update());
 }
 
