@@ -23,6 +23,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
+from lmcourse.site.weight import lighten
 
 if TYPE_CHECKING:  # Sphinx is an optional package
     from docutils.nodes import document
@@ -212,6 +213,7 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
         path.write_text(text.replace('data-theme="auto"', 'data-theme="light"', 1), encoding="utf-8")
     for name in names:
         shutil.copyfile(frames / name, new / FRAMES / name)
+    lighten(new)
     (new / MARK).touch()
     (new / ".nojekyll").touch()  # otherwise GitHub Pages omits folders whose names begin with an underscore
     shutil.rmtree(out, ignore_errors=True)
