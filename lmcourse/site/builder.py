@@ -144,7 +144,9 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     frames = root / CACHE
     frames.mkdir(parents=True, exist_ok=True)
     pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
-    drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
+    titles = {frame: f"{page.chapter.number} · {page.chapter.title}" for page in pages for frame in page.frames}
+    drawn = draw_frames(titles, frames)
+    print("Sphinx makes the pages.", flush=True)
     ids = frozenset(chapter.id for chapter in chapters)
     repository, published = find_url(root, "Repository"), find_url(root, "Documentation")
     front = front_figure(pages)

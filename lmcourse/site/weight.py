@@ -23,11 +23,12 @@ STYLES = "course.css"
 NEVER_USED = ("doctools.js", "sphinx_highlight.js")
 """Scripts for Sphinx's own search, which the site does not have."""
 
-STATES = frozenset("active collapsed collapsing fade hiding show showing".split())
+STATES = frozenset(["active", "collapsed", "collapsing", "fade", "hiding", "show", "showing"])
 """The classes that Bootstrap gives to parts of all its components. Of a single component it needs those with its name,
 if a page has the component at all."""
 
-_SHEET = re.compile(r'<link (?=[^>]*rel="stylesheet")[^>]*href="([^"?]+)[^>]*>\n?')
+_SHEET_TAG = re.compile(r'<link (?=[^>]*rel="stylesheet")[^>]*>\n?')
+_SHEET = re.compile(r'<link (?=[^>]*rel="stylesheet")[^>]*href="([^"?]+)')
 _SCRIPT = re.compile(r'<script (?:defer )?src="([^"?]+)[^>]*></script>\n?')
 _PRELOAD = re.compile(r'<link rel="preload" as="script"[^>]*>\n?')
 _NAMES = re.compile(r"""<([a-z][\w-]*)|\b(?:class|id|for)=\\?["']([^"'\\]*)""")
@@ -50,8 +51,8 @@ def lighten(folder: Path) -> None:
     version = hashlib.sha256(css.encode()).hexdigest()[:8]
     for path, page in pages.items():
         head, end, body = page.partition("</head>")
-        links = iter([f'<link rel="stylesheet" href="_static/{STYLES}?v={version}"/>\n'])
-        head = _SHEET.sub(lambda _, links=links: next(links, ""), head)
+        before, *after = _SHEET_TAG.split(head)
+        head = f'{before}<link rel="stylesheet" href="_static/{STYLES}?v={version}"/>\n{"".join(after)}'
         path.write_text(_light_scripts(head, folder) + end + body, encoding="utf-8")
 
 

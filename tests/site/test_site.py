@@ -33,7 +33,7 @@ from lmcourse.site.builder import CACHE, build_site
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
 from lmcourse.site.formulas import NODE
-from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
+from lmcourse.site.frames import DPI, Frame, Picture, draw_frames, keep_picture, read_picture
 from lmcourse.site.front import front_page
 from lmcourse.site.pages import Page as SitePage
 from tests.course.chapters import code, prose
@@ -209,7 +209,7 @@ def test_every_figure_with_controls_is_interactive_if_possible(chapter: Chapter,
 
 def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [Frame.of(figures.softmax_bars, {"temperature": temperature}) for temperature in (1.0, 2.0)]
-    drawn = draw_frames(frames, tmp_path)
+    drawn = draw_frames(dict.fromkeys(frames, "01"), tmp_path)
     assert [drawn[frame].alt for frame in frames] == [
         figures.softmax_bars(temperature=temperature).get_label() for temperature in (1.0, 2.0)
     ]
@@ -219,10 +219,10 @@ def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert bodies[0] != bodies[1]
     alone = figures.softmax_bars(temperature=2.0)
     take_caption(alone)
-    keep_picture(tmp_path, "alone", Image.fromarray(pixels(alone)), "", 8)
+    keep_picture(tmp_path, "alone", Image.fromarray(pixels(alone, DPI)), "", 8)
     assert (tmp_path / "alone.webp").read_bytes() == bodies[1], "texts measured once give the same pixels"
     monkeypatch.setattr(frames_module, "ProcessPoolExecutor", None)
-    assert draw_frames(frames, tmp_path) == drawn, "nothing was left to draw"
+    assert draw_frames(dict.fromkeys(frames, "01"), tmp_path) == drawn, "nothing was left to draw"
 
 
 def test_a_site_of_two_chapters_links_to_no_other(course: Path, tmp_path: Path) -> None:
