@@ -121,7 +121,7 @@ class _Rule:
 
     def serialize(self) -> str:
         """Return the rule as CSS."""
-        parts = (part.serialize() + ";" * (getattr(part, "type", "") == "declaration") for part in self.content)
+        parts = (part.serialize().strip() + ";" * (getattr(part, "type", "") == "declaration") for part in self.content)
         return f"{self.prelude}{{{''.join(parts)}}}"
 
 

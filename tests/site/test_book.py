@@ -1,0 +1,139 @@
+"""Print two chapters as a book with Chromium, and read the PDFs back."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from pypdf import PdfReader
+
+from lmcourse.cli import main
+from lmcourse.site.book import BOOK, print_book
+from lmcourse.site.weight import lighten
+from tests.site.placeholders import TWO
+
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]
+
+ADDRESS = "https://example.org/course"
+
+
+@pytest.fixture(scope="module")
+def printed(chromium: str, heavy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site with its PDFs."""
+    folder = Path(shutil.copytree(heavy, tmp_path_factory.mktemp("book") / "site"))
+    lighten(folder)
+    assert print_book(folder, TWO, ADDRESS) == len(PdfReader(folder / BOOK).pages)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def book(printed: Path) -> PdfReader:
+    return PdfReader(printed / BOOK)
+
+
+def sections(book: PdfReader, outline: list[Any], depth: int = 0) -> Iterator[tuple[int, str, int]]:
+    """Yield the depth, title and page of each line of the outline."""
+    for line in outline:
+        if isinstance(line, list):
+            yield from sections(book, line, depth + 1)
+        else:
+            page = book.get_destination_page_number(line)
+            assert page is not None
+            yield depth, str(line.title), page
+
+
+def tight(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+def test_every_page_has_its_number(book: PdfReader) -> None:
+    numbers = [page.extract_text().split()[0] for page in book.pages]
+    start = book.page_labels.index("1")
+    assert book.page_labels[:start] == ["i", "ii", "iii"][:start]
+    assert numbers[1:] == book.page_labels[1:]
+    assert book.page_labels[start:] == [str(number + 1) for number in range(len(book.pages) - start)]
+
+
+def test_the_contents_name_the_page_of_every_section(book: PdfReader) -> None:
+    start = book.page_labels.index("1")
+    contents = tight("".join(page.extract_text() for page in book.pages[1:start]))
+    lines = [line for line in sections(book, book.outline) if line[0] < 2 and line[2] >= start]
+    assert len(lines) > 20
+    for _, title, page in lines:
+        assert tight(title) + book.page_labels[page] in contents
+        assert tight(title) in tight(book.pages[page].extract_text())
+
+
+def test_chapters_begin_pages_and_contain_further_and_answers(book: PdfReader) -> None:
+    lines = list(sections(book, book.outline))
+    first = {title: page for depth, title, page in lines if depth == 0}
+    for chapter in TWO:
+        title = f"{chapter.number} · {chapter.title}"
+        text = tight(book.pages[first[title]].extract_text())
+        assert text.startswith(book.page_labels[first[title]] + tight(title))
+    for part in ("Further", "Answers"):
+        assert [title for depth, title, _ in lines if depth == 1].count(part) == len(TWO)
+    text = "".join(page.extract_text() for page in book.pages)
+    assert "Hint 2. " in text
+    for word in ("Show an answer", "tap to enlarge", "Copy to clipboard", "This is my guess"):
+        assert word not in text
+
+
+def links(pdf: PdfReader) -> list[Any]:
+    return [link.get_object() for page in pdf.pages for link in page.get("/Annots", ())]
+
+
+def test_links_stay_inside_or_lead_to_the_web(printed: Path, book: PdfReader) -> None:
+    first = {title: page for depth, title, page in sections(book, book.outline) if depth == 0}
+    inside = [book.get_page_number(link["/Dest"][0].get_object()) for link in links(book) if "/Dest" in link]
+    assert set(first.values()) - {0} <= set(inside), "the contents, and links from one chapter to the other"
+    web = {str(link["/A"]["/URI"]) for link in links(book) if "/A" in link}
+    assert [address for address in web if not address.startswith("https://")] == []
+    assert ADDRESS not in "".join(web)
+    five = links(PdfReader(printed / f"{TWO[0].id}.pdf"))
+    addresses = {str(link["/A"]["/URI"]) for link in five if "/A" in link}
+    assert f"{ADDRESS}/{TWO[1].id}.html" in addresses
+    assert [address for address in addresses if not address.startswith("https://")] == []
+
+
+def test_a_chapter_has_all_its_figures_and_the_pages_of_the_book(printed: Path, book: PdfReader) -> None:
+    start = book.page_labels.index("1")
+    for chapter in TWO:
+        pdf = PdfReader(printed / f"{chapter.id}.pdf")
+        page = BeautifulSoup((printed / f"{chapter.id}.html").read_text(encoding="utf-8"), "html.parser")
+        figures = page.select("figure img")
+        assert len(figures) > 5
+        assert sum(len(page.images) for page in pdf.pages) >= len(figures)
+        theirs = book.pages[start : start + len(pdf.pages)]
+        assert [one.extract_text() for one in pdf.pages] == [one.extract_text() for one in theirs]
+        assert pdf.root_object["/MarkInfo"]["/Marked"], "screen readers know headings and figures"
+        start += len(pdf.pages)
+    assert start == len(book.pages)
+
+
+def test_without_a_browser_nothing_is_built(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("lmcourse.site.book.find_chromium", lambda: None)
+    monkeypatch.setattr("lmcourse.site.builder.build_site", None)
+    assert main(["site", "--course", str(course), "--pdf", "05"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "prints with Chromium or Chrome, and there is none" in line
+
+
+def test_chapters_follow_the_course_and_not_the_command(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def record(root: Path, out: Path, chapters: list[Any]) -> None:
+        asked.append([chapter.number for chapter in chapters])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lmcourse.site.builder.build_site", record)
+    with pytest.raises(KeyboardInterrupt):
+        main(["site", "--course", str(course), "12", "05", "12"])
+    assert asked == [["05", "12"]]
