@@ -27,7 +27,7 @@ ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 endif
 endif
 
-.PHONY: help install lab test tests prove lint style types format build site doctor clean
+.PHONY: help install lab test tests prove lint style types format build site book doctor clean
 
 help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, which takes some minutes"
@@ -39,6 +39,7 @@ help:
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
 	@echo "make site     build the site into _site: the course as web pages that need no kernel"
+	@echo "make book     the same, and the course as one PDF and a PDF of each chapter; it prints with Chromium or Chrome"
 	@echo "make clean    remove .venv and caches; notebooks and progress stay"
 	@echo
 	@echo "Another Python (3.11, 3.12 or 3.13):  make lab PYTHON=python3.12"
@@ -87,6 +88,9 @@ build: $(READY)
 
 site: $(TOOLS)
 	.venv/bin/lmcourse site $(NOTEBOOKS)
+
+book: $(TOOLS)
+	.venv/bin/lmcourse site --pdf $(NOTEBOOKS)
 
 # The lock's three lines, in a new environment, so that what an older lock installed does not linger. requirements.lock
 # says why torch goes first, with its dependencies, and everything else without.
