@@ -16,7 +16,7 @@ async () => {
   document.getElementById("jb-print-docs-body")?.remove();
 
   const answers = make("section", "paper-answers", make("h2", "", "Answers"));
-  answers.id = "answers";
+  answers.id = "paper-answers";
   for (const box of chapter.querySelectorAll(".prediction")) {
     const because = make("p", "", ...box.querySelector(".because").cloneNode(true).childNodes);
     answers.append(make("div", "paper-answer", make("p", "", ...box.querySelector(".question").cloneNode(true).childNodes), because));
@@ -28,7 +28,7 @@ async () => {
     answer.append(card.querySelector("details.answer .highlight-python").cloneNode(true));
     answers.append(answer);
     const where = make("a", "", "at the end of this chapter");
-    where.href = "#answers";
+    where.href = "#paper-answers";
     card.querySelectorAll(".exercise-tools > details").forEach((details) => details.remove());
     card.querySelector(".exercise-tools").append(make("p", "card-label", "Hints and an answer stand ", where, "."));
   }
