@@ -47,10 +47,10 @@ help:
 install: $(READY)
 
 lab: $(READY)
-	@$(PY) -m lmcourse.lab $(LAB_ARGS)
+	@$(PY) -m lmcourse.jupyter.lab $(LAB_ARGS)
 
 doctor: $(READY)
-	@$(PY) -m lmcourse.doctor
+	@$(PY) -m lmcourse.jupyter.doctor
 
 # Types are checked while tests run: by itself mypy keeps one core busy for a minute and the others idle.
 test: style

@@ -5,7 +5,7 @@ shows how to use it without the notebooks; the public names are in `__init__.pyi
 these names; each is loaded when you first use it.
 """
 
-from lmcourse.lazy import lazy_names
+from lmcourse.base.lazy import lazy_names
 
 __version__ = "0.1.0"
 

@@ -1,9 +1,9 @@
 from lmcourse.accounting.recipes import find_recipe as find_recipe
 from lmcourse.accounting.workload import Workload as Workload
 from lmcourse.accounting.workload import account as account
+from lmcourse.base.errors import CourseError as CourseError
 from lmcourse.data.tokenizers import BPETokenizer as BPETokenizer
 from lmcourse.data.tokenizers import ByteTokenizer as ByteTokenizer
-from lmcourse.errors import CourseError as CourseError
 from lmcourse.inference.generate import generate as generate
 from lmcourse.inference.sampling import Sampling as Sampling
 from lmcourse.models.config import TransformerConfig as TransformerConfig

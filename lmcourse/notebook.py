@@ -9,8 +9,8 @@ import torch
 from IPython.core.getipython import get_ipython
 
 from lmcourse import one_line_errors
-from lmcourse.course import find_chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises import check, hint
 from lmcourse.exercises.case_inputs import inputs
 from lmcourse.exercises.later_cells import left_out, your

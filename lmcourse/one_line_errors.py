@@ -75,7 +75,7 @@ def _first_cell(path: Path) -> str:
 
 def _without_answer(name: str) -> str:
     """Return a line on an exercise that is checked before its answer is defined; "" if there is no such exercise."""
-    from lmcourse.errors import CourseError
+    from lmcourse.base.errors import CourseError
     from lmcourse.exercises.notebook_state import failed_version
     from lmcourse.exercises.registry import find_exercise
 
@@ -115,8 +115,8 @@ def _exercise_of(trace: TracebackType | None) -> str:
 
 def _show_saved(shell: Any, exercise: str) -> None:
     """Show the points from the report on an exercise in the saved notebook."""
-    from lmcourse.course import CHAPTERS
-    from lmcourse.progress import saved_report
+    from lmcourse.course.chapters import CHAPTERS
+    from lmcourse.course.progress import saved_report
     from lmcourse.report import REPORT_MIME
 
     chapter = next((one for one in CHAPTERS if one.id == Path.cwd().name), None)

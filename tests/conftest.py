@@ -16,10 +16,10 @@ import pytest
 import torch
 from xdist.scheduler import LoadScopeScheduling
 
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.base.units import GIB
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises import Exercise
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.units import GIB
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lmcourse.text import (
+from lmcourse.base.text import (
     code_html,
     collapse_whitespace,
     escape_unprintable,

@@ -6,6 +6,6 @@ from papers; `saved`, `live` and `counter` measure with torch itself. `accelerat
 everything. The public names are in `__init__.pyi`.
 """
 
-from lmcourse.lazy import lazy_names
+from lmcourse.base.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

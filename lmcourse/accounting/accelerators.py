@@ -18,9 +18,9 @@ from difflib import get_close_matches
 
 import torch
 
-from lmcourse import device as hardware
 from lmcourse.accounting.formats import Format
-from lmcourse.errors import CourseError
+from lmcourse.base import device as hardware
+from lmcourse.base.errors import CourseError
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from functools import partial
 
 import torch
 
-from lmcourse import device as hardware
 from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.timing import Stopwatch, time_it
+from lmcourse.base import device as hardware
 
 MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
     "cpu": ("fp64", "fp32", "bf16"),

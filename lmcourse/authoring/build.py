@@ -11,7 +11,6 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
@@ -29,8 +28,9 @@ from lmcourse.authoring.numbering import (
 from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source, read_source
-from lmcourse.course import Chapter, FolderChapter
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter, FolderChapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE
 from lmcourse.exercises.released import CARRIED, released

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.reading_time import given_lines, is_folded, is_given, part_of
 from lmcourse.authoring.source import Mistake, Source, SourceCell
+from lmcourse.course.parts import FURTHER
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.parts import FURTHER
 
 MAX_CORE_MINUTES = 95
 MAX_GIVEN_LINES = 25

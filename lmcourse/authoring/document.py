@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from lmcourse.authoring.needed_cells import Code, unneeded_cells
 from lmcourse.authoring.source import Source, SourceCell
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report import check_id
 

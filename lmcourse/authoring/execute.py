@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from lmcourse.authoring.source import Source
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.widgets.live import WIDGET_MIME
 
 CELL_TIMEOUT_SECONDS = 120

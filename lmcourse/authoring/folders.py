@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmcourse import course
 from lmcourse.authoring.source import MARKER, Source, read_source
-from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course import chapters as course
+from lmcourse.course.chapters import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.exercises.registry import BESIDE, exercises_of
 
 TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)

@@ -16,12 +16,12 @@ from pathlib import Path
 from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.reading_time import Part, minutes_of_sections, parts_of
 from lmcourse.authoring.source import Mistake, Source, SourceCell, parse_source
-from lmcourse.course import Chapter, FolderChapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import shorten
+from lmcourse.course.chapters import Chapter, FolderChapter
+from lmcourse.course.parts import TOTALS, joined, minutes_in
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import BESIDE, exercises_of
-from lmcourse.parts import TOTALS, joined, minutes_in
-from lmcourse.text import shorten
 
 HEADING = re.compile(r"### Exercise(?: (?P<number>\d+))? · (?P<title>.+?)(?P<facts> *\(\d+ points?\b[^()]*\))? *")
 """A line that is the heading of an exercise."""

@@ -22,8 +22,8 @@ from lmcourse.authoring.source import (
     read_source,
     student_text,
 )
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.slips import unfit_slips

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from lmcourse.authoring.document import HIDE_INPUT_TAG
 from lmcourse.authoring.source import Source, SourceCell
+from lmcourse.course.parts import TOTALS
 from lmcourse.exercises.exercise import Exercise, plural
-from lmcourse.parts import TOTALS
 
 WORDS_PER_MINUTE = 180
 LINES_PER_MINUTE = 8

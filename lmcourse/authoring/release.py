@@ -10,8 +10,8 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.authoring.document import dumps, load_notebook
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.grading.config import configure
 from lmcourse.grading.notebooks import fingerprint
 

@@ -24,8 +24,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lmcourse.course.parts import core_length
 from lmcourse.grading.stubs import STUB, drop_at_top_level
-from lmcourse.parts import core_length
 
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"

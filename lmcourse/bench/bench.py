@@ -17,7 +17,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from lmcourse import device as hardware
 from lmcourse.accounting.accelerators import Accelerator, present_gpu
 from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.flops import forward_flops, training_flops
@@ -31,7 +30,8 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.timing import Stopwatch, Timing, time_it
-from lmcourse.errors import CourseError
+from lmcourse.base import device as hardware
+from lmcourse.base.errors import CourseError
 from lmcourse.inference.decoding_session import DecodingSession
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss

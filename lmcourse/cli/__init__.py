@@ -17,8 +17,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli.parser import parse
-from lmcourse.errors import CourseError
 
 LONG_WORD = re.compile(r"\S{300,}")
 """Matches a word that is too long to repeat in a message, such as a number with a thousand digits."""

@@ -27,8 +27,8 @@ from lmcourse.accounting.workload import (
     estimate_performance,
     estimate_training_run,
 )
+from lmcourse.base.errors import CourseError
 from lmcourse.cli.tables import new_table
-from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 

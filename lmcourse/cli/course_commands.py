@@ -8,36 +8,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmcourse.base.errors import CourseError
+from lmcourse.base.path_argument import typed_path
 from lmcourse.cli.output import print_json, quiet, show
-from lmcourse.errors import CourseError
-from lmcourse.root import find_root
-from lmcourse.typed_path import typed_path
+from lmcourse.course.root import find_root
 
 if TYPE_CHECKING:
-    from lmcourse.course import Chapter
-    from lmcourse.progress import NotebookProgress
+    from lmcourse.course.chapters import Chapter
+    from lmcourse.course.progress import NotebookProgress
 
 CHAPTERS_HELP = "a notebook's number or name, such as 01 or floating_point (default: all notebooks)"
 
 
 def lab(options: Namespace) -> int:
     """Open the course in JupyterLab."""
-    from lmcourse import lab
+    from lmcourse.jupyter import lab
 
     return lab.main(options.rest, options.course)
 
 
 def doctor(options: Namespace) -> int:
     """Check that everything is installed."""
-    from lmcourse import doctor
+    from lmcourse.jupyter import doctor
 
     return doctor.main(json=options.json)
 
 
 def list_chapters(options: Namespace) -> int:
     """Show the map of the course."""
-    from lmcourse.course import CHAPTERS
-    from lmcourse.progress import read_progress
+    from lmcourse.course.chapters import CHAPTERS
+    from lmcourse.course.progress import read_progress
 
     # The exercises are counted in the notebooks, because importing them would load torch, which takes seconds.
     notebooks = {item.chapter: item for item in read_progress(find_root(options.course) / "notebooks").notebooks}
@@ -65,7 +65,7 @@ def _row(chapter: Chapter, notebook: NotebookProgress | None) -> dict[str, Any]:
 
 def status(options: Namespace) -> int:
     """Show the points in the learner's notebooks."""
-    from lmcourse.progress import read_progress
+    from lmcourse.course.progress import read_progress
 
     progress = read_progress(find_root(options.course) / "notebooks")
     show(options, progress.to_json(), lambda tables: [tables.progress(progress)])
@@ -81,8 +81,8 @@ def add_update(parser: ArgumentParser) -> None:
 
 def update(options: Namespace) -> int:
     """Give a notebook its corrected text."""
-    from lmcourse.updated import place_of
-    from lmcourse.updated import update as update_notebook
+    from lmcourse.jupyter.update import place_of
+    from lmcourse.jupyter.update import update as update_notebook
 
     old = options.old or place_of(options.new, find_root(options.course))
     kept, gone = update_notebook(options.new, old)
@@ -189,7 +189,7 @@ def build(options: Namespace) -> int:
 
 def _doubts(chapters: Sequence[Chapter], root: Path) -> Iterator[str]:
     """Yield a warning for each known answer to an exercise of a teacher's own that earns other points than expected."""
-    from lmcourse.course import FolderChapter
+    from lmcourse.course.chapters import FolderChapter
     from lmcourse.exercises.registry import BESIDE
 
     for chapter in chapters:
@@ -212,7 +212,7 @@ def add_site(parser: ArgumentParser) -> None:
 def site(options: Namespace) -> int:
     """Build the site, and with --pdf the book."""
     root = find_root(options.course)
-    from lmcourse.course import CHAPTERS
+    from lmcourse.course.chapters import CHAPTERS
     from lmcourse.site.builder import build_site, find_url
 
     chapters = sorted({*find_chapters(options.chapters)}, key=CHAPTERS.index)
@@ -248,7 +248,7 @@ def add_matrix(parser: ArgumentParser) -> None:
 
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
-    from lmcourse.course import PUBLISHED, TERM
+    from lmcourse.course.chapters import PUBLISHED, TERM
     from lmcourse.proof.answers import answer_cells, only
     from lmcourse.proof.prove import prove
 
@@ -279,6 +279,6 @@ def _chapters_or_folders(options: Namespace) -> tuple[list[Chapter], Path]:
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:
     """Return the chapters with these names, or all chapters; raise CourseError for an unknown name."""
-    from lmcourse.course import CHAPTERS, find_chapter
+    from lmcourse.course.chapters import CHAPTERS, find_chapter
 
     return [find_chapter(name) for name in names] or [*CHAPTERS]

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from lmcourse.base.device import best_device, telling_no_memory
+from lmcourse.base.errors import CourseError
 from lmcourse.data.tokenizers import Tokenizer
-from lmcourse.device import best_device, telling_no_memory
-from lmcourse.errors import CourseError
 from lmcourse.inference.compiled import CompiledStep, NoCompilerError
 from lmcourse.inference.generate import stream
 from lmcourse.inference.sampling import Sampling

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmcourse.base.errors import CourseError
+from lmcourse.base.path_argument import typed_path
 from lmcourse.cli.output import print_json, quiet
-from lmcourse.errors import CourseError
-from lmcourse.root import find_root
-from lmcourse.typed_path import typed_path
+from lmcourse.course.root import find_root
 
 if TYPE_CHECKING:
     from lmcourse.grading.lms import Person
@@ -123,8 +123,8 @@ def grade(options: Namespace) -> int:
 
 
 def _rubric(options: Namespace) -> int:
+    from lmcourse.base.unzip import unpacked
     from lmcourse.grading.rubric import write_rubric
-    from lmcourse.unzip import unpacked
 
     if options.record:
         raise CourseError("--rubric grades nothing: leave out --record.")
@@ -186,8 +186,8 @@ def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Se
     For a platform's download, that function prints the names of the people, and fills in the platform's table if one
     was given. Raises CourseError, before grading begins, if an archive or a table is invalid.
     """
+    from lmcourse.base.unzip import unpacked
     from lmcourse.grading.lms import download_in, fill_in, read_sheet
-    from lmcourse.unzip import unpacked
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

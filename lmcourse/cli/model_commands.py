@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from lmcourse.base.path_argument import typed_path
 from lmcourse.cli.output import print_json, quiet, show
-from lmcourse.typed_path import typed_path
 
 
 def add_account(parser: ArgumentParser) -> None:
@@ -66,8 +66,8 @@ def add_bench(parser: ArgumentParser) -> None:
 
 def bench(options: Namespace) -> int:
     """Measure this machine, and a model on it."""
+    from lmcourse.base.device import telling_no_memory
     from lmcourse.bench.bench import bench as measure
-    from lmcourse.device import telling_no_memory
 
     sizes = {"batch": options.batch, "seq_len": options.seq_len, "steps": options.steps}
     with quiet(options), telling_no_memory("fewer texts (--batch), shorter ones (--seq-len) or a smaller --model"):

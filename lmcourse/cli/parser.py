@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from lmcourse import __version__
+from lmcourse.base.errors import CourseError
+from lmcourse.base.path_argument import typed_path
 from lmcourse.cli import course_commands as course
 from lmcourse.cli import model_commands as models
 from lmcourse.cli.grade import add_grade, grade
-from lmcourse.errors import CourseError
-from lmcourse.typed_path import typed_path
 
 Command = Callable[[argparse.Namespace], int]
 

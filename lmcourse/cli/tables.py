@@ -11,10 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.parts import joined
-from lmcourse.progress import CORE_DONE, NotebookProgress, Progress, State
-from lmcourse.text import escape_unprintable, one_line
-from lmcourse.units import MIB
+from lmcourse.base.text import escape_unprintable, one_line
+from lmcourse.base.units import MIB
+from lmcourse.course.parts import joined
+from lmcourse.course.progress import CORE_DONE, NotebookProgress, Progress, State
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench

@@ -13,14 +13,14 @@ from typing import Any
 
 from safetensors.torch import save
 
-from lmcourse.atomic import write_all
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
 from lmcourse.collect import package
 from lmcourse.collect.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
 from lmcourse.collect.saved_answers import judge, printed_notebooks, read_notebook
 from lmcourse.collect.weights import package_config, package_weights
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.data import tokenizers
-from lmcourse.errors import CourseError
 from lmcourse.grading.workers import GradingOptions
 from lmcourse.pretrained import load_pretrained
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from lmcourse.collect.saved_answers import Answer, Notebook
 from lmcourse.collect.standalone import CannotStandAloneError, Statement, needed
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
 
 PARTS = {

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmcourse.base.errors import CourseError
 from lmcourse.collect.package.model import with_theta
 from lmcourse.collect.saved_answers import NOT_RELEASED, read_notebook
 from lmcourse.collect.standalone import CannotStandAloneError, needed
-from lmcourse.course import CHAPTERS, Chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import CHAPTERS, Chapter
+from lmcourse.course.root import find_root
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.later_cells import FAILS, NOT_CHECKED
 from lmcourse.exercises.registry import exercises_of, find_exercise
 from lmcourse.parity.parts import COURSE_PARTS
-from lmcourse.root import find_root
 
 
 @dataclass(frozen=True)

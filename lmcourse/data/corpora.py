@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data import corpus_sources
 from lmcourse.data.corpus_sources import find_texts, read_text
-from lmcourse.errors import CourseError
 
 Texts = Callable[[], Iterator[str]]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.downloads import Download, fetch
 from lmcourse.data.grammar import story_grammar
-from lmcourse.errors import CourseError
 
 TINY_SHAKESPEARE = Download(
     "tiny-shakespeare.txt",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 30

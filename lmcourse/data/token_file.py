@@ -29,7 +29,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 MAGIC = b"LMTOKENS"
 VERSION = 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, TypeGuard
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcomes import outcomes_of

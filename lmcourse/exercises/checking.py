@@ -11,7 +11,7 @@ from itertools import takewhile
 from types import FunctionType
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import forbidden_in_source, mentions

@@ -8,7 +8,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 ARROW = " → "
 ALSO = " ;; "

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.course import TERM
+from lmcourse.course.chapters import TERM
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases

@@ -13,9 +13,9 @@ from types import FrameType, ModuleType, TracebackType
 
 import torch
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.limits import TimeLimitExceeded, in_library
 from lmcourse.exercises.values import type_phrase
-from lmcourse.text import one_line
 
 MAX_MESSAGE_CHARS = 300
 

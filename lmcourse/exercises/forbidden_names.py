@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from torch import optim
 from torch.overrides import resolve_name
 
-from lmcourse.text import one_line
+from lmcourse.base.text import one_line
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_st
 
 import torch
 
-from lmcourse.text import one_line
+from lmcourse.base.text import one_line
 
 MAX_PRINTED_CHARS = 10_000
 

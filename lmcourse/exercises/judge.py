@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.case_result import case_result
 from lmcourse.exercises.diagnosis import break_down, broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise
@@ -22,7 +23,6 @@ from lmcourse.exercises.recognition import Recognised, recognise
 from lmcourse.exercises.result_parts import recognise_parts
 from lmcourse.exercises.trial import Trial, groups_of, score
 from lmcourse.report import CaseResult, Report
-from lmcourse.text import one_line
 
 
 def judge(

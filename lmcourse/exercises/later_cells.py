@@ -10,7 +10,7 @@ from itertools import groupby
 from types import FunctionType
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.checking import report_of
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import is_unwritten

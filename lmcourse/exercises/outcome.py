@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import NOT_PLAIN, Failure, failure_of
 from lmcourse.exercises.forbidden_names import Use
@@ -33,7 +34,6 @@ from lmcourse.exercises.values import (
     received_phrase,
     to_plain,
 )
-from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
 """The time limit in seconds of a reference on one case, which only a very slow machine would reach."""

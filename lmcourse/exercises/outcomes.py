@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from lmcourse.course import TERM
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import TERM
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case

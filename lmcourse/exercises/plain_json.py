@@ -26,8 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.values import MAX_VALUE_CHARS, Plain, Special, Unpacked, type_phrase
-from lmcourse.text import one_line
 
 MAX_DEPTH = 32
 

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.registry import chapters
 from lmcourse.exercises.remembered import recall, remember
 from lmcourse.widgets.number_scale import NumberScale

@@ -14,12 +14,12 @@ from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 
-from lmcourse import course
-from lmcourse.course import Chapter, FolderChapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import one_line
+from lmcourse.course import chapters as course
+from lmcourse.course.chapters import Chapter, FolderChapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.released import read_released
-from lmcourse.text import one_line
 
 BESIDE = "exercises.py"
 """The file next to a teacher's source that defines `EXERCISES`."""

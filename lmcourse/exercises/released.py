@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from safetensors.torch import load, save
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception

@@ -11,9 +11,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 
 FILE = ".predictions.json"
 """The file's name. Handing in copies no hidden files, and a copy of the notebook's folder includes them."""

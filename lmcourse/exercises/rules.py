@@ -25,9 +25,9 @@ from torch._C import (
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.forbidden_names import MAX_LINE_CHARS, Names, Use, matches
 from lmcourse.exercises.limits import in_library
-from lmcourse.text import one_line
 
 _ATTENTION = r"attention|transformer_encoder"
 _SOFTMAX = rf"softmax|softmin|softplus|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"

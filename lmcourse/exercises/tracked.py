@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.limits import SCRIPT
 from lmcourse.exercises.values import Plain, copy_input, same, to_plain
-from lmcourse.text import one_line
 
 NOTE = "__made_by_the_script__"
 """The name of the function that a script calls with each value that it creates."""

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.text import one_line
+from lmcourse.base.text import one_line
 
 Plain = Any
 """A tensor, number, string, None, or a list or mapping of them. (Python has no useful notation for a recursive

@@ -15,9 +15,9 @@ from typing import Any
 
 from IPython.core import inputtransformer2
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS
 from lmcourse.exercises.forbidden_names import global_names
-from lmcourse.text import one_line
 
 MAX_CELL_CHARS = 200_000
 

@@ -37,6 +37,7 @@ from traitlets.config import Config
 
 import lmcourse.exercises
 import lmcourse.notebook
+from lmcourse.base.text import one_line, replace_surrogates
 from lmcourse.exercises import rules
 from lmcourse.exercises.failure import NOT_PLAIN, Failure, failure_of
 from lmcourse.exercises.forbidden_names import forbidden_in_source
@@ -45,7 +46,6 @@ from lmcourse.exercises.limits import TimeLimitExceeded, time_limit
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.grading.missing_answers import not_defined
 from lmcourse.grading.wire import Channel, ProtocolError, case_from_plain, failure_to_plain, outcome_to_plain
-from lmcourse.text import one_line, replace_surrogates
 
 KEPT_CHARS = 2_000
 

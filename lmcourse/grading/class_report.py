@@ -12,10 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from lmcourse.atomic import write_all
-from lmcourse.course import CHAPTERS
-from lmcourse.grading.result import SubmissionResult
-from lmcourse.text import (
+from lmcourse.base.atomic import write_all
+from lmcourse.base.text import (
     code_html,
     collapse_whitespace,
     csv_text,
@@ -24,6 +22,8 @@ from lmcourse.text import (
     replace_unprintable,
     shorten,
 )
+from lmcourse.course.chapters import CHAPTERS
+from lmcourse.grading.result import SubmissionResult
 
 TEMPLATES = Path(__file__).parent / "templates"
 

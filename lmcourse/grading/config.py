@@ -13,7 +13,7 @@ from typing import Any
 
 from traitlets.config import Config
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.files import NOT_COPIED
 
 NOT_IN_PATHS = "%?*["

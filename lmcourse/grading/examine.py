@@ -15,7 +15,8 @@ from time import monotonic
 
 import torch
 
-from lmcourse.course import TERM
+from lmcourse.base.text import replace_unprintable
+from lmcourse.course.chapters import TERM
 from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
@@ -31,7 +32,6 @@ from lmcourse.grading.missing_answers import is_missing, not_defined, redefined,
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.report import Report
 from lmcourse.report.handed_in import SEAL, not_handed_in
-from lmcourse.text import replace_unprintable
 
 GRACE_SECONDS = 5.0
 """Seconds between a request's own time limit and the killing of the process."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from nbgrader.plugins import ExportPlugin
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
-from lmcourse.text import csv_text
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import csv_text
 
 
 class TermTable(ExportPlugin):  # type: ignore[misc]

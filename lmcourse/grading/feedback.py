@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.grader import silenced
 from lmcourse.grading.lms import MOODLE, Person

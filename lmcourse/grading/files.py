@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lmcourse.errors import CourseError
-from lmcourse.text import escaped_name
-from lmcourse.units import MIB
-from lmcourse.unzip import MAX_FILE_BYTES
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name
+from lmcourse.base.units import MIB
+from lmcourse.base.unzip import MAX_FILE_BYTES
 
 NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a notebook
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files

@@ -20,7 +20,7 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.examine import Examination
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from traitlets.config import Config
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name
+from lmcourse.course.parts import core_length
 from lmcourse.grading import files
 from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.restore import CourseCells, cells_in_notebook
-from lmcourse.parts import core_length
 from lmcourse.report import CHECK_PREFIX
-from lmcourse.text import escaped_name
 
 SUBMITTED = "submitted"  # nbgrader's folder with the submissions of a class
 ME = "me"  # the student id of a notebook that a learner grades for themselves

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from lmcourse.atomic import write_all
+from lmcourse.base.atomic import write_all
 from lmcourse.exercises.normal_form import known_forms, normal_form
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.cells import read_cell

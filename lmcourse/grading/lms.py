@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name, without_formulas
 from lmcourse.grading import files
-from lmcourse.text import escaped_name, without_formulas
 
 if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult

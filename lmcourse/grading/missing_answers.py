@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from lmcourse.base.text import one_line
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.grading.cells import Cell, names_given, reaches
-from lmcourse.text import one_line
 
 SIMILARITY_CUTOFF = 0.75
 """Similarity, from 0 to 1, above which a name counts as a misspelling of another name."""

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from nbformat import NotebookNode, from_dict, v4
 
+from lmcourse.base.text import escaped_name, replace_surrogates
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.report.handed_in import encoded_in, seal_in
-from lmcourse.text import escaped_name, replace_surrogates
 
 METADATA_KEY = "lmcourse"  # key of grading's own notes in the metadata of a notebook
 HANDED_IN = "handed_in"  # key in a cell's metadata and in the notes: the file from the cell's outputs, in Base64

@@ -20,8 +20,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from traitlets import Any as AnyTrait
 from traitlets import Float, Unicode
 
-from lmcourse.course import PUBLISHED
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import replace_surrogates
+from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
 from lmcourse.grading.intake import student_id_problem
 from lmcourse.grading.notebooks import BESIDE, add_notes, fingerprint, new_notebook, problem_of, read_submission
@@ -29,7 +30,6 @@ from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
-from lmcourse.text import replace_surrogates
 
 
 class SubmissionExporter(NotebookExporter):

@@ -16,11 +16,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from lmcourse.course import PUBLISHED
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB
+from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used, sandboxed
 from lmcourse.grading.wire import Channel, ProtocolError
-from lmcourse.units import GIB
 
 PROGRAM = "import gc; gc.disable(); from lmcourse.grading.child import main; gc.freeze(); gc.enable(); main()"
 """The program of the process. It imports without garbage collections, which would take a sixth of the time."""

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from nbformat import NotebookNode
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name
 from lmcourse.grading.class_report import TEMPLATES, render, title_of
 from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import read_submission
-from lmcourse.text import escaped_name
 
 _ITEM = re.compile(r"^[-*] +(\d*(?:\.\d+)?)([½¼¾]?) · +(\S.*)$", re.MULTILINE)
 _PARTS = {"": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75}

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Literal
 
 import lmcourse
-from lmcourse.errors import CourseError
-from lmcourse.root import is_root
-from lmcourse.units import MIB
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import MIB
+from lmcourse.course.root import is_root
 
 Isolation = Literal["bubblewrap", "process"]
 

@@ -20,6 +20,8 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor
 
+from lmcourse.base.text import one_line, replace_surrogates
+from lmcourse.base.units import MIB
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, Failure
 from lmcourse.exercises.forbidden_names import Use
@@ -27,8 +29,6 @@ from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
 from lmcourse.exercises.values import Plain, to_plain
-from lmcourse.text import one_line, replace_surrogates
-from lmcourse.units import MIB
 
 LENGTH_BYTES = 4
 

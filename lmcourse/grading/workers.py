@@ -18,7 +18,7 @@ from socket import gethostname
 from threading import Lock
 from typing import ParamSpec, TypeVar
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.examine import Examination, Submitted, examine
 from lmcourse.grading.process import Settings

@@ -4,6 +4,6 @@ Read them in the order of a forward pass: `embedding`, `norm`, `attention` (with
 positions, `rotary` and `position_bias`), `feed_forward`, `block`.
 """
 
-from lmcourse.lazy import lazy_names
+from lmcourse.base.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

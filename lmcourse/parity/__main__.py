@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.parity.reference import TOLERANCE, compare, import_transformers
 from lmcourse.parity.samples import SAMPLES, Sample
 

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.inference.generate import generate
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.convert import family_of, from_hugging_face

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 __all__ = ["PRETRAINED", "load_pretrained", "pretrained_folder"]

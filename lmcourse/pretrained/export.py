@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import MODEL, commit_checkpoint, digest, make_staging_folder, read_manifest
 from lmcourse.training.command.run_folder import METRICS, SETTINGS_FILE, TOKENIZER, VALIDATION
 from lmcourse.training.command.trained_model import load_trained_model

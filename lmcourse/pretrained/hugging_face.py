@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 from lmcourse.data.tokenizers import Tokenizer, open_any_tokenizer, save_tokenizer
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_for

@@ -14,8 +14,8 @@ from typing import Any
 
 from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.source import Source, student_text
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.edits import edited
 from lmcourse.exercises.exercise import Answer, Exercise
 from lmcourse.exercises.registry import exercises_of

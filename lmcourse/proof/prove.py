@@ -16,8 +16,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import seconds_after, try_cases
 from lmcourse.exercises.edits import EditError, shown

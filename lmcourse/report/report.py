@@ -13,8 +13,8 @@ from textwrap import indent as indent_lines
 from textwrap import wrap
 from typing import Any
 
+from lmcourse.base.text import code_html, prose_html
 from lmcourse.report.data import REPORT_MIME, CaseResult, ReportData, code_shown
-from lmcourse.text import code_html, prose_html
 
 TEXT = "var(--jp-content-font-color1, #212121)"
 FAINT = "var(--jp-content-font-color2, #616161)"

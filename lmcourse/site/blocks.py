@@ -11,12 +11,12 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from lmcourse.base.text import code_html, question_html
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.prediction import NumberPrediction, Prediction
 from lmcourse.report.data import ReportData
 from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
-from lmcourse.text import code_html, question_html
 from lmcourse.widgets.number_scale import CLOSE, NumberScale
 
 FRAMES = "_frames"

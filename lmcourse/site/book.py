@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag
 
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.site.browser import find_chromium, open_browser
 from lmcourse.site.builder import TITLE
 from lmcourse.site.front import LEAD

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 from lmcourse.site.weight import lighten

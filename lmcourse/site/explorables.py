@@ -14,11 +14,11 @@ from typing import Any
 
 import ipywidgets
 
+from lmcourse.base.text import code_html
 from lmcourse.plots.settings import STOPS, TOGETHER
 from lmcourse.site.blocks import image
 from lmcourse.site.figure_calls import FigureCall
 from lmcourse.site.frames import Frame, Picture
-from lmcourse.text import code_html
 from lmcourse.widgets.controls import read
 
 MAX_FREE = dict.fromkeys(range(11, 4, -1), 25) | {4: 36, 3: 81}

@@ -12,7 +12,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 if TYPE_CHECKING:  # an optional package
     from docutils.nodes import document

@@ -21,8 +21,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lmcourse.atomic import write_all
-from lmcourse.device import usable_cores
+from lmcourse.base.atomic import write_all
+from lmcourse.base.device import usable_cores
 from lmcourse.plots.style import alt_text, pixels, take_caption
 from lmcourse.site.code_digest import code_digest
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from html import escape
 
-from lmcourse.course import CHAPTERS, Chapter, routes_text
+from lmcourse.course.chapters import CHAPTERS, Chapter, routes_text
+from lmcourse.course.parts import minutes_in
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.parts import minutes_in
 from lmcourse.report.report import with_marks
 from lmcourse.site.blocks import prediction_html
 from lmcourse.site.explorables import Explorable

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.data import REPORT_MIME, ReportData, check_id

@@ -5,6 +5,6 @@ implements `lmcourse train`, `callbacks` has functions to call after every step,
 processes.
 """
 
-from lmcourse.lazy import lazy_names
+from lmcourse.base.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

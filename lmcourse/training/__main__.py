@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.command.main import main
 from lmcourse.training.command.train_run import STOPPED
 

@@ -31,8 +31,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.split_linear import SplitLayers, find_split
 from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext

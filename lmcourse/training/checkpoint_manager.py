@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import DamagedCheckpointError, read_manifest
 from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from lmcourse.errors import CourseError
-from lmcourse.json_file import check_content
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import check_content
 from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 
 Record = Mapping[str, Any]

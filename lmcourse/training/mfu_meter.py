@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from lmcourse import device as hardware
 from lmcourse.accounting.accelerators import present_gpu
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.machine import MEASURED_FORMATS, QUICK_SECONDS, SIZES, matmul_rates
+from lmcourse.base import device as hardware
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig

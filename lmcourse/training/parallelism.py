@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.nn.checks import check_choice
 from lmcourse.training.optimizers.muon import Muon
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Loader, Tokens
-from lmcourse.errors import CourseError
 from lmcourse.training.checkpoint_format import (
     is_of_model,
     load_optimizer,

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from lmcourse.text import prose_html, question_html
+from lmcourse.base.text import prose_html, question_html
 from lmcourse.widgets.live import WIDGET_MIME
 
 RIGHT = "var(--jp-success-color1, #2e7d32)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from lmcourse.text import prose_html, question_html
+from lmcourse.base.text import prose_html, question_html
 from lmcourse.widgets.choice import RIGHT, WRONG, again_button
 from lmcourse.widgets.live import WIDGET_MIME
 from lmcourse.widgets.number_scale import NumberScale

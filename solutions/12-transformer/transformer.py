@@ -27,13 +27,13 @@ from torch import Tensor, nn
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.survey import CHOICES, LANGUAGES, languages, published, weight_decay
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
 from lmcourse.collect import load_parts, verdict
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.help_texts import help_texts
-from lmcourse.errors import CourseError
 from lmcourse.models.initialize import initialize
 from lmcourse.models.interop.published import find_published, read_llama, read_words
 from lmcourse.models.transformer import Transformer

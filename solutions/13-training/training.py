@@ -431,8 +431,8 @@ from lmcourse.chapters.training.figures.stored_runs import BATCHES, TWO_TEXTS
 from lmcourse.chapters.training.figures.stored_sweeps import SCALED, STANDARD
 from lmcourse.chapters.training.mixed import dtypes_of_a_step
 from lmcourse.chapters.training.widths import RATES, changes_by_part, end_of_run
+from lmcourse.course.root import find_root
 from lmcourse.notebook import explore
-from lmcourse.root import find_root
 from lmcourse.training.ablation import documentation, run_recipe
 from lmcourse.widgets import Log
 

@@ -27,13 +27,13 @@ from torch.profiler import record_function
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.formats import DTYPES
 from lmcourse.accounting.timing import SimulatedDevice
+from lmcourse.base.device import best_device
 from lmcourse.bench.speedups import StepSetup, make_training_step
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.events import GROUPS, by_group, nested, record, total_time
 from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung
 from lmcourse.chapters.gpu_timing.measuring import copy_of, described, in_turns, operations, product_of, said, seconds
 from lmcourse.chapters.gpu_timing.slow_step import LABELS, PRODUCTS, all_but, counted, mended, running, slow_step
-from lmcourse.device import best_device
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.notebook import check, explore, hint, predict, start, your

@@ -635,7 +635,7 @@ from contextlib import suppress
 from lmcourse.chapters.capstone.after import recipe_model
 from lmcourse.chapters.capstone.recipe import known_words, loss_on, write
 from lmcourse.collect.weights import package_config, package_weights
-from lmcourse.root import find_root
+from lmcourse.course.root import find_root
 
 if sealed:
     yours_to_choose = "Clara is at the sea. Many "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lmcourse import device
 from lmcourse.accounting.accelerators import (
     ALIASES,
     DRIVER_NAMES,
@@ -15,8 +14,9 @@ from lmcourse.accounting.accelerators import (
     recognise,
 )
 from lmcourse.accounting.formats import Format
-from lmcourse.errors import CourseError
-from lmcourse.units import GIB
+from lmcourse.base import device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB
 
 UNITS: list[tuple[str, Format, int, int, float]] = [
     ("v100-pcie-16gb", "fp16", 80, 1024, 1.370),

@@ -16,13 +16,13 @@ from lmcourse.accounting.activation_rules import (
     rule_errors,
 )
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.base.units import GIB
 from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.units import GIB
 from tests.accounting.saved_by_autograd import saved_by_block
 
 GPT3 = find_model("gpt-3").config

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse import device
 from lmcourse.accounting import machine
 from lmcourse.accounting.machine import copy_bandwidth, matmul_rates, measure_machine
+from lmcourse.base import device
 
 
 def one_second(function: Callable[[], object]) -> float:

@@ -24,9 +24,9 @@ from lmcourse.accounting.parallel import (
     tensor_parallel_traffic,
 )
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.base.units import GIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
-from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-16-bit-gradients")
 

@@ -15,9 +15,9 @@ from lmcourse.accounting.mfu import Cluster, throughput_mfu
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
 from lmcourse.models.zoo import find_model
-from lmcourse.units import GIB
 
 A100, H100 = find_accelerator("a100"), find_accelerator("h100")
 MIXED = find_recipe("mixed")

@@ -15,7 +15,7 @@ from lmcourse.authoring import execute
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
 
 pytestmark = pytest.mark.prove
@@ -176,7 +176,7 @@ def test_a_crash_between_the_two_moves_is_detected_and_fixed(tiny_course: Path, 
 
 
 WITH_TINY = """
-from lmcourse import course
+from lmcourse.course import chapters as course
 class Tiny(course.Chapter):
     module = "tests.authoring.tiny"
 course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", "Tests"))

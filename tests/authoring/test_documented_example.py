@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse import chapters, course
+from lmcourse import chapters
 from lmcourse.authoring.document import document, dumps
 from lmcourse.authoring.numbering import numbered
 from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
-from lmcourse.course import Chapter
+from lmcourse.course import chapters as course
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import registry
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from lmcourse.authoring import execute as module
 from lmcourse.authoring.document import document
 from lmcourse.authoring.execute import WIDGET_MIME, execute
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from tests.authoring.tiny import TINY, source_of
 
 pytestmark = pytest.mark.prove

@@ -10,7 +10,7 @@ from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import load_notebook
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.problems import find_problems, read_sources
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from tests.authoring import tiny
 from tests.authoring.tiny import SOURCE, TINY, source_of, write_source

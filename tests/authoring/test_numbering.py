@@ -10,7 +10,7 @@ from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.numbering import changed_lines, numbered, with_references, with_row
 from lmcourse.authoring.problems import find_problems
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, source_of, write_source
 
 ONE, TWO = "### Exercise 1 · Twice  (2 points · 1 min · ●)", "### Exercise 2 · A half  (1 point · 2 min · ●●)"

@@ -15,9 +15,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.folders import chapters_in
 from lmcourse.authoring.problems import read_sources
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
-from lmcourse.course import find_chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_beside, exercises_of
 from lmcourse.exercises.released import read_released
 from lmcourse.exercises.values import same
@@ -161,7 +161,7 @@ PLAIN = new_notebook(cells=[new_code_cell("assert 1")])
 
 LEARNER = """
 from lmcourse.notebook import check, hint, start
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 start("w1-warmup")
 

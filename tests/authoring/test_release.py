@@ -13,7 +13,7 @@ from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.release import has_student_work, release
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.notebooks import fingerprint
 from lmcourse.grading.stubs import STUB
 from tests.authoring.tiny import SOURCE, TINY, source_of

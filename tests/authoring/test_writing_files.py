@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.atomic import write_all
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.source import Source, read_source
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise, value_exercise
 

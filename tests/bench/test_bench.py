@@ -13,10 +13,10 @@ from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import Accelerator
+from lmcourse.base.errors import CourseError
 from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import WARMUP, Bench, bench, predict_training
 from lmcourse.cli import tables
-from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 

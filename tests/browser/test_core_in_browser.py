@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lmcourse.cli import main
-from lmcourse.parts import FURTHER
+from lmcourse.course.parts import FURTHER
 from lmcourse.report import REPORT_MIME
 from tests.browser.driver import COURSE, LONG, Lab, Notebook, solution_of, start_lab
 

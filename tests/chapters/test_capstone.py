@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from lmcourse import plots
 from lmcourse.accounting.kv_cache import bytes_per_token
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.capstone import exercises, figures
 from lmcourse.chapters.capstone.after import (
     HELD_OUT,
@@ -60,7 +61,7 @@ from lmcourse.chapters.capstone.sealed import Sealed, digest_of, hand_over, seal
 from lmcourse.collect.package.model import Config
 from lmcourse.collect.package.model import Transformer as OwnTransformer
 from lmcourse.collect.weights import package_config, package_weights
-from lmcourse.errors import CourseError
+from lmcourse.course.root import find_root
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.values import MAX_VALUE_CHARS
 from lmcourse.grading.notebooks import METADATA_KEY, SEALED, read_submission
@@ -68,7 +69,6 @@ from lmcourse.grading.restore import restored
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.report import handed_in
-from lmcourse.root import find_root
 from tests.grading.test_restore import COURSE, answer, check
 from tests.plots.figures import check_figure
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.plots.style import pixels
 from lmcourse.widgets.controls import Control, Log
 from tests.course.chapters import WRITTEN, code

@@ -54,7 +54,7 @@ from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung, kernel_tim
 from lmcourse.chapters.gpu_timing.measuring import in_turns, seconds
 from lmcourse.chapters.gpu_timing.measuring import said as written
 from lmcourse.chapters.gpu_timing.slow_step import LABELS, all_but, inspect_step, measure_step, running, slow_step
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo.course import modern
 from tests.course.chapters import source

@@ -21,6 +21,7 @@ from lmcourse.accounting.live import memory_events
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.base.units import GIB, MIB
 from lmcourse.chapters.memory import exercises, figures
 from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama
@@ -33,11 +34,10 @@ from lmcourse.chapters.memory.out_of_memory import (
     measure_training,
     record,
 )
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.measured import measured_call
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo import find_model
-from lmcourse.units import GIB, MIB
 from tests.accounting.test_activation_rules import MaskedBlock
 from tests.course.chapters import code
 from tests.plots.figures import check_figure

@@ -17,9 +17,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.parallelism.simulated import simulate
 from lmcourse.chapters.parallelism.together import RUNNER, together
-from lmcourse.errors import CourseError
 
 pytestmark = pytest.mark.prove
 

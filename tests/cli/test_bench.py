@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from lmcourse.accounting.accelerators import Accelerator
+from lmcourse.base.errors import CourseError
 from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import Bench, bench
 from lmcourse.cli import main
-from lmcourse.errors import CourseError
 
 FAST = Accelerator("fast", "a fast machine", {"fp32": 1e12}, 1e10, 2**30, None, None, ("made up",))
 

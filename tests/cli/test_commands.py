@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from lmcourse import __version__, doctor, lab
+from lmcourse import __version__
 from lmcourse.authoring.build import Built
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
-from lmcourse.course import CHAPTERS
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import CHAPTERS
+from lmcourse.course.parts import minutes_in
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
 from lmcourse.grading.result import SubmissionResult
-from lmcourse.parts import minutes_in
+from lmcourse.jupyter import doctor, lab
 from lmcourse.proof import answers, prove
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from tests.course.chapters import source
@@ -194,7 +195,7 @@ def test_list_in_json_has_only_built_notebooks(capsys: pytest.CaptureFixture[str
 
 WITHOUT_TORCH = """
 import sys
-from lmcourse import device
+from lmcourse.base import device
 from lmcourse.cli import main
 device.may_have_gpu = lambda: False
 main(sys.argv[1:])

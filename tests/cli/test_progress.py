@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lmcourse.cli import main, tables
-from lmcourse.course import CHAPTERS, Chapter
-from lmcourse.progress import CORE_DONE, read_notebook_progress, read_progress
+from lmcourse.course.chapters import CHAPTERS, Chapter
+from lmcourse.course.progress import CORE_DONE, read_notebook_progress, read_progress
+from lmcourse.jupyter.welcome import ProgressTable
 from lmcourse.report import REPORT_MIME, Report, check_id
-from lmcourse.welcome import ProgressTable
 
 CHAPTER = CHAPTERS[0]
 

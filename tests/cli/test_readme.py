@@ -8,9 +8,9 @@ from pathlib import Path
 from lmcourse.authoring.numbering import with_plans
 from lmcourse.authoring.reading_time import parts_of
 from lmcourse.cli.parser import make_parser
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter
+from lmcourse.course.parts import joined, minutes_in
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.parts import joined, minutes_in
 from tests.course.chapters import source
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")

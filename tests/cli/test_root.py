@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.errors import CourseError
-from lmcourse.root import find_root
+from lmcourse.base.errors import CourseError
+from lmcourse.course.root import find_root
 
 
 @pytest.fixture

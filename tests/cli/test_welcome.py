@@ -10,10 +10,10 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from lmcourse import welcome
-from lmcourse.course import CHAPTERS
+from lmcourse.course.chapters import CHAPTERS
 from lmcourse.exercises import check_exercise
 from lmcourse.exercises.registry import find_exercise
+from lmcourse.jupyter import welcome
 
 
 @pytest.fixture

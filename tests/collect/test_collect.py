@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.collect.collect import collect, package_files, write_files
 from lmcourse.collect.modules import PARTS, Collection
 from lmcourse.collect.saved_answers import Answer, printed_notebooks
 from lmcourse.collect.weights import package_config, package_weights
-from lmcourse.course import CHAPTERS, find_chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import CHAPTERS, find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.workers import GradingOptions
 from lmcourse.inference.generate import generate

@@ -13,7 +13,7 @@ from lmcourse.collect.modules import PARTS
 from lmcourse.collect.package.model import with_theta
 from lmcourse.collect.saved_answers import printed_notebooks
 from lmcourse.collect.standalone import needed
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.parity.difference import Difference, find_difference

@@ -10,7 +10,7 @@ import torch
 
 from lmcourse.collect import load_parts
 from lmcourse.collect.modules import PARTS
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.parity.difference import COMPARED, find_difference
 from lmcourse.parity.parts import COURSE_PARTS

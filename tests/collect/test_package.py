@@ -8,12 +8,12 @@ from typing import Any
 import nbformat
 import pytest
 
+from lmcourse.base.errors import CourseError
 from lmcourse.collect.collect import RECORD, check_name, package_files, write_files
 from lmcourse.collect.modules import PARTS, Collection, merged_imports
 from lmcourse.collect.saved_answers import Answer, Notebook, printed_notebooks, read_notebook
 from lmcourse.collect.weights import package_config
-from lmcourse.course import find_chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import find_chapter
 from lmcourse.models.zoo import find_model
 
 FILES = {"a.py": b"a = 1\n", "deep/b.bin": b"\x00\xff"}

@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.source import Source, read_source
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [*CHAPTERS]

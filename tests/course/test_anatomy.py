@@ -9,7 +9,7 @@ from string import ascii_uppercase
 
 import pytest
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import Prediction
 from tests.course.chapters import WRITTEN, code, prose, solution, source
 

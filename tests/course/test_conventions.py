@@ -16,7 +16,7 @@ from lmcourse.accounting.formats import Format
 from lmcourse.accounting.latency import compute_bound_tokens
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.step_time import Machines
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.registry import all_exercises
 from tests.course.chapters import ROOT, WRITTEN, source

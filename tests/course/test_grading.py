@@ -15,7 +15,7 @@ import pytest
 from nbformat import NotebookNode
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import Chapter, find_chapter
+from lmcourse.course.chapters import Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
 from tests.grading.conftest import needs_bubblewrap

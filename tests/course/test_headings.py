@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lmcourse.authoring.numbering import exercises_in, headings, numbers_of, references
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
+from lmcourse.course.parts import TOTALS
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.parts import TOTALS
 from tests.course.chapters import WRITTEN, source
 
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)

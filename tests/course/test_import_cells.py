@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.course import CHAPTERS
+from lmcourse.course.chapters import CHAPTERS
 
 pytestmark = pytest.mark.prove
 

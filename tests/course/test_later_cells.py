@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import WRITTEN, solution, source
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.course import CHAPTERS
+from lmcourse.course.chapters import CHAPTERS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "lmcourse"

@@ -10,7 +10,7 @@ import pytest
 
 from lmcourse.authoring.build import check_built
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import BUILDS_ON, CHAPTERS, ROUTES, Chapter, find_chapter
+from lmcourse.course.chapters import BUILDS_ON, CHAPTERS, ROUTES, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN
 
 NOT_OURS = {".ipynb_checkpoints", ".predictions.json", "__pycache__", "trained.safetensors", "sealed.json"}

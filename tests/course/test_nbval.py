@@ -16,7 +16,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from tests.course.chapters import ROOT, WRITTEN, solution
 
 SOLUTION = {"nbgrader": {"solution": True, "grade": False}}

@@ -17,7 +17,7 @@ import pytest
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.release import SOLUTION_MARKS
 from lmcourse.authoring.source import SOLUTION, find_regions
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN, solution, source
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import pytest
 from torch import Tensor
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
+from lmcourse.course.parts import minutes_in
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.exercises.values import to_plain
-from lmcourse.parts import minutes_in
 from lmcourse.report import check_id
 from tests.course.chapters import ROOT, WRITTEN, source
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lmcourse.cli import main
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.proof.answers import answer_cells
 from lmcourse.proof.prove import prove

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import CORPORA, Corpus, find_corpus, split
-from lmcourse.errors import CourseError
 
 
 def corpus_of(texts: list[str]) -> Corpus:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data import corpus_sources
 from lmcourse.data.downloads import Download
 from lmcourse.data.grammar import story_grammar
-from lmcourse.errors import CourseError
 
 
 def test_the_synthetic_corpus_has_the_known_entropy() -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data import downloads
 from lmcourse.data.downloads import Download, cache_folder, fetch
-from lmcourse.errors import CourseError
 
 CONTENT = b"To be, or not to be" * 200_000
 """A file larger than the downloader's chunks."""

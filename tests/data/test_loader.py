@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lmcourse.base.device import best_device
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Loader, evaluation_batches
 from lmcourse.data.token_file import TokenFile, write_tokens
 from lmcourse.data.window_order import WindowOrder
-from lmcourse.device import best_device
 
 SIZES = {"seq_len": st.integers(1, 7), "seed": st.integers(0, 2**40)}
 

@@ -16,9 +16,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data import token_file
 from lmcourse.data.token_file import TokenFile, write_tokens
-from lmcourse.errors import CourseError
 
 VOCABULARIES = st.sampled_from([1, 2, 65, 255, 256, 2**16 - 1, 2**16, 2**16 + 1, 50_257, 2**31, 2**32])
 

@@ -12,10 +12,10 @@ import pytest
 import tokenizers
 from hypothesis import example, given, settings
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_tokenizer, save_tokenizer
 from lmcourse.data.tokenizers.tokenizer_json import BYTE_CHARACTERS, from_hugging_face, to_hugging_face
-from lmcourse.errors import CourseError
 from tests.data.texts import ENGLISH, EVERY, ODD
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import example, given, settings
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.tokenizers import (
     BPETokenizer,
     ByteTokenizer,
@@ -14,7 +15,6 @@ from lmcourse.data.tokenizers import (
     Tokenizer,
     load_tokenizer,
 )
-from lmcourse.errors import CourseError
 from tests.data.texts import ENGLISH, EVERY, ODD
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises import Exercise, case, check_exercise, script
 from lmcourse.exercises import case_inputs as module
 from lmcourse.exercises.case_code import code_of
@@ -85,7 +85,9 @@ def test_small_inputs_are_code_and_large_ones_come_from_inputs(given: tuple[Any,
 
 
 def test_code_of_a_script_has_what_the_last_line_needs() -> None:
-    lines = "import torch\nimport math\nfrom lmcourse.text import code_html\ny = code_html(f(a))\nlen(y)\nmath.pi\ny"
+    lines = (
+        "import torch\nimport math\nfrom lmcourse.base.text import code_html\ny = code_html(f(a))\nlen(y)\nmath.pi\ny"
+    )
     exercise = Exercise("f", 1, 1, 1, lambda text: text, [script("one", lines, a="text", b="more")])
     start = (
         "from lmcourse.notebook import inputs\na, b, code_html = inputs(\"f\", \"one\")\n# a = 'text'\n# b = 'more'\n"

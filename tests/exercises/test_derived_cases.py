@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse import course
+from lmcourse.course import chapters as course
 from lmcourse.exercises import Case, Exercise, case, check_exercise, script
 from lmcourse.exercises.derived import derived_cases
 from lmcourse.exercises.registry import exercises_of

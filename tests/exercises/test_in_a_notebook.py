@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from lmcourse import lab
-from lmcourse.course import find_chapter
-from lmcourse.progress import read_notebook_progress
+from lmcourse.course.chapters import find_chapter
+from lmcourse.course.progress import read_notebook_progress
+from lmcourse.jupyter import lab
 from lmcourse.report import REPORT_MIME
 
 pytestmark = pytest.mark.prove
@@ -300,7 +300,7 @@ def restarted(tmp_path: Path) -> Iterator[Notebook]:
 
 
 def test_names_of_the_first_cell_need_the_first_cell(restarted: Notebook) -> None:
-    assert "lmcourse.course" not in restarted.run("import os, sys; print(*sys.modules)")["stdout"].split()
+    assert "lmcourse.course.chapters" not in restarted.run("import os, sys; print(*sys.modules)")["stdout"].split()
     line = "Run the first cell (Run › Run All Above Selected Cell): `{}` is not defined in this kernel yet."
     for name in ("check", "predict", "hint", "explore", "start", "torch", "inputs", "your"):
         assert restarted.run(f"{name}(ulp)") == {"error": line.format(name)}

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises import EXACT, Case, Exercise, Tolerance, case, check, check_exercise, edge, hint, value_exercise
 from lmcourse.exercises.compare import difference
 from tests.exercises.toy import answering, doubling

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.course import Chapter
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import check_exercise, checking, later_cells
 from lmcourse.exercises.open_task import Band
 from lmcourse.proof.answers import AnswerCell

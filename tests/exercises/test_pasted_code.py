@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter
 from lmcourse.exercises.case_code import code_of
 from lmcourse.exercises.case_inputs import named_inputs
 from lmcourse.exercises.cases import Case

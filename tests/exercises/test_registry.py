@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmcourse.course import CHAPTERS
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import CHAPTERS
 from lmcourse.exercises import registry
 from lmcourse.exercises.prediction import NumberPrediction, predict
 from lmcourse.exercises.registry import exercises_of, find_exercise

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.exercises import Report, check, check_exercise, hint, script
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.report import REPORT_MIME, CaseResult

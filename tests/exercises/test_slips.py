@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.optimization.exercises import AdamW
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import Exercise, Report, case, check_exercise, edge
 from lmcourse.exercises.edits import EditError, edit_between, edited
 from lmcourse.exercises.slips import place_of

@@ -16,7 +16,7 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nbformat import NotebookNode
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.grading.conftest import Course, make_course, needs_bubblewrap
 from tests.grading.learners import ASSIGNMENT, WRONG, Learner

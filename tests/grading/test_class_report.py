@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.class_report import sections_of, write_report
 from lmcourse.grading.result import Lateness, SubmissionResult
 from lmcourse.report import Report

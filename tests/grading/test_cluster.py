@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.grader import record
 from lmcourse.grading.workers import GradingOptions
 from tests.grading.conftest import Course, needs_bubblewrap

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name
+from lmcourse.base.unzip import MAX_FILE_BYTES, unpacked
 from lmcourse.grading import files, notebooks
 from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.notebooks import is_picture, read_submission
-from lmcourse.text import escaped_name
-from lmcourse.unzip import MAX_FILE_BYTES, unpacked
 
 TITLE = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Title\n", "![p](attachment:p.png)"]}
 ANSWER = {"cell_type": "code", "id": "ulp", "execution_count": 1, "source": "def ulp(x):\n    return 1"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.intake import ME, Assignment, Submission, assignments, find_submissions, hand_in_time
 from tests.grading.learners import config_of
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import csv_text
+from lmcourse.base.unzip import unpacked
 from lmcourse.grading.feedback import name_of_page
 from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.lms import Person, Platform, download_in, fill_in, read_sheet
-from lmcourse.text import csv_text
-from lmcourse.unzip import unpacked
 from tests.grading.learners import config_of
 
 CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id": "ulp"}}, "source": "1"}]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.sandbox import PACKAGE, choose_isolation, sandboxed
 from tests.grading.conftest import needs_bubblewrap
 from tests.grading.learners import REPOSITORY

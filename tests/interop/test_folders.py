@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file, save_model
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.parity.reference import (
     TOLERANCE,

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_of
@@ -189,7 +189,7 @@ def test_a_missing_package_is_named() -> None:
 import sys
 sys.modules["transformers"] = None
 import lmcourse.parity.reference
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 try:
     lmcourse.parity.reference.import_transformers()
 except CourseError as error:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import FAMILIES, from_hugging_face

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_model
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.published import find_published, read_llama, read_words
 from lmcourse.parity.parts import COURSE_PARTS, decoder, pair_neighbours
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import Entry, all_models, find_model

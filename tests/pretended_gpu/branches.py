@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ASKED = "lmcourse.device.best_device"
+ASKED = "lmcourse.base.device.best_device"
 DEVICES = {"cuda", "mps"}
 
 

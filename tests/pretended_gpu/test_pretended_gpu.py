@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.device import DEVICE
+from lmcourse.base.device import DEVICE
 from tests.pretended_gpu.notebooks import WORK as NOTEBOOKS
 
 STEPS = 3

@@ -11,6 +11,7 @@ import pytest
 import tokenizers
 import torch
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
 from lmcourse.data.tokenizers import (
@@ -20,7 +21,6 @@ from lmcourse.data.tokenizers import (
     Tokenizer,
     open_any_tokenizer,
 )
-from lmcourse.errors import CourseError
 from lmcourse.inference.generate import generate
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.data.token_file import TokenFile
-from lmcourse.errors import CourseError
 from lmcourse.pretrained import PRETRAINED, load_pretrained, pretrained_folder
 from lmcourse.pretrained.export import export_run
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL

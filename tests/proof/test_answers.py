@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.grading.cells import course_imports
 from lmcourse.proof.answers import AnswerCell, answer_cells, only
 from lmcourse.proof.matrix import Matrix

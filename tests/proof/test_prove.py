@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.course import Chapter
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import Exercise, case, script
 from lmcourse.exercises.values import same
 from lmcourse.proof import prove as proof_module

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse import carried, root
-from lmcourse.carried import course_folder
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
-from lmcourse.errors import CourseError
+from lmcourse.course import root
 from lmcourse.grading.notebooks import fingerprint
+from lmcourse.jupyter import course_folder as carried
+from lmcourse.jupyter.course_folder import course_folder
 
 PLACE = Path("notebooks", "01-floating-point", "floating_point.ipynb")
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lmcourse import device
-from lmcourse.errors import CourseError
+from lmcourse.base import device
+from lmcourse.base.errors import CourseError
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from lmcourse import device, doctor
+from lmcourse.base import device
+from lmcourse.jupyter import doctor
 
 ROOT = Path(__file__).parents[2]
 
@@ -175,7 +176,7 @@ def test_exit_status_and_json_report_failures(
 
 @pytest.mark.prove
 def test_the_command_prints_one_document() -> None:
-    command = [sys.executable, "-m", "lmcourse.doctor", "--json"]
+    command = [sys.executable, "-m", "lmcourse.jupyter.doctor", "--json"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     document = json.loads(result.stdout)
     assert result.returncode == (0 if document["ok"] else 1)

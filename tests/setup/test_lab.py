@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse import lab
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
+from lmcourse.jupyter import lab
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +109,7 @@ def test_the_server_really_starts_shows_its_address_and_opens_our_page(tmp_path:
     notebooks = tmp_path / "notebooks"
     notebooks.mkdir()
     (tmp_path / "nbgrader_config.py").touch()
-    command = [sys.executable, "-m", "lmcourse.lab", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "lmcourse.jupyter.lab", "--no-browser", "--port", "0"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     log = tmp_path / "log"
     with log.open("w") as output:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 
 NODES = {

@@ -10,9 +10,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_output
 
 from lmcourse.cli import main
-from lmcourse.course import find_chapter
-from lmcourse.root import find_root
-from lmcourse.updated import merged
+from lmcourse.course.chapters import find_chapter
+from lmcourse.course.root import find_root
+from lmcourse.jupyter.update import merged
 
 CHAPTER = find_chapter("01")
 RELEASED = find_root(None) / "notebooks" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.site.frames import Frame, Picture, keep_picture, read_picture
 
 ALT = "A description of a figure, as long as most of them are. " * 3

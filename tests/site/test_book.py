@@ -12,8 +12,8 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
-from lmcourse.errors import CourseError
 from lmcourse.site.book import BOOK, print_book
 from lmcourse.site.weight import lighten
 from tests.site.placeholders import TWO

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lmcourse import plots
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.floating_point import figures
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
-from lmcourse.errors import CourseError
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site.blocks import links_to, public, still
 from lmcourse.site.builder import MISSING, _hung, build_site, find_url

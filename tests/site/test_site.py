@@ -22,9 +22,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.parts import TOTALS
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.parts import TOTALS
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
 from lmcourse.site.builder import CACHE, build_site

@@ -17,8 +17,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
-from lmcourse.errors import CourseError
 from lmcourse.models.zoo import find_model
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import (

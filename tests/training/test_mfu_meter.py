@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse import device as hardware
+from lmcourse.base import device as hardware
 from lmcourse.models.loss import next_token_loss
 from lmcourse.training import mfu_meter
 from lmcourse.training.metrics import read_metrics

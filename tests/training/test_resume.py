@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL, STATE
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.trainer import Trainer

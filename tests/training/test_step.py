@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmcourse.base.device import best_device
 from lmcourse.data.batch import IGNORE_INDEX, Batch
-from lmcourse.device import best_device
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.precision import MixedPrecision, Precision

@@ -14,8 +14,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Loader
-from lmcourse.errors import CourseError
 from lmcourse.training import trainer
 from lmcourse.training.checkpoint_format import MANIFEST, read_manifest
 from lmcourse.training.metrics import read_metrics

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from safetensors.torch import load_file
 
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.capstone.law import EXPONENTS, Law, Skill, by_chance, by_law, fit, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
 from lmcourse.chapters.capstone.recipe import GIVEN, LENGTH, ORDER, Design, Recipe
 from lmcourse.chapters.capstone.sealed import Sealed
-from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.training_config import OptimizerName
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.atomic import write_all
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.capstone.measured import ENTROPY
 from lmcourse.chapters.capstone.recipe import (
     DEPTHS,
@@ -33,7 +34,6 @@ from lmcourse.chapters.capstone.recipe import (
     train,
     write,
 )
-from lmcourse.errors import CourseError
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.report.handed_in import hand_in, show_seal

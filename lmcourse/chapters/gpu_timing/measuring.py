@@ -11,7 +11,7 @@ import torch
 from lmcourse.accounting.accelerators import Accelerator, present_gpu
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 from lmcourse.accounting.timing import Timing, synchronise
-from lmcourse.device import cpu_name
+from lmcourse.base.device import cpu_name
 
 Run = Callable[[], object]
 Watch = Callable[..., float]

@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.accounting.live import memory_events
+from lmcourse.base.units import MIB
 from lmcourse.chapters.memory.small_model import SmallModel
 from lmcourse.exercises.measured import measured_call, one_thread
 from lmcourse.exercises.open_task import Unfit
-from lmcourse.units import MIB
 
 Results = dict[str, list[float]]
 Training = Callable[..., Results]

@@ -23,9 +23,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from lmcourse.base.errors import CourseError
 from lmcourse.chapters.parallelism import worker as wire
 from lmcourse.chapters.parallelism.worker import CollectiveWorker, Run
-from lmcourse.errors import CourseError
 
 RUNNER = "lmcourse.chapters.parallelism.together"
 """The name of this module, which is also the program of each process: python -m RUNNER FOLDER RANK SIZE."""

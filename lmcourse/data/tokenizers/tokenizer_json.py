@@ -20,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmcourse.atomic import write_all
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 from lmcourse.data.tokenizers.bpe import BPETokenizer
 from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
 from lmcourse.data.tokenizers.tokenizer import BYTES, ByteTokenizer, CharacterTokenizer, Tokenizer
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
 
 _VISIBLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 _HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]

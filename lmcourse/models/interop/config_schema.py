@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.flat_config import FlatConfig
 
 ConfigJson = Mapping[str, Any]

@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from lmcourse.errors import CourseError
-from lmcourse.json_file import check_content, read_json
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import check_content, read_json
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES

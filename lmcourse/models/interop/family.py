@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.config_schema import ConfigEntry, read_config

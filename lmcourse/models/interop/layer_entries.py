@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.config_schema import ConfigEntry, ConfigJson, FieldValues
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, RopeScaling, Yarn

@@ -7,7 +7,7 @@ parts are left out, and the entry says so. Mixtures of experts are not here, exc
 import re
 from difflib import get_close_matches
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.zoo import course, early_models, llamas, scaling, variations
 from lmcourse.models.zoo.entry import Entry
 

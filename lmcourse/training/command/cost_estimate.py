@@ -18,8 +18,8 @@ from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.training_data import check_lengths, tokenize_corpus

@@ -16,8 +16,9 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB, MIB
 from lmcourse.training.callbacks import ProgressBar, TensorBoard
 from lmcourse.training.command.cost_estimate import CostEstimate, estimate_cost
 from lmcourse.training.command.run_config import RunConfig
@@ -25,7 +26,6 @@ from lmcourse.training.command.run_folder import load_run
 from lmcourse.training.command.settings import changed_run, default_recipe, new_run, parse, read_settings_file
 from lmcourse.training.command.train_run import STOPPED, TRAIN_WITH_LESS, RunResult, StoppedError, train
 from lmcourse.training.parallel.process_group import process_group
-from lmcourse.units import GIB, MIB
 
 END_MESSAGES = {
     "steps": "All steps are done",

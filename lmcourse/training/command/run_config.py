@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.block import LayerConfig

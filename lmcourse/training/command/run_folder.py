@@ -18,8 +18,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import make_run, read_settings_file, settings_of
 from lmcourse.training.metrics import read_metrics

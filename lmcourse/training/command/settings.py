@@ -19,14 +19,14 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import docstring_parser
 from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, set_loader
 
-from lmcourse.device import best_device
-from lmcourse.errors import CourseError
-from lmcourse.json_file import check_content, read_json
+from lmcourse.base.device import best_device
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import check_content, read_json
+from lmcourse.base.path_argument import typed_path
 from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
 from lmcourse.training.training_config import TrainingConfig
-from lmcourse.typed_path import typed_path
 
 RecipeName = Literal["adamw", "speedrun"]
 

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from lmcourse.device import best_device, telling_no_memory
-from lmcourse.errors import CourseError
+from lmcourse.base.device import best_device, telling_no_memory
+from lmcourse.base.errors import CourseError
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.command.run_config import RunConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.tokenizers import Tokenizer
-from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.checkpoint_format import (
     MANIFEST,

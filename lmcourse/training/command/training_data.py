@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Generic, TypeVar
 
+from lmcourse.base.errors import CourseError
+from lmcourse.base.json_file import read_json
 from lmcourse.data.corpora import Corpus, find_corpus, split
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Tokens
@@ -29,8 +31,6 @@ from lmcourse.data.tokenizers import (
     open_any_tokenizer,
 )
 from lmcourse.data.window_order import WindowOrder
-from lmcourse.errors import CourseError
-from lmcourse.json_file import read_json
 from lmcourse.training.checkpoint_format import digest
 from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
 from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_digests, write_json

@@ -13,7 +13,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}

@@ -16,7 +16,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from torch.nn.parallel import DistributedDataParallel
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.optimizers.muon import Muon
 from lmcourse.training.optimizers.rules import Group
 from lmcourse.training.parallel.parallelize import make_mesh, parallelize

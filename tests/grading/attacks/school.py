@@ -14,7 +14,7 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 from tests.grading.attacks.attack import COURSE, HOME, PLAIN, PORT, START, Attack, bare, is_answer

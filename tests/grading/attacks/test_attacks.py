@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from lmcourse.course import find_chapter
+from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.files import MAX_FILE_BYTES
 from lmcourse.grading.sandbox import isolation_problem

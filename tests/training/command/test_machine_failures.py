@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 import torch
 
+from lmcourse.base.device import telling_no_memory
+from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.data.grammar import story_grammar
-from lmcourse.device import telling_no_memory
-from lmcourse.errors import CourseError
 from lmcourse.training.command.main import end_message
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import LOCK, _locked_file, lock_folder

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern

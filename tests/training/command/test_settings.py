@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from lmcourse.base.device import DEVICE
+from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import CORPORA
-from lmcourse.device import DEVICE
-from lmcourse.errors import CourseError
 from lmcourse.training.command.main import resolve_run
 from lmcourse.training.command.run_folder import load_run, save_run
 from lmcourse.training.command.settings import (

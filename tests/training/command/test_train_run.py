@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import find_corpus, split
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.token_file import TokenFile
 from lmcourse.data.tokenizers import BPETokenizer, CharacterTokenizer, save_tokenizer
-from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.training.command.run_config import RunConfig, find_decoder

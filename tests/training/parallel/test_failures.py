@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import read_manifest
 from lmcourse.training.metrics import Record
 from lmcourse.training.parallel.process_group import process_group

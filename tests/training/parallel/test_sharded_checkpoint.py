@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, load_weights, read_manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.training.command.main import main
 from tests.training import runs
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import Accelerator, find_accelerator
+from lmcourse.base.units import GIB
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.units import GIB
 
 D_MODEL, HEADS = 4096, 32
 """Width and query heads of a layer of Llama 3 8B."""

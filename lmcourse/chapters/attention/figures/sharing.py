@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
+from lmcourse.base.units import GIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.matrices import attention_matrices
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_drawing_axes, new_figure
-from lmcourse.units import GIB
 
 MODEL = "llama-3-8b"
 GROUP_COLOURS = (PALETTE["blue"], PALETTE["orange"], PALETTE["green"], PALETTE["purple"])

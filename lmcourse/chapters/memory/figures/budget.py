@@ -10,11 +10,11 @@ from lmcourse.accounting.activations import ActivationCheckpointing, Form
 from lmcourse.accounting.memory import largest_batch, training_memory
 from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
 from lmcourse.plots import drawn_together, stops
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
-from lmcourse.units import GIB
 
 COLOURS = STATE_COLOURS | {
     "activations": PALETTE["vermilion"],

@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
-from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed")
 

@@ -7,10 +7,10 @@ import math
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
+from lmcourse.base.units import GIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.units import GIB
 
 MODELS = ("gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3")
 """Models with plain feed-forward layers of width 4 d and as many key heads as query heads, as in the formulas."""

@@ -6,8 +6,8 @@ from itertools import accumulate, pairwise
 
 from matplotlib.figure import Figure
 
+from lmcourse.base.units import MIB
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.units import MIB
 
 PHASES = ("blocks forward", "head and loss", "backward")
 

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.memory import largest_parameters
 from lmcourse.accounting.recipes import RECIPES
+from lmcourse.base.units import GIB
 from lmcourse.plots.style import GREY, PALETTE, describe, ink_on, new_axes, new_figure, three_digits
-from lmcourse.units import GIB
 
 STATE_COLOURS = {
     "weights": PALETTE["blue"],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lmcourse.base.units import GIB, MIB
 from lmcourse.chapters.memory.block_tensors import BlockPart, tensors_saved_by_block
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.units import GIB, MIB
 
 PART_COLOURS: dict[BlockPart, str] = {
     "norms": PALETTE["purple"],

@@ -12,10 +12,10 @@ from lmcourse.accounting.activations import predict_block_bytes
 from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.figures.budget import COLOURS as COLOURS_OF_THE_BUDGET
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
-from lmcourse.units import GIB
 
 COLOURS = COLOURS_OF_THE_BUDGET | {"recomputed block": PALETTE["black"]}
 

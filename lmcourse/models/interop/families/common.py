@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.config_schema import REQUIRED, ConfigEntry, FieldValues, config_key, derived_field
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.weight_layouts import WeightTable, concatenated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.config_schema import (
     ConfigEntry,
     ConfigJson,

@@ -13,7 +13,7 @@
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const SAVED = ["text/html", "image/png", "text/plain"];
 const WELCOME = "welcome.ipynb";
-const PROGRESS = "__import__('lmcourse.welcome').welcome.progress_table()";
+const PROGRESS = "__import__('lmcourse.jupyter.welcome').jupyter.welcome.progress_table()";
 const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 LFS_POINTER = b"version https://git-lfs"
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from lmcourse.atomic import write_all
-from lmcourse.course import BUILDS_ON, CHAPTERS, Chapter, routes_text
-from lmcourse.parts import joined
-from lmcourse.progress import CORE_DONE, ExerciseProgress, NotebookProgress, Progress, read_progress
+from lmcourse.base.atomic import write_all
+from lmcourse.course.chapters import BUILDS_ON, CHAPTERS, Chapter, routes_text
+from lmcourse.course.parts import joined
+from lmcourse.course.progress import CORE_DONE, ExerciseProgress, NotebookProgress, Progress, read_progress
 
 NAME = "welcome.ipynb"
 
@@ -97,7 +97,7 @@ another name; then start the course again, or, in a clone, type `git checkout 01
 </details>"""
 
 CELL = """\
-from lmcourse.welcome import progress_table
+from lmcourse.jupyter.welcome import progress_table
 
 progress_table()  # JupyterLab updates the table when you come back; elsewhere, run this cell again"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 
 def write_all(contents: Mapping[Path, str | bytes], newline: str = "\n") -> None:

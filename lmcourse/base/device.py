@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmcourse.errors import CourseError
-from lmcourse.units import GIB
+from lmcourse.base.errors import CourseError
+from lmcourse.base.units import GIB
 
 if TYPE_CHECKING:
     import torch

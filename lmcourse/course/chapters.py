@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 PUBLISHED = "0"
 TERM = ContextVar("term", default=PUBLISHED)

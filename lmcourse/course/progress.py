@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lmcourse.course import CHAPTERS, Chapter
-from lmcourse.parts import core_length, minutes_in
+from lmcourse.course.chapters import CHAPTERS, Chapter
+from lmcourse.course.parts import core_length, minutes_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
 
 State = Literal["not started", "in progress", "done"]

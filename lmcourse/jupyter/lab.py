@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from lmcourse.carried import course_folder
-from lmcourse.errors import CourseError
-from lmcourse.welcome import write_welcome
+from lmcourse.base.errors import CourseError
+from lmcourse.jupyter.course_folder import course_folder
+from lmcourse.jupyter.welcome import write_welcome
 
-JUPYTER = Path(__file__).parent / "jupyter"
+JUPYTER = Path(__file__).parent
 """Our additions to JupyterLab. There are defaults for its settings: no question about news at the first start, wrapped
 long lines of code, all cells of a notebook on the page (by default it adds them while it is idle, and a long notebook
 seems to end early), no panel for authors of assignments. An extension gives figures and controls descriptions for

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from lmcourse.errors import CourseError
-from lmcourse.text import escaped_name
-from lmcourse.units import MIB
+from lmcourse.base.errors import CourseError
+from lmcourse.base.text import escaped_name
+from lmcourse.base.units import MIB
 
 MAX_FILE_BYTES = 50 * MIB  # largest size of a notebook; ordinary notebooks with pictures have less than 5 MB
 _UTF8_FLAG = 0x800  # flag bit of the members of a zip

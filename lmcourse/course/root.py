@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 ROOT_MARKER = "nbgrader_config.py"
-CARRIED = Path(__file__).parent / "course_folder"
+CARRIED = Path(__file__).parents[1] / "course_folder"
 """The folder with a wheel's notebooks, which does not exist in a clone."""
 
 
@@ -24,7 +24,7 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
             raise CourseError(f"{named} is not the course: it needs notebooks/ or solutions/, and {ROOT_MARKER}.")
         return named.resolve()
     here = (here or Path.cwd()).resolve()
-    for folder in (here, *here.parents, checkout or Path(__file__).resolve().parents[1]):
+    for folder in (here, *here.parents, checkout or Path(__file__).resolve().parents[2]):
         if is_root(folder):
             return folder
     begin = " or begin with `lmcourse lab` in an empty one" if CARRIED.is_dir() else ", where README.md is"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lmcourse.errors import CourseError
-from lmcourse.root import CARRIED, ROOT_MARKER, find_root, is_root
+from lmcourse.base.errors import CourseError
+from lmcourse.course.root import CARRIED, ROOT_MARKER, find_root, is_root
 
 
 def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
-from lmcourse.errors import CourseError
+from lmcourse.base.errors import CourseError
 
 
 def typed_path(text: str) -> Path:

@@ -18,9 +18,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lmcourse import device
-from lmcourse.root import CARRIED
-from lmcourse.units import GIB
+from lmcourse.base import device
+from lmcourse.base.units import GIB
+from lmcourse.course.root import CARRIED
 
 if TYPE_CHECKING:  # rich is one of the packages that may be missing
     from packaging.requirements import Requirement

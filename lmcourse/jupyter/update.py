@@ -12,9 +12,9 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from lmcourse.atomic import write_all
 from lmcourse.authoring.document import WITHOUT_THE_PACKAGE, dumps, load_notebook
-from lmcourse.errors import CourseError
+from lmcourse.base.atomic import write_all
+from lmcourse.base.errors import CourseError
 from lmcourse.grading.stubs import STUB
 
 _MADE = re.compile(r"([0-9a-f]{12})(-\d+)?")

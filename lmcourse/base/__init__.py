@@ -1,0 +1,1 @@
+"""What every other package may use: errors in one line, text, units, files written whole, the device."""

@@ -1,0 +1,1 @@
+"""Start JupyterLab with the course: check the machine, put the notebooks there, write the welcome page."""
