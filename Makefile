@@ -27,7 +27,7 @@ ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 endif
 endif
 
-.PHONY: help install lab test tests coverage prove lint style types format build site dist doctor clean
+.PHONY: help install lab test tests coverage prove lint style types format build site book dist doctor clean
 
 help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, which takes some minutes"
@@ -40,6 +40,7 @@ help:
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
 	@echo "make site     build the site into _site: the course as web pages that need no kernel"
+	@echo "make book     the same, and the course as one PDF and a PDF of each chapter; it prints with Chromium or Chrome"
 	@echo "make dist     make a source archive and a wheel in dist/"
 	@echo "make clean    remove .venv and caches; notebooks and progress stay"
 	@echo
@@ -93,6 +94,9 @@ build: $(READY)
 
 site: $(TOOLS)
 	.venv/bin/lmcourse site $(NOTEBOOKS)
+
+book: $(TOOLS)
+	.venv/bin/lmcourse site --pdf $(NOTEBOOKS)
 
 # The wheel is made from the archive, so the archive is complete.
 dist: $(TOOLS)

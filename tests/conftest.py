@@ -65,7 +65,7 @@ def chromium(in_ci: bool) -> str:
     """The path of the browser. If there is none, tests are skipped, or fail in CI."""
     missing = "playwright is not installed (pip install playwright)"
     if importlib.util.find_spec("playwright") is not None:
-        from tests.browser.driver import find_chromium
+        from lmcourse.site.browser import find_chromium
 
         path = find_chromium()
         if path is not None:
@@ -79,7 +79,7 @@ def chromium(in_ci: bool) -> str:
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """A headless browser for one module. If it stayed open, this process's event loop would keep running."""
-    from tests.browser.driver import open_browser
+    from lmcourse.site.browser import open_browser
 
     with open_browser(chromium) as browser:
         yield browser

@@ -205,21 +205,34 @@ def add_site(parser: ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     where = "folder of the site (default: ./_site)"
     parser.add_argument("--out", type=typed_path, default=Path("_site"), metavar="DIR", help=where)
+    paper = "also print the course as a PDF, and each chapter as one, with an installed Chromium or Chrome"
+    parser.add_argument("--pdf", action="store_true", help=paper)
 
 
 def site(options: Namespace) -> int:
-    """Build the site."""
+    """Build the site, and with --pdf the book."""
     root = find_root(options.course)
-    from lmcourse.site.builder import build_site
+    from lmcourse.course.chapters import CHAPTERS
+    from lmcourse.site.builder import build_site, find_url
 
+    chapters = sorted({*find_chapters(options.chapters)}, key=CHAPTERS.index)
     with quiet(options):
-        built = build_site(root, options.out.resolve(), find_chapters(options.chapters))
+        if options.pdf:
+            from lmcourse.site.book import BOOK, find_printer, print_book
+
+            find_printer()  # if there is none, say so before anything is built
+        built = build_site(root, options.out.resolve(), chapters)
+        pages = print_book(built.folder, chapters, find_url(root, "Documentation")) if options.pdf else 0
     counts = {"chapters": built.chapters, "figures": built.figures, "frames": built.frames, "bytes": built.bytes}
+    if options.pdf:
+        counts["pages"] = pages
     if options.json:
         print_json({"folder": str(options.out), **counts})
     else:
         size = f"{built.bytes / 1e6:.1f} MB"
         print(f"{options.out}: {built.chapters} chapters, {built.figures} figures that move, {size}")
+        if options.pdf:
+            print(f"{options.out / BOOK}: {pages} pages")
         print(f"Open {options.out / 'index.html'} in a browser.")
     return 0
 

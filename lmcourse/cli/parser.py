@@ -80,7 +80,10 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     course.add_update(add("update", course.update, what, more))
     course.add_build(add("build", course.build, "Build the notebooks whose source in solutions/ has changed"))
     what = "Build the site: all notebooks as web pages that need no kernel"
-    more = "Only figures are run; .cache/site keeps their pictures. You can open the pages from the disk."
+    more = (
+        "Only figures are run; .cache/site keeps their pictures, and only those are drawn that are not there. You can "
+        "open the pages from the disk. Chapters follow the order of the course."
+    )
     course.add_site(add("site", course.site, what, more))
     more = "Without --record it changes no file. docs/teaching.md explains how to grade a class."
     add_grade(add("grade", grade, "Grade notebooks, hidden checks included", more))

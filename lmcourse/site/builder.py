@@ -27,6 +27,7 @@ from lmcourse.site.further import fold_further
 from lmcourse.site.links import chapter_links
 from lmcourse.site.papers import link_citations
 from lmcourse.site.search_index import write_index
+from lmcourse.site.weight import lighten
 
 if TYPE_CHECKING:  # Sphinx is an optional package
     from docutils.nodes import document
@@ -147,7 +148,9 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     frames = root / CACHE
     frames.mkdir(parents=True, exist_ok=True)
     pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
-    drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
+    titles = {frame: f"{page.chapter.number} · {page.chapter.title}" for page in pages for frame in page.frames}
+    drawn = draw_frames(titles, frames)
+    print("Sphinx makes the pages.", flush=True)
     ids = frozenset(chapter.id for chapter in chapters)
     repository, published = find_url(root, "Repository"), find_url(root, "Documentation")
     front = front_figure(pages)
@@ -221,6 +224,7 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
         path.write_text(text.replace('data-theme="auto"', 'data-theme="light"', 1), encoding="utf-8")
     for name in names:
         shutil.copyfile(frames / name, new / FRAMES / name)
+    lighten(new)
     (new / MARK).touch()
     (new / ".nojekyll").touch()  # otherwise GitHub Pages omits folders whose names begin with an underscore
     shutil.rmtree(out, ignore_errors=True)

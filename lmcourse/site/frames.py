@@ -5,17 +5,15 @@ SVG files, in which letters are outlines, were 3 to 9 times as large as WebP for
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
 import importlib
 import io
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,19 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lmcourse.base.atomic import write_all
-from lmcourse.plots.style import DPI, alt_text, pixels, take_caption
+from lmcourse.base.device import usable_cores
+from lmcourse.plots.style import alt_text, pixels, take_caption
+from lmcourse.site.code_digest import code_digest
 
-PACKAGE = Path(__file__).resolve().parents[1]
-PROCESSES = 2
+LINE_SECONDS = 10.0
+"""Largest number of seconds between two lines about frames that are drawn."""
+DPI = 192
+"""Dots per inch: two for each CSS pixel, so that letters are sharp on a screen with two dots per pixel."""
 LEVEL = 17
 """The step between two levels of a colour. A difference of 8 of 255 is invisible, white stays white, and files get
 smaller."""
+STORED: dict[str, Any] = {"lossless": True, "method": 2, "quality": 40}
+"""The settings of WebP."""
 CSS_PIXELS_PER_INCH = 96
 
 
@@ -65,31 +69,56 @@ class Frame:
     @property
     def key(self) -> str:
         """The name of the stored picture, which depends on the code and the arguments."""
-        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL} {DPI}"
+        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL} {DPI} {STORED}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
-def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
-    """Return a picture of each frame; two processes draw the frames that are not in `folder`."""
+def draw_frames(frames: Mapping[Frame, str], folder: Path) -> dict[Frame, Picture]:
+    """Return a picture of each frame; as many processes as there are cores draw those that are not in `folder`.
+
+    A line is printed for each chapter that is done, and every few seconds.
+
+    Args:
+        frames: the title of the chapter of each frame.
+        folder: where pictures are stored.
+    """
     keys = {frame: frame.key for frame in frames}
-    missing = {key: frame for frame, key in keys.items() if not (folder / f"{key}.json").exists()}
+    missing = {frame: frames[frame] for frame, key in keys.items() if not (folder / f"{key}.json").exists()}
     figures: defaultdict[tuple[str, str], list[tuple[str, Frame]]] = defaultdict(list)
-    for key, frame in missing.items():
-        figures[frame.module, frame.function].append((key, frame))
+    for frame in missing:
+        figures[frame.module, frame.function].append((keys[frame], frame))
     # All frames of a figure go to one process, so that cached results are computed once. The longest jobs come first,
-    # so that both processes end at about the same time.
+    # so that all processes end at about the same time.
     jobs = sorted(figures.values(), key=len, reverse=True)
+    print(f"{len(frames):,} frames, {len(missing):,} of them to draw", flush=True)
     if jobs:
-        with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-            list(pool.map(_draw_job, jobs, [folder] * len(jobs)))
+        with ProcessPoolExecutor(min(len(jobs), usable_cores()), mp_context=get_context("spawn")) as pool:
+            running = {pool.submit(_draw_job, job, folder) for job in jobs}
+            _watch(running, {keys[frame]: title for frame, title in missing.items()}, folder)
     return {frame: read_picture(folder, key) for frame, key in keys.items()}
+
+
+def _watch(running: set[Future[None]], titles: Mapping[str, str], folder: Path) -> None:
+    """Wait for all jobs, and print how far they are with the frames of these keys; raise the error of a job."""
+    chapters = Counter(titles.values())
+    while running:
+        done, running = wait(running, timeout=LINE_SECONDS, return_when=FIRST_COMPLETED)
+        for job in done:
+            job.result()
+        left = Counter(title for key, title in titles.items() if not (folder / f"{key}.json").exists())
+        count = f"{len(titles) - left.total():,} of {len(titles):,}"
+        finished = [title for title in chapters if not left[title]]
+        for title in finished:
+            print(f"{title}: {chapters.pop(title):,} frames drawn, {count} in all", flush=True)
+        if not finished and not done:
+            print(f"{count} frames drawn", flush=True)
 
 
 def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     """Draw the frames of one figure."""
     import torch
 
-    torch.set_num_threads(1)  # the other process uses the other core
+    torch.set_num_threads(1)  # the other processes use the other cores
     _, first = job[0]
     draw: Callable[..., Figure] = getattr(importlib.import_module(first.module), first.function)
     gc.collect()
@@ -98,7 +127,7 @@ def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
         figure = draw(**dict(frame.arguments))
         width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
         caption = take_caption(figure)
-        keep_picture(folder, key, Image.fromarray(pixels(figure)), alt_text(figure), width, caption)
+        keep_picture(folder, key, Image.fromarray(pixels(figure, DPI)), alt_text(figure), width, caption)
 
 
 def read_picture(folder: Path, key: str) -> Picture:
@@ -110,49 +139,6 @@ def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: in
     """Store a picture as WebP. Its description is written last, so a description means that the picture is complete."""
     buffer = io.BytesIO()
     few = image.convert("RGB").point([round(value / LEVEL) * LEVEL for value in range(256)] * 3)
-    few.save(buffer, "webp", lossless=True, method=2, quality=40)
+    few.save(buffer, "webp", **STORED)
     picture = Picture(f"{key}.webp", alt, width, round(width * image.height / image.width), caption)
     write_all({folder / picture.file: buffer.getvalue(), folder / f"{key}.json": json.dumps(asdict(picture))})
-
-
-@cache
-def code_digest(module: str) -> str:
-    """Return the SHA-256 of a module's text and of every module of the package that it imports, directly or not."""
-    reached: set[Path] = set()
-    todo = list(_files(module))
-    while todo:
-        path = todo.pop()
-        if path not in reached:
-            reached.add(path)
-            todo += _imports(path)
-    digest = hashlib.sha256()
-    for path in sorted(reached):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-@cache
-def _imports(path: Path) -> tuple[Path, ...]:
-    found: list[Path] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            found += _files(name)
-    return tuple(found)
-
-
-def _files(name: str) -> Iterator[Path]:
-    """Yield the file of a module, or of the module that defines a dotted name."""
-    parts = name.split(".")
-    if parts[0] != PACKAGE.name:
-        return
-    for length in (len(parts), len(parts) - 1):
-        path = PACKAGE.joinpath(*parts[1:length])
-        for file in (path.with_suffix(".py"), path / "__init__.py"):
-            if file.is_file():
-                yield file
-                return

@@ -25,7 +25,7 @@ from lmcourse.report.data import REPORT_MIME, ReportData, check_id
 from lmcourse.site.blocks import card, prediction_html, still
 from lmcourse.site.explorables import Explorable, anchors
 from lmcourse.site.figure_calls import find_figure, imports_of
-from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
+from lmcourse.site.frames import CSS_PIXELS_PER_INCH, LEVEL, STORED, Frame, Picture, keep_picture, read_picture
 from lmcourse.site.links import Links
 from lmcourse.site.papers import link_papers, link_sources
 from lmcourse.widgets.live import WIDGET_MIME
@@ -138,7 +138,7 @@ class Page:
         """Store a picture from the notebook in the same way as a frame."""
         data = base64.b64decode(output.data["image/png"])
         said = output.metadata.get("image/png", {})
-        key = hashlib.sha256(data + repr(said).encode()).hexdigest()[:20]
+        key = hashlib.sha256(data + repr((said, LEVEL, STORED)).encode()).hexdigest()[:20]
         if not (self.pictures / f"{key}.json").exists():
             image = Image.open(io.BytesIO(data))
             width = said.get("width", round(image.width * CSS_PIXELS_PER_INCH / 120))

@@ -20,32 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # if playwright is missing, the `chromium` fixture prints advice
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 COURSE = Path(__file__).resolve().parents[2]
 LONG = 30_000
 """Largest time in milliseconds for a kernel or a page on a busy machine."""
-
-
-def find_chromium() -> str | None:
-    """Return the path of an installed Chromium or Chrome, if there is one."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    return next(filter(None, map(shutil.which, names)), None)
-
-
-@contextmanager
-def open_browser(chromium: str) -> Iterator[Browser]:
-    """Open a headless browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Chromium's sandbox does not start as root, and a container's /dev/shm is too small for Chromium.
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 @dataclass(frozen=True)

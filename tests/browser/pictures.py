@@ -9,7 +9,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from tests.browser.driver import COURSE, Notebook, find_chromium, open_browser, start_lab
+from lmcourse.site.browser import find_chromium, open_browser
+from tests.browser.driver import COURSE, Notebook, start_lab
 
 PATH = "01-floating-point/floating_point.ipynb"
 FOLDER = COURSE / "docs" / "pictures"

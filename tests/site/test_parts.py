@@ -19,7 +19,6 @@ from lmcourse.base.errors import CourseError
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.report.data import CaseResult, ReportData
-from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import public, still
 from lmcourse.site.builder import MISSING, _hung, build_site, table_rows
 from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_of
@@ -129,30 +128,6 @@ def test_only_a_function_of_the_package_has_frames() -> None:
 
     with pytest.raises(ValueError, match="not a function of the package"):
         Frame.of(own, {})
-
-
-def test_the_digest_follows_imports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    package = tmp_path / "lmcourse"
-    package.mkdir()
-    (package / "style.py").write_text("WIDTH = 8\n")
-    (package / "figures.py").write_text("from lmcourse.style import WIDTH\n")
-    (package / "other.py").write_text("")
-    monkeypatch.setattr(frames_module, "PACKAGE", package)
-
-    def digest() -> str:
-        frames_module.code_digest.cache_clear()
-        frames_module._imports.cache_clear()
-        return frames_module.code_digest("lmcourse.figures")
-
-    request.addfinalizer(frames_module.code_digest.cache_clear)
-    request.addfinalizer(frames_module._imports.cache_clear)
-    before = digest()
-    (package / "other.py").write_text("CHANGED = True\n")
-    assert digest() == before
-    (package / "style.py").write_text("WIDTH = 9\n")
-    assert digest() != before
 
 
 def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
