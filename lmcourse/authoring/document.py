@@ -33,7 +33,7 @@ WITHOUT_THE_PACKAGE = """\
 try:
     import lmcourse
 except ModuleNotFoundError:
-    raise ModuleNotFoundError("Run this in a cell of its own, then this cell again:  %pip install lmcourse") from None
+    raise ModuleNotFoundError("Run in a new cell, then this one again:  %pip install 'lmcourse[course]'") from None
 
 """
 """The next lines, for Colab and similar services, which open a notebook without its package."""

@@ -104,6 +104,6 @@ def test_a_notebook_without_the_package_names_the_install_command(tmp_path: Path
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = found(env=alone, capture_output=True, text=True, check=False)
     assert said.returncode == 1
-    assert said.stderr.splitlines()[-1].endswith("%pip install lmcourse")
+    assert said.stderr.splitlines()[-1].endswith("%pip install 'lmcourse[course]'")
     (tmp_path / "lmcourse.py").touch()
     found(env=alone, check=True)

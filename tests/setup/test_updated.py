@@ -31,7 +31,7 @@ def test_answers_outputs_and_own_cells_move_into_the_new_text(
     own = new_code_cell("mine = 1", id="e3b1c0de-0000-4000-8000-000000000001")
     old.cells.insert(old.cells.index(answer) + 1, own)
     first = next(cell for cell in old.cells if cell.cell_type == "code")
-    first.source = first.source.removeprefix(RUN_FIRST)  # as in an earlier release
+    first.source = first.source.removeprefix(RUN_FIRST).replace("Run in a new cell", "Run it")  # an earlier release
     texts = [cell for cell in old.cells if cell.cell_type == "markdown"]
     texts[1].source += "\nMy note."
     corrected = next(cell for cell in new.cells if cell.id == texts[2].id)
@@ -44,7 +44,7 @@ def test_answers_outputs_and_own_cells_move_into_the_new_text(
     found = {cell.id: cell for cell in made.cells}
     assert found["decode_bits"].source == answer.source
     assert found["check_decode_bits"].outputs == check.outputs
-    assert found[first.id].source == RUN_FIRST + first.source
+    assert found[first.id].source == RUN_FIRST + first.source.replace("Run it", "Run in a new cell")
     assert made.cells[made.cells.index(found["decode_bits"]) + 1] == own
     assert found[texts[1].id].source.endswith("My note.")
     assert found["0123456789ab"].source == "The corrected text."
