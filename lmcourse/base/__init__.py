@@ -1,1 +1,1 @@
-"""What every other package may use: errors in one line, text, units, files written whole, the device."""
+"""The ground floor: errors in one line, foreign text made safe, files written whole, checked JSON, the device."""

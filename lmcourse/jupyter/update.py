@@ -18,8 +18,8 @@ from lmcourse.base.errors import CourseError
 from lmcourse.grading.stubs import STUB
 
 _MADE = re.compile(r"([0-9a-f]{12})(-\d+)?")
+# Matches what the build puts before the text of the first cell, in every release so far.
 _BEFORE_THE_FIRST_CELL = re.compile(r"(#.*\n)?try:\n    import lmcourse\nexcept .*\n    raise .*\n\n")
-"""What the build puts before the text of the first cell, in every release so far."""
 
 
 def update(new: Path, old: Path) -> tuple[Path, list[str]]:
