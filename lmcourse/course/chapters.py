@@ -1,4 +1,4 @@
-"""The map of the course: its twenty chapters, in reading order."""
+"""The map of the course: its twenty-three chapters, in reading order."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ PART_I = "I · Numbers and gradients"
 PART_II = "II · Language models before transformers"
 PART_III = "III · The transformer"
 PART_IV = "IV · Systems"
+PART_V = "V · After the loss"
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter("01-floating-point", "Floating point", PART_I),
@@ -94,12 +95,16 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("18-parallelism", "Parallelism", PART_IV),
     Chapter("19-gpu-timing", "GPU timing", PART_IV),
     Chapter("20-capstone", "Capstone", PART_IV),
+    Chapter("21-data-and-scores", "Data and scores", PART_V),
+    Chapter("22-reward", "From imitation to reward", PART_V),
+    Chapter("23-inside", "Inside a model", PART_V),
 )
 
 BUILDS_ON: dict[str, str] = {
     **{"01": "", "02": "", "03": "02", "04": "03", "05": "03 04", "06": "03 05", "07": "05", "08": "02 06", "09": "08"},
     **{"10": "03 08", "11": "10", "12": "09 10 11", "13": "01 04 12", "14": "03 12", "15": "12", "16": "01 13"},
-    **{"17": "08 15", "18": "13 14", "19": "15", "20": "13 15 17"},
+    **{"17": "08 15", "18": "13 14", "19": "15", "20": "13 15 17", "21": "05 07 13", "22": "04 05 13 21"},
+    **{"23": "05 08 12 13"},
 }
 """For each notebook number, the earlier notebooks whose ideas it uses. It does not need their answers."""
 
@@ -131,7 +136,7 @@ ROUTES = (
         "Tensors and gradients, what a language model is and what its loss means, then a transformer: its core, the "
         "whole of it, and its training.",
     ),
-    Route("All of it", (("01", 0), ("20", 0)), "In the order of the numbers: each notebook uses only earlier ones."),
+    Route("All of it", (("01", 0), ("23", 0)), "In the order of the numbers: each notebook uses only earlier ones."),
     Route("GPU timing", (("15", 0), ("19", 0)), "Count the operations before you time them."),
     Route("Positions", (("08", 4), ("09", 0)), "Attention does not see the order of tokens: first see why."),
     Route("Memory and many GPUs", (("14", 0), ("18", 0)), "What has to be stored, then how to divide it."),

@@ -42,8 +42,8 @@ tensor_bytes   1.5 / 2 points
 GREETING = """\
 # Welcome
 
-In twenty notebooks you predict, implement, measure and plot every part of a transformer language model,
-from the bits of a number to training on many GPUs. You write the code; a check under each exercise tells
+In twenty-three notebooks you predict, implement, measure and plot every part of a transformer language model,
+from the bits of a number through training on many GPUs to what comes after the loss. You write the code; a check under each exercise tells
 you at once what is right, what differs, and often why. A laptop is enough.
 
 Open a notebook, read from the top, and run each cell with **Shift + Enter**. Help is below the table."""
