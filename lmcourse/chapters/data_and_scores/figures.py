@@ -78,14 +78,13 @@ def _shingles() -> list[list[int]]:
 
 
 @stops(number=(0, 3, 7, 11, 20, 28))
-def document(number: int = 3) -> Figure:
+def document(number: int = 0) -> Figure:
     """A document of the pool and its nearest neighbour, with their lengths, similarity and bigram score."""
     documents, sets = pool(), _shingles()
     near = max((i for i in range(len(documents)) if i != number), key=lambda i: jaccard(sets[number], sets[i]))
     figure = new_figure(8.0, 3.4)
-    axes = new_drawing_axes(figure)
-    axes.set_axis_off()
-    for at, (title, text) in zip((1.0, 0.48), (("document", number), ("its nearest neighbour", near)), strict=True):
+    axes = new_drawing_axes(figure, "From the pool")
+    for at, (title, text) in zip((0.97, 0.46), (("document", number), ("its nearest neighbour", near)), strict=True):
         shown = textwrap.fill(textwrap.shorten(documents[text], 330), 90)
         axes.text(0, at, f"{title} {text}: {len(documents[text])} letters", va="top", fontsize=10, weight="bold")
         axes.text(0, at - 0.09, shown, va="top", fontsize=9, family="monospace")

@@ -34,7 +34,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
 
 
-_FIVE = [[1, 2, 3, 4], [1, 2, 9, 9], [9, 8, 3, 4], [3, 4, 1, 2], [2, 5, 9, 4]]
+_FIVE = [[1, 2, 3, 4], [1, 2, 9, 9], [9, 8, 3, 4], [3, 4, 1, 2], [2, 5, 9, 4], [1, 9, 3, 7]]
 
 candidates = Exercise(
     "candidates",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from lmcourse.chapters.data_and_scores.task import (
+    LEAST,
+    NO_LIST,
+    NOT_OF_THE_POOL,
+    TOO_LONG,
+    TOO_SHORT,
     inspect_choose,
     measure_choose,
 )
@@ -41,6 +49,21 @@ def as_it_comes(pool: list[str], trusted: list[str], budget: int, without_near_c
     return chosen
 
 
+def bigrams_of_the_trusted(pool: list[str], trusted: list[str], budget: int, without_near_copies: Any) -> list[str]:
+    text = "".join(trusted)
+    pairs, firsts = Counter(pairwise(text)), Counter(text)
+
+    def score(document: str) -> float:
+        found = [math.log((pairs[a, b] + 0.1) / (firsts[a] + 12.8)) for a, b in pairwise(document)]
+        return sum(found) / len(found)
+
+    chosen: list[str] = []
+    for document in without_near_copies(pool):
+        if score(document) > -2.6 and sum(map(len, chosen)) + len(document) <= budget:
+            chosen.append(document)
+    return chosen
+
+
 def _row(first: float, second: float) -> dict[str, float]:
     return {"first pool": first, "second pool": second, "mean": (first + second) / 2}
 
@@ -65,13 +88,49 @@ choose = Exercise(
     task=OpenTask(
         inspect=inspect_choose,
         measure=measure_choose,
-        baseline={"as it comes": _row(0.77, 0.68), "60,000 letters of new clean text": _row(0.46, 0.46)},
-        finish={"mean": 0.52},
+        baseline={"as it comes": _row(0.77, 0.745), "60,000 letters of new clean text": _row(0.49, 0.49)},
+        finish={"mean": 0.51},
         bands=[
             Band(1, "documents of the pool, within the budget"),
-            Band(1, at_most={"mean": 0.68}),
-            Band(1, at_most={"mean": 0.56}),
-            Band(2, at_most={"mean": 0.52}),
+            Band(2, at_most={"mean": 0.65}),
+            Band(2, at_most={"mean": 0.51}),
         ],
     ),
+)
+
+for _points, _idea in ((1, as_it_comes), (3, bigrams_of_the_trusted), (5, right_form_in_turn)):
+    choose.idea(_points)(_idea)
+
+choose.edited_ideas(
+    as_it_comes,
+    {
+        "exact copies out": (1, "documents = pool → documents = list(dict.fromkeys(pool))"),
+        "near copies out": (1, "documents = pool → documents = without_near_copies(pool)"),
+    },
+)
+
+choose.edited_ideas(
+    right_form_in_turn,
+    {
+        "copies left in": (5, "without_near_copies(pool) → pool"),
+        "in turn, once": (3, "3 * len(kept) → len(kept) ;; turn < 3 * len(own) → turn < len(own)"),
+        "any form": (3, 'start and re.search(r"So \\w+ goes home\\.\\n$", document) → start'),
+        "thirty of each": (5, "== place] → == place][:30] ;; 3 * len(kept) → 60 ;; turn < 3 * len(own) and → "),
+    },
+)
+
+choose.slips(
+    as_it_comes,
+    {
+        "if sum(map(len, chosen)) + len(document) > budget:\n            break\n        chosen → "
+        "chosen": TOO_LONG.format(61_237, 10_000),
+        "> budget → > 60_000": TOO_LONG.format(59_326, 10_000),
+        "> budget → > 900": TOO_SHORT.format(814, LEAST),
+        "chosen.append(document) → chosen.append(document.strip())": NOT_OF_THE_POOL.format(
+            "Ben is at the sea. So Ben goes home."
+        ),
+        "return chosen → return ''.join(chosen)": NO_LIST.format("a string"),
+        "for document in documents: → for document in range(len(documents)):\n        if len(chosen) == 20:\n"
+        "            break\n        chosen.append(document)\n    for document in []:": NOT_OF_THE_POOL.format(0),
+    },
 )
