@@ -19,7 +19,7 @@ if __name__ == "__main__":
     save_file(store(), STORED)
     print(f"{STORED.name}: {STORED.stat().st_size:,} bytes")
     if "--train" in sys.argv[1:]:
-        for name in LEAKED:
-            print(name, [leaked_losses(name, seed) for seed in (0, 1, 2)])
+        for name, seed in LEAKED:
+            print(name, seed, leaked_losses(name, seed))
         for count in REPEATED:
             print(count, repeated_losses(count))

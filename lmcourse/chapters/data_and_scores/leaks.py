@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import cycle
 
 from lmcourse.chapters.data_and_scores.letters import held_out_loss, loss_on, trained_on
-from lmcourse.chapters.data_and_scores.pool import CLEAN, HELD_OUT, TOPICS, paragraphs, place
+from lmcourse.chapters.data_and_scores.pool import CLEAN, HELD_OUT, paragraphs, place
 from lmcourse.chapters.data_and_scores.task import BUDGET
+from lmcourse.data.grammar.stories import TOPICS
 
 
 def within(documents: Sequence[str], budget: int = BUDGET) -> list[str]:

@@ -66,7 +66,7 @@ def log_probabilities(questions: Questions, context: int = CONTEXT) -> Float[Ten
     before = questions.contexts[:, None, -context:].expand(-1, answers, -1)
     tokens = torch.cat([before, questions.answers], dim=2).flatten(0, 1)
     found = []
-    for part in tokens.split(200):
+    for part in torch.split(tokens, 200):
         logits = model(part[:, :-1])[:, context - 1 :]
         found.append(-F.cross_entropy(logits.mT, part[:, context:], reduction="none"))
     return torch.cat(found).view(n, answers, longest)
