@@ -57,7 +57,7 @@ start("21-data-and-scores")
 #
 # Many benchmarks offer a few answers to each question. A model gives each answer a probability, the product of its tokens' probabilities, and the likeliest counts as its choice. The logarithm is a *sum* over tokens.
 #
-# Our questions need no teacher. The context is 48 tokens of help text that the shipped model was not trained on. Which of four continuations is the text's own? The other three come from elsewhere in the text, cut to a random length: 3 tokens up to the length of the right one.
+# Our questions need no teacher. The context is 48 tokens of help text that the shipped model was not trained on. Which of four continuations is the text's own? The other three come from elsewhere, cut to a random length from 3 tokens up to that of the right one.
 
 # %% [markdown]
 # ### Exercise 1 · Scores of answers  (2 points · 6 min · ●●)
@@ -94,12 +94,12 @@ with your("option_scores"):
 predict("by_sum_at_sixteen")
 
 # %% [markdown]
-# Two draws of 200 questions, for each length (the log-probabilities are stored):
+# Two draws of 200 questions for each length (stored):
 
 # %%
 with your("option_scores"):
     print("answers of up to   seed   right by sum   per token   the sum picks a shortest one")
-    for (seed, longest), _ in sorted(SCORED.items(), key=lambda item: item[0][::-1]):
+    for seed, longest in SCORED:
         log_p, lengths = stored_scores(seed, longest)
         by_sum, per_token = (each.argmax(dim=1) for each in option_scores(log_p, lengths))
         short = lengths.gather(1, by_sum[:, None])[:, 0] == lengths.amin(dim=1)
@@ -113,7 +113,7 @@ with your("option_scores"):
 #
 # ## 2 · How sure are you?
 #
-# A model gets 84 % of 300 questions with 48 tokens of context, and 79 % with only the last 8. Other questions would have given other scores. So: is 48 better?
+# A model gets 84 % of 300 questions with 48 tokens of context, and 79 % with only the last 8. Other questions would give other scores. Is 48 better?
 #
 # A score is a mean of zeros and ones. A mean of $n$ independent numbers with variance $s^2$ has the **standard error** $s/\sqrt n$, a difference of two *independent* scores $\sqrt{(s_a^2 + s_b^2)/n}$. In 95 % of all cases the truth is within two errors.
 
@@ -150,7 +150,7 @@ with your("paired_difference"):
         for context in (8, 16, 32)
     }
 for name, each in differences.items():
-    print(name, *(f"   {d:+.3f} ± {paired:.3f} (±{independent:.3f})" for d, paired, independent in each), sep="")
+    print(name, *(f" {d:.3f} ± {paired:.3f} (± {independent:.3f})" for d, paired, independent in each))
 figures.intervals(differences)
 
 # %% [markdown]
@@ -237,7 +237,7 @@ for n, each in shares.items():
 # %% [markdown]
 # Texts of one kind share phrases. With 3 words every new paragraph looks copied, with 13 hardly one does: GPT-3's authors (Brown et al., 2020) looked for runs of 13 words, too. Neither finds paraphrases.
 #
-# Does a leak matter? Train two small models on 60,000 letters. A reads clean paragraphs. B reads the same, but half of its text is replaced: 60 of the 260 test paragraphs are in it, three times each.
+# Does a leak matter? Train two small models on 60,000 letters. A reads clean paragraphs. B reads the same, but nearly half of its text is replaced: 60 of the 260 test paragraphs are in it, three times each.
 
 # %%
 predict("the_honest_loss")
@@ -256,12 +256,12 @@ for (name, seed), (everything, leaked, rest) in LEAKED.items():
 #
 # `dict.fromkeys(documents)` drops exact copies. But a copy with typos is a different string. So compare *sets*: a document's **shingles** are its different runs of three words, and the **Jaccard similarity** of two documents is $J = |A \cap B| / |A \cup B|$. One changed word breaks three shingles. In our pool, two copies with a typo in every sixtieth letter have J = 0.30 in the mean.
 #
-# Comparing all pairs takes too long for large pools; **MinHash** (Broder, 1997) makes it cheap. Give every shingle a random number, a *hash*, and keep a document's least one. In the union of two documents, each shingle is equally likely to have the least hash. If a shared one has it, both documents keep the same number, else they do not. So **the least hashes agree with probability $J$**. The least hashes of $h$ different functions are a **signature**, and the fraction of agreeing entries estimates $J$.
+# **MinHash** (Broder, 1997) makes this cheap. Give every shingle a random number, a *hash*, and keep a document's least one. In the union of two documents, each shingle is equally likely to have the least hash. If a shared one has it, both documents keep the same number, else they do not. So **the least hashes agree with probability $J$**. The least hashes of $h$ different functions are a **signature**, and the fraction of agreeing entries estimates $J$.
 
 # %% [markdown]
 # ### Exercise 5 · MinHash  (3 points · 8 min · ●●)
 #
-# `shingles` are numbers below $2^{32}$, at least one. Each pair $(a, b)$ of `coefficients` is a hash function, $x \mapsto (a x + b) \bmod (2^{61} - 1)$, with $a$ and $b$ below $2^{61}$. Return the least hash for each pair, exactly, as a list of integers.
+# `shingles` are a document's shingles as numbers below $2^{32}$, at least one. Each pair $(a, b)$ of `coefficients` is a hash function, $x \mapsto (a x + b) \bmod (2^{61} - 1)$, with $a$ and $b$ below $2^{61}$. Return the least hash for each pair, exactly, as a list of integers.
 
 
 # %% exercise="minhash"
@@ -340,7 +340,7 @@ explore(figures.s_curve, bands=(1, 64, 1), rows=(1, 16, 1))
 explore(figures.document, number=(0, 40, 1))
 
 # %% [markdown]
-# There are stories, copies, typos, false sums, shuffled words, and Python's help texts. Which text is *good*? We have twenty **trusted** paragraphs, five of each place in which stories happen. And we know that the stories on which models are tested have all four places equally often.
+# There are stories, copies, typos, false sums, shuffled words, and Python's help texts. Which text is *good*? We have twenty **trusted** paragraphs, five of each place in which stories happen: at the sea, in the wood, in the town, among the stars. In the stories that test a model, all four are equally frequent.
 #
 # The oldest filter keeps what looks like trusted text: `bigram_score(document, trusted)` is the mean of $\ln p$ of each letter given the one before it, by counts in the trusted paragraphs.
 
@@ -379,7 +379,7 @@ predict("copies_out")
 # | only what passes the bigrams of section 5 | 0.60 |
 # | 60,000 letters of new clean text | 0.48 |
 #
-# One seed moves by 0.05 and more, so you see three. The check takes the mean over two pools and seeds 0 and 1; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seeds 2 and 3. The **finish line** is 0.51; ideas that we tried end below 0.50 or above 0.52.
+# One seed moves by 0.05 and more, so you see three. The check takes the mean over two pools and seeds 0 and 1; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seeds 2 and 3. The **finish line** is 0.51; no idea that we tried ends between 0.50 and 0.52.
 
 
 # %% exercise="choose"
@@ -417,7 +417,7 @@ print(f"`choose`: {', '.join(f'{loss:.3f}' for loss in losses)}, mean {sum(losse
 # %% check="choose"
 
 # %% [markdown]
-# Drop one of your steps, and look at the kinds again: what one filter takes away, something else replaces. Then drop the *trusted* sample. Which steps still work?
+# Drop one of your steps, and look at the kinds again. Then drop the *trusted* sample: which steps still work?
 #
 # ## What to keep
 #
@@ -441,7 +441,7 @@ print(f"`choose`: {', '.join(f'{loss:.3f}' for loss in losses)}, mean {sum(losse
 # 1. Up to 94 % ($1 - 0.7^8$), if all questions are equally hard; 30 %, if each is solved always or never.
 # 2. With 0.3 only 59 stay, and some true paragraphs go. Bands of 4 rows hardly see such pairs: take 32 bands of 2.
 # 3. Not quite: the model knows these words. Compare with questions that it has not seen.
-# 4. If nothing worse moves up. (And copies of what is rare even help.)
+# 4. If nothing worse moves up: in a pool of clean text and its copies.
 #
 # </details>
 
@@ -449,10 +449,21 @@ print(f"`choose`: {', '.join(f'{loss:.3f}' for loss in losses)}, mean {sum(losse
 # This folded cell checks the numbers in the text above.
 
 # %% tags=["hide-input"]
+from lmcourse.chapters.data_and_scores import task
 from lmcourse.chapters.data_and_scores.pool import letters_of
 
 assert len(pool()) == 1770 and letters_of(pool()) // 1000 == 366 and letters_of(new) // 1000 == 43
 assert len(near) == 7838 and 1770 * 1769 // 2 == 1_565_565
+for context, low, high in ((8, 2.5, 3.6), (32, 0.6, 1.9)):
+    ratios = [d / paired for d, paired, _ in differences[f"against {context} tokens"]]
+    assert (round(min(ratios), 1), round(max(ratios), 1)) == (low, high)
+ratios = [d / independent for d, _, independent in differences["against 8 tokens"]]
+assert (round(min(ratios), 1), round(max(ratios), 1)) == (1.4, 1.8)
+assert LEAKED["B", 0][0] < LEAKED["A", 0][0] and LEAKED["B", 1][0] > LEAKED["A", 1][0]
+assert all(-0.05 < leaked - rest < -0.04 for (name, _), (_, leaked, rest) in LEAKED.items() if name == "B")
+for above, left in ((0.5, 136), (0.3, 59)):
+    assert [*map(kinds().get, task.without_near_copies(pool(), above))].count("near copies") == left
+assert round(1 - 0.7**8, 2) == 0.94
 assert round(truth.mean().item(), 1) == 0.3 and 300 * 16 * 64 / BUDGET > 5
 
 # %% [markdown]
@@ -559,4 +570,6 @@ for j in (0.5, 0.6, 0.7, 0.75, 0.8, 0.9):
 # - Sainz et al., 2023, *NLP evaluation in trouble*; Oren et al., 2024, *Proving test set contamination in black-box language models*.
 
 # %% tags=["hide-input"]
-assert round(1 - (1 - 0.75**8) ** 14, 2) == 0.77
+means = {count: sum(seeds) / 3 for count, seeds in REPEATED.items()}
+assert [round(means[count] - means[80], 2) for count in (30, 10, 5)] == [0.04, 0.14, 0.28]
+assert [round(1 - (1 - j**8) ** 14, 1) for j in (0.5, 0.69)] == [0.1, 0.5]

@@ -77,8 +77,8 @@ def _shingles() -> list[list[int]]:
     return [shingles(document) for document in pool()]
 
 
-@stops(number=(0, 3, 7, 11, 20, 28))
-def document(number: int = 0) -> Figure:
+@stops(number=(4, 5, 8, 13, 21, 40))
+def document(number: int = 4) -> Figure:
     """A document of the pool and its nearest neighbour, with their lengths, similarity and bigram score."""
     documents, sets = pool(), _shingles()
     near = max((i for i in range(len(documents)) if i != number), key=lambda i: jaccard(sets[number], sets[i]))

@@ -18,7 +18,7 @@ from lmcourse.exercises.measured import one_thread
 from lmcourse.pretrained import load_pretrained
 
 CONTEXT, ANSWERS, SHORTEST = 48, 4, 3
-SCORED = {(seed, longest): 200 for seed in (0, 1) for longest in (4, 8, 16)}
+SCORED = {(seed, longest): 200 for longest in (4, 8, 16) for seed in (0, 1)}
 """Questions whose log-probabilities are stored, by seed and by the tokens of the longest answer."""
 
 COMPARED, CONTEXTS, LONGEST = (10, 11, 12), (48, 32, 16, 8), 8

@@ -24,7 +24,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "the_honest_loss",
-        "A fifth of the test paragraphs have slipped into a model's training text. You know which. Which loss on the "
+        "A quarter of the test paragraphs have slipped into a model's training text. You know which. Which loss on the "
         "test tells you how well it predicts new text?",
         options=("the loss on all paragraphs", "the loss on those that leaked", "the loss on the others"),
         answer="the loss on the others",
