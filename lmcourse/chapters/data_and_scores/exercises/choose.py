@@ -89,11 +89,11 @@ choose = Exercise(
         inspect=inspect_choose,
         measure=measure_choose,
         baseline={"as it comes": _row(0.77, 0.745), "60,000 letters of new clean text": _row(0.49, 0.49)},
-        finish={"mean": 0.51},
+        finish={"mean": 0.52},
         bands=[
             Band(1, "documents of the pool, within the budget"),
             Band(2, at_most={"mean": 0.65}),
-            Band(2, at_most={"mean": 0.51}),
+            Band(2, at_most={"mean": 0.52}),
         ],
     ),
 )
@@ -113,7 +113,7 @@ choose.edited_ideas(
     right_form_in_turn,
     {
         "copies left in": (5, "without_near_copies(pool) → pool"),
-        "in turn, once": (3, "3 * len(kept) → len(kept) ;; turn < 3 * len(own) → turn < len(own)"),
+        "in turn, once": (5, "3 * len(kept) → len(kept) ;; turn < 3 * len(own) → turn < len(own)"),
         "any form": (3, 'start and re.search(r"So \\w+ goes home\\.\\n$", document) → start'),
         "thirty of each": (5, "== place] → == place][:30] ;; 3 * len(kept) → 60 ;; turn < 3 * len(own) and → "),
     },
