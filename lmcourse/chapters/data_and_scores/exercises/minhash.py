@@ -54,7 +54,7 @@ minhash = Exercise(
     hints=[
         "For one pair (a, b): hash all shingles, and keep the least.",
         "Python's integers do not overflow: (a * x + b) % (2**61 - 1).",
-        "One number for each pair: [min(... for x in shingles) for a, b in coefficients]",
+        "One number for each pair: the list [min(... for x in shingles) for a, b in coefficients].",
     ],
 )
 
