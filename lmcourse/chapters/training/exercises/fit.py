@@ -17,7 +17,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 # In a notebook, this and `Snapshot` are the learner's own.
-accumulate = _accumulate.reference
+accumulate = _accumulate.course_answer
 
 BEGIN = """\
 import torch
