@@ -23,7 +23,7 @@ Part = tuple[int, int]
 """A head or a unit: its layer and its number there, both from 0."""
 
 HEAD_PRICE = 16
-BUDGET = 40_000
+BUDGET = 20_000
 """So many texts may a model read while an answer looks for a circuit."""
 
 NO_LISTS = "`circuit` must return two lists, heads and units, of pairs (layer, number) with whole numbers."
@@ -127,30 +127,26 @@ def measure_circuit(circuit: Callable[..., Any], seeds: list[int]) -> dict[str, 
     return {"odds kept": min(fractions), "price": -(-sum(prices) // len(prices))}
 
 
+NEEDED: dict[str, list[Part]] = {"heads": [(1, 2)], "units": [(0, 5), (0, 90), (1, 3), (1, 40), (1, 77)]}
+AGAINST: dict[str, list[Part]] = {"heads": [(0, 1)], "units": [(0, 30), (1, 100)]}
+"""The parts of the toy that speak for the right hero, and for the other one."""
+
+
 class _ToyOdds:
-    """The odds of a toy with the shapes of the models, in which a few parts do everything. A call takes a millisecond.
-
-    `NEEDED` speak for the right hero, `AGAINST` for the other one.
-    """
-
-    NEEDED = {"heads": [(1, 2)], "units": [(0, 5), (0, 90), (1, 3), (1, 40), (1, 77)]}
-    AGAINST = {"heads": [(0, 1)], "units": [(0, 30), (1, 100)]}
+    """The odds of a toy with the shapes of the models, in which few parts do everything. A call takes a millisecond."""
 
     def __init__(self) -> None:
         drawn = torch.Generator().manual_seed(0)
         shapes = {"heads": (256, HEADS, 1, HEAD_PRICE), "units": (256, 1, UNITS)}
-        self.values: dict[Place, Tensor] = {
-            (kind, layer): 0.2 * torch.randn(shape, generator=drawn) for kind, shape in shapes.items() for layer in (0, 1)
-        }
-        self.weights = {place: torch.full_like(one[0], 0.001) for place, one in self.values.items()}
-        for sign, parts in ((1, self.NEEDED), (-0.2, self.AGAINST)):
-            for kind, layer, number in ((kind, *part) for kind in parts for part in parts[kind]):
+        places = [(kind, layer) for kind in shapes for layer in (0, 1)]
+        self.values: dict[Place, Tensor] = {one: 0.2 * torch.randn(shapes[one[0]], generator=drawn) for one in places}
+        self.weights = {one: torch.full_like(values[0], 0.001) for one, values in self.values.items()}
+        for sign, parts in ((1, NEEDED), (-0.2, AGAINST)):
+            for kind, layer, number in ((one, *part) for one in parts for part in parts[one]):
                 at = (number,) if kind == "heads" else (slice(None), number)
                 self.values[kind, layer][:, *at] += 1
                 self.weights[kind, layer][at] = sign / (HEAD_PRICE if kind == "heads" else 1)
-        self.means = {
-            ("heads", layer): torch.zeros(HEADS, HEAD_PRICE) for layer in (0, 1)
-        } | {("units", layer): torch.zeros(UNITS) for layer in (0, 1)}
+        self.means = {one: torch.zeros((HEADS, HEAD_PRICE) if one[0] == "heads" else (UNITS,)) for one in places}
 
     def __len__(self) -> int:
         return 256
@@ -167,8 +163,10 @@ def inspect_circuit(circuit: Callable[..., Any]) -> None:
     """Raise Unfit if an answer does not return parts of a model, tried with a toy. Known mistakes are remarks."""
     toy = _ToyOdds()
     torch.manual_seed(0)
-    found = dict(zip(("heads", "units"), map(set, _asked(circuit, toy, toy.means)), strict=True))
-    needed, against = ({(kind, one) for kind in toy.NEEDED for one in which[kind]} for which in (toy.NEEDED, toy.AGAINST))
-    chosen = {(kind, one) for kind in found for one in found[kind]}
-    if chosen and not chosen & needed:
-        warnings.warn(HARMFUL if chosen & against else SWAPPED, Remark, stacklevel=1)
+    found = dict(zip(("heads", "units"), _asked(circuit, toy, toy.means), strict=True))
+
+    def keeps(parts: dict[str, list[Part]]) -> bool:
+        return any(set(found[kind]) & set(parts[kind]) for kind in parts)
+
+    if not keeps(NEEDED) and any(found.values()):
+        warnings.warn(HARMFUL if keeps(AGAINST) else SWAPPED, Remark, stacklevel=1)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse.exercises.measured import one_thread
-from lmcourse.training.copying import AttentionOnly, Change, train_copier
+from lmcourse.training.copying import AttentionOnly, train_copier
 
 LENGTH, WORDS = 32, 32
 
@@ -33,10 +33,13 @@ class Copier:
 
     @one_thread()
     @torch.no_grad()
-    def loss(self, change: Change | None = None, *, corrupted: bool = False) -> float:
-        """Return the loss of the clean texts' copied tokens, after clean or corrupted texts."""
+    def loss(self, layer: int = -1, f: Callable[[Tensor], Tensor] | None = None, *, corrupted: bool = False) -> float:
+        """Return the loss of the clean texts' copied tokens, after clean or corrupted texts.
+
+        `f` replaces the results of the heads of one layer.
+        """
         read = self.corrupted if corrupted else self.clean
-        logits = self.model(read[:, :-1], change)
+        logits = self.model(read[:, :-1], lambda at, results: f(results) if f and at == layer else results)
         losses = torch.nn.functional.cross_entropy(logits.mT, self.clean[:, 1:], reduction="none")
         return losses[self.copied].mean().item()
 

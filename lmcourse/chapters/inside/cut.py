@@ -69,9 +69,7 @@ def story_run(model: nn.Module, test: Paragraphs) -> Callable[..., float]:
 
 @one_thread()
 @torch.no_grad()
-def loss_before_so(
-    model: nn.Module, test: Paragraphs, change: Change | None = None, edit: Edit | None = None
-) -> float:
+def loss_before_so(model: nn.Module, test: Paragraphs, change: Change | None = None, edit: Edit | None = None) -> float:
     """Return the mean loss of the words after the second one, up to "So", in nats."""
     with edited(model, change, edit):
         losses = F.cross_entropy(model(test.texts)[:, :-1].mT, test.texts[:, 1:], reduction="none")

@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 
 from lmcourse.chapters.inside.words import LENGTH, vocabulary
-from lmcourse.models.zoo.styles import llama_like
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import llama_like
 from lmcourse.training.run_settings import Settings
 
 STORED = Path(__file__).with_suffix(".safetensors")

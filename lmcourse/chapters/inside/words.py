@@ -74,7 +74,7 @@ class Paragraphs:
         groups = {"first word": at == 0, "is": at == 1, "place": (at > 1) & (at < stop), "between": between}
         return {name: mask.expand(self.texts.shape) for name, mask in groups.items()} | {"So": self.so}
 
-    def at_so(self, values: Float[Tensor, "b s *rest"]) -> Float[Tensor, "b *rest"]:
+    def at_so(self, values: Float[Tensor, "b s *rest"]) -> Float[Tensor, b * rest]:
         """Return the values at "So"."""
         return values[torch.arange(len(self.ends)), self.ends]
 
@@ -86,7 +86,7 @@ class Paragraphs:
 
 
 @cache
-def hero_tokens() -> Int[Tensor, "8"]:
+def hero_tokens() -> Int[Tensor, 8]:
     """Return the tokens of the eight heroes."""
     return encoded([*HEROES])
 

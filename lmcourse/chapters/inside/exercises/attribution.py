@@ -102,13 +102,15 @@ def part_by_part(
 
 
 @attribution.variant
-def from_logits_of_all_words(parts: Parts, norm_weight: Tensor, unembedding: Tensor, right: Tensor, wrong: Tensor):
+def from_logits_of_all_words(
+    parts: dict[str, Tensor], norm_weight: Tensor, unembedding: Tensor, right: Tensor, wrong: Tensor
+) -> dict[str, float]:
     stack = torch.stack(list(parts.values())).float()
     scale = torch.rsqrt(stack.sum(0).pow(2).mean(-1) + 1e-5)
     logits = (stack * scale[:, None] * norm_weight.float()) @ unembedding.float().T
     rows = torch.arange(len(right))
     odds = logits[:, rows, right] - logits[:, rows, wrong]
-    return dict(zip(parts, odds.mean(1).tolist()))
+    return dict(zip(parts, odds.mean(1).tolist(), strict=True))
 
 
 attribution.slips(
@@ -143,8 +145,8 @@ attribution.slips(
         "(normed * direction).sum(dim=1).mean().item()\n    total = sum(found.values())\n    return {name: one / total "
         "for name, one in found.items()}": "You divide by the odds. Return the parts themselves, which add up to the "
         "odds.",
-        "parts.items(): → parts.items():\n        part = part - part.mean(dim=1, keepdim=True)": "You subtract the mean "
-        "of the features, as LayerNorm does. This norm only divides.",
+        "parts.items(): → parts.items():\n        part = part - part.mean(dim=1, keepdim=True)": "You subtract the "
+        "mean of the features, as LayerNorm does. This norm only divides.",
         "sum(dim=1).mean().item() → sum(dim=1)[0].item()": "You return the number of the first text. Return the mean "
         "over the texts.",
         "        found[name] = (normed * direction).sum(dim=1).mean().item() →         found[name] = (normed.mean(0) * "

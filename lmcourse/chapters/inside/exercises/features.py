@@ -78,8 +78,8 @@ features_kept.slips(
         "weights[:, i] / lengths[i] → weights[:, i]": "Your direction has not the length 1: divide w by |w|.",
         "(direction @ weights).square().sum() → ((direction @ weights).square().sum() - lengths[i] ** 2)": "You leave "
         "the feature itself out of the sum. Alone in its direction, it has a share of 1.",
-        "(direction @ weights).square().sum() → (direction @ (weights / lengths.clamp(min=1e-9))).square().sum()": "You "
-        "divide all columns by their lengths. Only the feature's own direction has length 1.",
+        "(direction @ weights).square().sum() → (direction @ (weights / lengths.clamp(min=1e-9))).square().sum()": "You"
+        " divide all columns by their lengths. Only the feature's own direction has length 1.",
         "(direction @ weights).square().sum() → (direction @ weights).sum() ** 2": "You square the sum. Square the "
         "products first: opposite features would cancel.",
         "(direction @ weights).square().sum() → (direction @ weights).abs().sum()": "You add absolute values. The "

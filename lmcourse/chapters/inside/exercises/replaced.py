@@ -61,7 +61,7 @@ replaced = Exercise(
     hints=[
         "Begin with a clone of `results`; go through `how.items()`, and write into the clone at [:, head].",
         'What is written: 0 for "zero", and for "other" the same head of `other`, [:, head].',
-        '`mean[head]` has the shape (d_head,). It fits into the clone\'s [:, head], (b, s, d_head), as it is.',
+        "`mean[head]` has the shape (d_head,). It fits into the clone's [:, head], (b, s, d_head), as it is.",
     ],
 )
 
@@ -121,7 +121,7 @@ replaced.slips(
         "other[:, head] → other[:, head].mean(dim=(0, 1))": 'You average over the other texts. "other" means their '
         "results themselves, text by text and word by word.",
         "other[:, head] → other[:, 0]": "You take head 0 of the other texts for every head. Take the same head.",
-        'way == "zero" → way != "other" ;; elif way == "mean" → elif way == "nothing"': 'You set a head to zero where '
+        'way == "zero" → way != "other" ;; elif way == "mean" → elif way == "nothing"': "You set a head to zero where "
         '"mean" is asked for.',
         '    for head, way in how.items():\n        if way == "zero" →     for head in range(results.shape[1]):\n'
         '        way = how.get(head, "zero")\n        if way == "zero"': "Heads that `how` does not name are set to "
@@ -131,8 +131,6 @@ replaced.slips(
         "    return results →         return results\n    return results": "You return within the loop, after the "
         "first head. Return after it.",
         "in how.items() → in [*how.items()][-1:]": "Only the last head of `how` is replaced. All of them are.",
-        "    for head, way in how.items(): →     kept = results\n    for head, way in how.items():\n        results = "
-        "kept.clone()": "Only the last head of `how` is replaced: your clone within the loop forgets those before.",
         'way == "mean" → way == "other"': 'You swapped "mean" and "other".',
     },
 )

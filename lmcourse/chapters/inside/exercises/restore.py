@@ -128,14 +128,14 @@ restore_stream.slips(
     keep_then_put,
     {
         "run(clean, keep), run(other) → run(clean), run(other, keep) ;; (run(other, put) - low) → (high - run(clean, "
-        "put)) || run(clean, keep), run(other) → run(clean), run(other, keep) ;; (run(other, put) - low) → (run(clean, "
-        "put) - low)": _DESTROYED,
+        "put))": _DESTROYED,
         "stream[positions] = kept[layer][positions] → stream[:] = kept[layer]": "You put in the whole clean stream. "
         "Only the words of `positions` get it.",
         "stream[positions] = kept[layer][positions] → later = positions.int().cumsum(dim=1) > 0\n            "
         "stream[later] = kept[layer][later]": "The words after `positions` were edited, too. They keep their stream.",
-        "stream[positions] = kept[layer][positions] → stream[~positions] = kept[layer][~positions]": "You edit the "
-        "words that are *not* in `positions`.",
+        "stream[positions] = kept[layer][positions] → stream[~positions] = kept[layer][~positions]": "In your "
+        "run the words that are *not* in `positions` have the clean stream. Put it in at `positions`, into the run on "
+        "`other`.",
         "if passed == layer → if True ;; kept[layer] → kept[passed]": "You put the clean stream in after every block. "
         "`layer` names one place; what comes after it is computed.",
         "if passed == layer → if passed >= layer ;; kept[layer] → kept[passed]": "You put the clean stream in after "

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from lmcourse.chapters.inside.measured import STREAMS
 from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure
 
 _COLOURS = ("blue", "orange", "green", "purple")
 PLACES = ("first word", "is", "place", "between", "So")
-STREAMS = ("embedded", "after block 0", "after block 1")
 
 
 def written_odds(written: Mapping[str, Mapping[str, float]]) -> Figure:
@@ -52,7 +52,11 @@ def restored_map(restored: Mapping[str, list[list[float]]]) -> Figure:
             for x, share in enumerate(row):
                 shown = f"{abs(share):.2f}" if abs(share) < 0.005 else f"{share:.2f}"
                 axes.text(x, y, shown, ha="center", va="center", color="white" if share > 0.6 else "black", fontsize=9)
-        shares = ", ".join(f"{STREAMS[y]} {rows[y][0]:.2f} at the first word, {rows[y][-1]:.2f} at So" for y in range(3))
+        shares = ", ".join(
+            f"{STREAMS[y]} {rows[y][0]:.2f} at the first word, {rows[y][-1]:.2f} at So" for y in range(3)
+        )
         alt.append(f"{model}: {shares}")
-    caption = "1 means that this one vector of the clean run brings all of the odds back into the run with the other hero."
+    caption = (
+        "1 means that this one vector of the clean run brings all of the odds back into the run with the other hero."
+    )
     return describe(figure, caption=caption, alt=f"Shares of the odds restored. {'; '.join(alt)}")

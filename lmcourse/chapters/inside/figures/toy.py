@@ -24,7 +24,7 @@ def crowded_features(weights: Mapping[str, Tensor]) -> Figure:
         axes.set_yticks([0, 10, 19] if place == 0 else [])
         alt.append(f"{name}: {int((w.norm(dim=0) > 0.5).sum())}")
     caption = (
-        "Blue on the diagonal: the feature is kept. Colour beside the diagonal: two features share a direction, and red "
-        "ones point in opposite directions, which the ReLU can keep apart."
+        "Blue on the diagonal: the feature is kept. Colour beside the diagonal: two features share a direction; red "
+        "pairs point in opposite directions, which the ReLU can keep apart."
     )
-    return describe(figure, caption=caption, alt=f"Features kept of {w.shape[1]} in {w.shape[0]} numbers. {', '.join(alt)}")
+    return describe(figure, caption=caption, alt=f"Features kept of 20 in 5 numbers. {', '.join(alt)}")
