@@ -391,18 +391,18 @@ with your("steer"):
 #
 # | what stays | price | odds kept, seed 0 and 1 |
 # | --- | --- | --- |
-# | nothing; all heads; all units | 0; 128; 256 | NOTHING |
-# | 4 heads and 64 units at random, mean of ten | 128 | RANDOM4 |
-# | 8 heads and 200 units at random, mean of ten | 328 | RANDOM8 |
+# | nothing; all heads; all units | 0; 128; 256 | 0.16, 0.25; 0.22, 0.35; 0.14, 0.13 |
+# | 4 heads and 64 units at random, mean of ten | 128 | 0.20, 0.34 |
+# | 8 heads and 200 units at random, mean of ten | 328 | 0.83, 0.91 |
 
 # %% [markdown]
 # ### Exercise 7 · A circuit  (5 points · 15 min · ●●●)
 #
 # `odds()` returns the odds of each of 256 texts, (256,). `odds(change)` calls `change(kind, layer, values)` for the heads ("heads", results of the shape (b, 4, s, 16)) and the units ("units", (b, s, 128)) of both layers, and the model continues with what it returns; gradients flow through. `odds(change, rows)` reads only some of the texts, such as `torch.arange(64)`. `means` maps ("heads", layer) to (4, 16) and ("units", layer) to (128,): the means to put in.
 #
-# Return two lists of pairs (layer, number), both counted from 0: the heads and the units that stay. The course measures what they keep of the odds **on 400 new paragraphs**, in two models; the worse of the two counts, and the mean of both prices. Other models come in grading, so look for the parts, do not write them down. Your search may read 20,000 texts per model: `odds(change)` reads 256.
+# Return two lists of pairs (layer, number), both counted from 0: the heads and the units that stay. The course measures what they keep of the odds **on 400 new paragraphs**, in two models; the worse of the two counts, and the mean of both prices. Other models come in grading, so look for the parts, do not write them down. Your search may read 10,000 texts per model: `odds(change)` reads 256.
 #
-# Keep at least 0.9 of the odds. That earns 1 point; a price of at most 340 earns 2, 270 earns 3, and **180, the finish line, all 5.**
+# Keep at least 0.9 of the odds. That earns 1 point; a price of at most 340 earns 2, 270 earns 3, and **190, the finish line, all 5.**
 
 
 # %% exercise="circuit"
@@ -429,14 +429,18 @@ def circuit(
     worth = [(score / (16 if place[0] == "heads" else 1)).tolist() for place, score in scores.items()]
     parts = [(value, place, at) for place, row in zip(scores, worth, strict=True) for at, value in enumerate(row)]
     parts.sort(reverse=True)
+    few, count = 20, len(parts)  # too few parts, and enough
     with torch.no_grad():
-        enough = 0.93 * odds().mean()
-        for count in range(30, len(parts) + 6, 6):
+        whole = odds().mean()
+        while count - few > 1:
+            middle = (few + count) // 2
             on = {place: torch.zeros(len(mean)) for place, mean in means.items()}
-            for _, place, at in parts[:count]:
+            for _, place, at in parts[:middle]:
                 on[place][at] = 1
-            if odds(mixed(on)).mean() >= enough:
-                break
+            if odds(mixed(on)).mean() >= 0.93 * whole:
+                count = middle
+            else:
+                few = middle
     lists = [[(place[1], at) for _, place, at in parts[:count] if place[0] == kind] for kind in ("heads", "units")]
     return lists[0], lists[1]
     ### END SOLUTION
@@ -463,7 +467,9 @@ figures.circuit_parts(circuits)
 #
 # <details><summary>Afterwards: how others did it</summary>
 #
-# AFTERWARDS
+# What misleads: one cut at a time, and one gradient. Parts stand in for each other, so each alone looks dispensable, or only together are they. What works: mix every part with its mean, and take the gradient at several amounts on the way from nothing to everything (*integrated gradients*; Sundararajan et al., 2017). That gave prices of 168 and 190 with seeds 0 and 1. Learned amounts, with the price as a penalty, gave 114 and 113.
+#
+# With seed 0 the heads left are layer 1 head 0, the one of section 2, and one or two others. With seed 1 layer 0 head 3 and layer 1 heads 1 and 2 stay: other parts do the same work.
 #
 # Automatic circuit discovery cuts edges one at a time (Conmy et al., 2023); attribution patching estimates all cuts with one gradient (Syed et al., 2023). Wang et al. (2022) found by hand the heads with which GPT-2 small names the right person in "Mary and John … John gave a drink to". When a part is cut, later parts may stand in for it: *self-repair* (McGrath et al., 2023).
 #
@@ -549,7 +555,7 @@ with your("features_kept"):
             mean = sum(shares.values()) / max(len(shares), 1)
             print(f"{zeros:.0%} zeros, seed {seed}: {len(shares):2} kept, mean share {mean:.2f}, loss {toy.loss:.2f}")
             if seed == 0:
-                crowded[f"{zeros:.0%} zeros: {len(shares)}"] = toy.weights
+                crowded[f"{zeros:.0%} zeros"] = toy.weights
 
 # %%
 figures.crowded_features(crowded)

@@ -164,7 +164,7 @@ def test_kept_features_of_the_toy() -> None:
     shares = exercises.features_kept.reference(toy.weights)
     assert len(shares) == 10
     assert all(share == pytest.approx(0.5, abs=0.02) for share in shares.values())
-    assert said(figures.crowded_features({"70 % zeros": toy.weights})).endswith("70 % zeros: 10")
+    assert said(figures.crowded_features({"70 % zeros": toy.weights})).endswith("70 % zeros: 10 kept")
 
 
 @pytest.mark.prove

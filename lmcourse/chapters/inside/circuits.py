@@ -23,7 +23,7 @@ Part = tuple[int, int]
 """A head or a unit: its layer and its number there, both from 0."""
 
 HEAD_PRICE = 16
-BUDGET = 20_000
+BUDGET = 10_000
 """So many texts may a model read while an answer looks for a circuit."""
 
 NO_LISTS = "`circuit` must return two lists, heads and units, of pairs (layer, number) with whole numbers."

@@ -33,19 +33,19 @@ returns the stream to continue with."""
 def edited(model: Any, change: Change | None = None, edit: Edit | None = None) -> Iterator[None]:
     """Let a model of the course call `change` for the parts and `edit` for the stream while the block runs."""
 
-    def heads(layer: int, given: tuple[Tensor]) -> Tensor:
-        results = rearrange(given[0], "b s (h d) -> b h s d", h=HEADS)
-        return rearrange(change("heads", layer, results), "b h s d -> b s (h d)")  # type: ignore[misc]
-
     hooks = []
-    for layer, block in enumerate(model.blocks):
-        if change:
-            hooks += [
-                block.attention.layer.out.register_forward_pre_hook(lambda _, given, at=layer: heads(at, given)),
-                block.feed_forward.layer.down.register_forward_pre_hook(
-                    lambda _, given, at=layer: change("units", at, given[0])
-                ),
-            ]
+    for layer, block in enumerate(model.blocks if change else ()):
+
+        def heads(_: nn.Module, given: tuple[Tensor], change: Any = change, layer: int = layer) -> Tensor:
+            results = rearrange(given[0], "b s (h d) -> b h s d", h=HEADS)
+            return rearrange(change("heads", layer, results), "b h s d -> b s (h d)")
+
+        def units(_: nn.Module, given: tuple[Tensor], change: Any = change, layer: int = layer) -> Tensor:
+            hidden: Tensor = change("units", layer, given[0])
+            return hidden
+
+        hooks.append(block.attention.layer.out.register_forward_pre_hook(heads))
+        hooks.append(block.feed_forward.layer.down.register_forward_pre_hook(units))
     for passed, module in enumerate((model.embedding, *model.blocks) if edit else ()):
         hooks.append(module.register_forward_hook(lambda *given, at=passed: edit(at, given[-1])))
     try:

@@ -91,7 +91,7 @@ attribution = Exercise(
 def part_by_part(
     parts: dict[str, Tensor], norm_weight: Tensor, unembedding: Tensor, right: Tensor, wrong: Tensor
 ) -> dict[str, float]:
-    whole = sum(parts.values())
+    whole: Tensor = sum(parts.values())  # type: ignore[assignment]
     root = (whole.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
     direction = unembedding[right] - unembedding[wrong]
     found = {}

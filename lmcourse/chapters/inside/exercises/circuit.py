@@ -52,10 +52,15 @@ def gradients_along_the_way(odds: Any, means: Any) -> Any:
 
         return change
 
+    low, count = 20, len(parts)
     with torch.no_grad():
-        whole, count = odds().mean(), 40
-        while count < len(parts) and odds(keeping({*parts[:count]})).mean() < 0.93 * whole:
-            count += 6
+        enough = 0.93 * odds().mean()
+        while count - low > 1:
+            middle = (low + count) // 2
+            if odds(keeping({*parts[:middle]})).mean() < enough:
+                low = middle
+            else:
+                count = middle
     return tuple([part[1:] for part in parts[:count] if part[0] == kind] for kind in ("heads", "units"))
 
 
@@ -81,14 +86,14 @@ circuit = Exercise(
         measure=measure_circuit,
         baseline={
             "everything": {KEPT: 1.0, PRICE: 384},
-            "all heads, and 200 units at random (mean of ten)": {KEPT: 0.88, PRICE: 328},
+            "all heads, 200 units at random (mean of ten)": {KEPT: 0.83, PRICE: 328},
         },
-        finish={KEPT: 0.9, PRICE: 180},
+        finish={KEPT: 0.9, PRICE: 190},
         bands=[
             Band(1, at_least={KEPT: 0.9}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 340}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 270}),
-            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 180}),
+            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 190}),
         ],
     ),
 )
@@ -112,12 +117,12 @@ def learned_gates(odds: Any, means: Any) -> Any:
     with torch.no_grad():
         whole = odds().mean()
     for _ in range(150):
-        rows = torch.randint(len(odds), (64,), generator=drawn)
+        rows = torch.randint(len(odds), (48,), generator=drawn)
         kept = odds(change, rows).mean() / whole
         paid = sum(torch.sigmoid(gate).sum() * (16 if place[0] == "heads" else 1) for place, gate in gates.items())
         loss = 10 * torch.relu(0.97 - kept) + paid / 384
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
 
     def chosen(limit: float) -> Any:
@@ -137,8 +142,12 @@ def learned_gates(odds: Any, means: Any) -> Any:
         with torch.no_grad():
             return float(odds(cut).mean() / whole)
 
-    limits = torch.cat([gate.detach() for gate in gates.values()]).sort(descending=True).values.tolist()
-    limit = next((each for each in limits[40::4] if odds_kept(each) >= 0.93), -100.0)
+    limits = torch.cat([gate.detach() for gate in gates.values()]).sort().values.tolist()
+    low, high = 0, len(limits)  # the limit at `low` keeps enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if odds_kept(limits[middle]) >= 0.93 else (low, middle)
+    limit = limits[low]
     numbers = chosen(limit)
     return (
         [(layer, number) for layer in range(2) for number in numbers["heads", layer]],

@@ -38,7 +38,7 @@ features_kept = Exercise(
     cases=[
         case("each has its own number", _columns([1.0, 0.0], [0.0, 0.8])),
         case("an opposite pair", _columns([1.0, 0.0], [-1.0, 0.0], [0.0, 0.9])),
-        case("one is too short, and still in the way", _columns([0.9, 0.0], [0.3, 0.3], [0.2, 0.8])),
+        case("one of length ½ is not kept, and still in the way", _columns([0.9, 0.0], [0.5, 0.0], [0.2, 0.8])),
         _drawn("five features in three numbers", Random(1), 3, 5),
         case("none is kept", _columns([0.1, 0.2], [0.3, 0.0])),
     ],
@@ -47,6 +47,7 @@ features_kept = Exercise(
         _drawn("other sizes", random, 4, 4),
         _drawn("one number", random, 1, 3),
         case("a column of zeros", _columns([1.0, 0.5], [0.0, 0.0], [0.5, -1.0])),
+        case("one of length ½", _columns([0.0, 0.5], [0.7, 0.5])),
     ],
     tolerance=Tolerance(1e-4, 1e-6),  # single precision is enough
     hints=[

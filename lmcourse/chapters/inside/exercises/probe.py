@@ -39,12 +39,13 @@ def _case(
     centre: float = 0.0,
     weights: tuple[int, ...] = (1, 1, 1),
     ridge: float | None = None,
+    spread: float = 2.0,
 ) -> Case:
     """Return a case: points around the corners of a simplex, of which some classes have more than others."""
     corners = normal64(random, classes, d, scale=1.5)
     labels = torch.tensor([*range(classes), *random.choices(range(classes), weights, k=n - classes)])
     x = corners[labels] + normal64(random, n, d) + centre
-    points = normal64(random, new, d, scale=2.0) + centre
+    points = normal64(random, new, d, scale=spread) + centre
     given = "" if ridge is None else f", ridge={ridge:g}"
     lines = f"named = probe(x, labels, {classes}{given})\nnamed(points)"
     return script(name, lines, x=x, labels=labels, points=points)
@@ -63,6 +64,7 @@ def _hidden(random: Random) -> list[Case]:
         _case("other points", random, n=20, new=20, d=3),
         _case("other points", random, n=20, new=20, d=2, classes=4, weights=(1, 1, 1, 1)),
         _case("far from zero", random, new=20, centre=-30.0),
+        _case("new points far from the others", random, new=20, spread=20.0),
         _case("a strong ridge", random, new=20, ridge=20.0),
         _case("a rare class", random, n=20, new=20, weights=(12, 1, 4)),
         _case("more features than points", random, n=6, new=20, d=9),
@@ -80,6 +82,7 @@ probe = Exercise(
         _far_apart(),
         _case("three classes in a plane", Random(1)),
         _case("far from zero", Random(2), centre=40.0),
+        _case("new points far from the others", Random(7), spread=15.0),
         _case("a strong ridge", Random(3), n=9, ridge=30.0, centre=4.0),
         _case("a rare class", Random(4), n=16, weights=(10, 1, 5)),
         _case("more features than points", Random(5), n=5, d=6, new=4),

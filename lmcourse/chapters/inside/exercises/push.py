@@ -74,8 +74,8 @@ def with_svd(stream: Tensor, means: Tensor) -> Tensor:
 
 @erase.variant
 def one_direction_after_another(stream: Tensor, means: Tensor) -> Tensor:
-    stream, means = stream.float(), means.float()
-    result, centre, basis = stream - means.mean(0), means.mean(0), []
+    centre, basis = means.mean(0), list[Tensor]()
+    result = stream - centre
     for mean in means[1:] - means[:1]:
         for one in basis:
             mean = mean - (mean @ one) * one
@@ -120,6 +120,11 @@ erase.slips(
         "(stream - centre) @ q.T → (stream - means[0]) @ q.T": "You move every text to the first class. They belong to "
         "the centre of all classes.",
     },
+)
+erase.equivalent_mutant(
+    "directions, _ = torch.linalg.qr((means[1:] - means[0]).T) → directions, _ = torch.linalg.qr((means[0] - "
+    "means[1:]).T)",
+    "The span of a direction is that of its opposite.",
 )
 erase.slips(
     with_qr,
@@ -187,14 +192,6 @@ steer = Exercise(
 def with_a_mask(stream: Tensor, means: Tensor, hero: Tensor, other: Tensor, a: float, where: Tensor) -> Tensor:
     push = a * (means[other] - means[hero])
     return stream + where[..., None] * push[:, None]
-
-
-@steer.variant
-def text_by_text(stream: Tensor, means: Tensor, hero: Tensor, other: Tensor, a: float, where: Tensor) -> Tensor:
-    stream = stream.clone()
-    for i in range(len(stream)):
-        stream[i, where[i]] += a * (means[other[i]] - means[hero[i]])
-    return stream
 
 
 steer.slips(

@@ -79,14 +79,6 @@ def on_a_clone(results: Tensor, how: dict[int, str], mean: Tensor, other: Tensor
     return results
 
 
-@replaced.variant
-def by_a_mask(results: Tensor, how: dict[int, str], mean: Tensor, other: Tensor) -> Tensor:
-    for way, value in (("zero", torch.zeros(())), ("mean", mean[:, None]), ("other", other)):
-        heads = torch.tensor([how.get(head) == way for head in range(results.shape[1])])
-        results = torch.where(heads[:, None, None], value, results)
-    return results
-
-
 _IN_PLACE = (
     "You write into the argument. The next measurement would start from heads that are already cut: work on a clone."
 )

@@ -22,7 +22,7 @@ def crowded_features(weights: Mapping[str, Tensor]) -> Figure:
         axes.grid(visible=False)
         axes.set_xticks([0, 10, 19])
         axes.set_yticks([0, 10, 19] if place == 0 else [])
-        alt.append(f"{name}: {int((w.norm(dim=0) > 0.5).sum())}")
+        alt.append(f"{name}: {int((w.norm(dim=0) > 0.5).sum())} kept")
     caption = (
         "Blue on the diagonal: the feature is kept. Colour beside the diagonal: two features share a direction; red "
         "pairs point in opposite directions, which the ReLU can keep apart."
