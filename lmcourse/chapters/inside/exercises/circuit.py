@@ -67,7 +67,7 @@ def gradients_along_the_way(odds: Any, means: Any) -> Any:
 circuit = Exercise(
     "circuit",
     points=5,
-    minutes=15,
+    minutes=12,
     difficulty=3,
     reference=gradients_along_the_way,
     seconds=60.0,
@@ -88,12 +88,12 @@ circuit = Exercise(
             "everything": {KEPT: 1.0, PRICE: 384},
             "all heads, 200 units at random (mean of ten)": {KEPT: 0.83, PRICE: 328},
         },
-        finish={KEPT: 0.9, PRICE: 190},
+        finish={KEPT: 0.9, PRICE: 185},
         bands=[
             Band(1, at_least={KEPT: 0.9}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 340}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 270}),
-            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 190}),
+            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 185}),
         ],
     ),
 )

@@ -31,7 +31,7 @@ def _numbers(*rows: list[float]) -> Tensor:
 erase = Exercise(
     "erase",
     points=2,
-    minutes=6,
+    minutes=5,
     difficulty=2,
     reference=_erase,
     cases=[
@@ -164,7 +164,7 @@ _LAST = _steered("the last word of two texts", Random(1), 2.0, [[0, 0, 1], [0, 0
 steer = Exercise(
     "steer",
     points=2,
-    minutes=4,
+    minutes=3,
     difficulty=1,
     reference=_steer,
     cases=[

@@ -102,24 +102,6 @@ def keep_then_put(run: Any, other: Tensor, clean: Tensor, layer: int, positions:
     return (run(other, put) - low) / (high - low)
 
 
-@restore_stream.variant
-def with_where(run: Any, other: Any, clean: Any, layer: Any, positions: Any) -> Any:
-    found = {}
-
-    def edit(passed: int, stream: Any) -> Any:
-        if passed != layer:
-            return stream
-        if "clean" not in found:
-            found["clean"] = stream
-            return stream
-        return torch.where(positions.unsqueeze(-1), found["clean"], stream)
-
-    top = run(clean, edit)
-    restored = run(other, edit)
-    bottom = run(other)
-    return (restored - bottom) / (top - bottom)
-
-
 _DESTROYED = (
     "You put the other stream into the run on `clean`: that shows what is *destroyed*. Put the clean stream into the "
     "run on `other`."
