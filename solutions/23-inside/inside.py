@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 23 · Inside a model
 #
-# **Core · 91 min · 7 exercises · 21 points** · **Further · 21 min · 1 exercise · 2 points**
+# **Core · 90 min · 7 exercises · 21 points** · **Further · 21 min · 1 exercise · 2 points**
 #
 # A model can do something, and its weights lie open before you. **How do you find out what it uses?** What is *in there* is not the same as what is *used*.
 #
@@ -225,8 +225,9 @@ predict("where_is_the_hero")
 restored = {}
 with your("restore_stream"):
     for name, model in models.items():
-        run, places = story_run(model, test), test.places.values()
-        rows = [[restore_stream(run, test.others, test.texts, layer, where) for where in places] for layer in range(3)]
+        some = test[:128]  # half of the texts are enough here
+        run, places = story_run(model, some), some.places.values()
+        rows = [[restore_stream(run, some.others, some.texts, layer, where) for where in places] for layer in range(3)]
         restored[name] = rows
 figures.restored_map(restored)
 
@@ -259,7 +260,7 @@ def probe(
         return F.pad(vectors - mean, (0, 1), value=1.0)
 
     a, y = rows(x), F.one_hot(labels, classes).to(x.dtype)
-    weights = torch.linalg.solve(a.T @ a + ridge * torch.eye(a.shape[1], dtype=x.dtype), a.T @ y)
+    weights = torch.linalg.solve(a.T @ a + ridge * torch.eye(a.shape[1]), a.T @ y)
     return lambda vectors: (rows(vectors) @ weights).argmax(dim=1)
     ### END SOLUTION
 
@@ -392,7 +393,7 @@ with your("steer"):
 # | 8 heads and 200 units at random, mean of ten | 328 | 0.83, 0.91 |
 
 # %% [markdown]
-# ### Exercise 7 · A circuit  (5 points · 13 min · ●●●)
+# ### Exercise 7 · A circuit  (5 points · 12 min · ●●●)
 #
 # `odds()` returns the odds of each of 256 texts, (256,). `odds(change)` calls `change(kind, layer, values)` for the heads ("heads", results of the shape (b, 4, s, 16)) and the units ("units", (b, s, 128)) of both layers, and the model continues with what it returns; gradients flow through. `odds(change, rows)` reads only some of the texts, such as `torch.arange(64)`. `means` maps ("heads", layer) to (4, 16) and ("units", layer) to (128,): the means to put in.
 #
@@ -521,7 +522,7 @@ for name, parts in written.items():
         answers
     )
 assert round(written["seed 1"]["layer 0 head 3"], 2) == 0.52 and round(0.52 / 8.34, 2) == 0.06, answers
-assert round(restored["seed 0"][1][0], 2) == 0.88 and round(restored["seed 0"][1][4], 2) == 0.14, answers
+assert round(restored["seed 0"][1][0], 2) == 0.87 and round(restored["seed 0"][1][4], 2) == 0.14, answers
 assert 0.4 < restored["seed 1"][1][4] < 0.6 < 1 < restored["seed 1"][1][0] + restored["seed 1"][1][4] + 0.1, answers
 assert round(scores["seed 0", "embedded", "hero"], 2) == 0.41 and scores["seed 0", "after block 0", "hero"] > 0.99, (
     answers
@@ -583,7 +584,7 @@ with your("features_kept"):
 figures.crowded_features(crowded)
 
 # %% [markdown]
-# Without zeros the toy keeps five features, one for each number, and drops the rest. If most features are 0 most of the time, it keeps two or three times as many: they collide rarely, and the ReLU cleans up small collisions. At 70 % all ten are opposite pairs. This is **superposition**. If a model does it, then a unit takes part in many features, and a feature is a direction that no single unit shows.
+# Without zeros the toy keeps five features, one for each number, and drops the rest. If most features are 0 most of the time, it keeps two or three times as many: they collide rarely, and the ReLU cleans up small collisions. At 70 % they are ten, and each has about half of a dimension: opposite pairs. This is **superposition**. If a model does it, then a unit takes part in many features, and a feature is a direction that no single unit shows.
 
 # %% [markdown]
 # ### B · The copier again  (2 min)
@@ -651,14 +652,15 @@ with your("replaced"):
 # %% [markdown]
 # ### E · A model of your own  (1 min)
 #
-# Train one with your `fit` of notebook 13 (15 to 40 seconds), then add it with `models["mine"] = mine` and run the cells of the core again. Is its circuit one of the two that you know? Another seed is another model.
+# The stored models were trained like this, with `fit` of notebook 13; if yours is solved, it is yours that trains. The cell makes 20 steps. Set `steps = 400`, which take 15 to 60 seconds, add the model with `models["mine"] = mine`, and run the cells of the core again. Which parts does your model use? Another seed is another model.
 
 # %% tags=["nbval-ignore-output", "because losses of a training run differ between processors"]
 (trainer,) = load_parts(["fit"])
 print(trainer)
 mine = new_model(4)
-losses = trainer.function(mine, StoryRows(4), story_settings())
-print(f"loss {sum(losses[-20:]) / 20:.2f}, odds {story_run(mine.eval(), test)(test.texts):.2f}")
+steps = 20
+losses = trainer.function(mine, StoryRows(4), story_settings(steps))
+print(f"after {steps} steps: loss {losses[-1]:.2f}, odds {story_run(mine.eval(), test)(test.texts):.2f}")
 
 # %% [markdown]
 # ### Further reading
@@ -676,7 +678,7 @@ print(f"loss {sum(losses[-20:]) / 20:.2f}, odds {story_run(mine.eval(), test)(te
 for seed in (0, 1):
     kept_here = [kept_features[zeros, seed] for zeros in (0.0, 0.7, 0.9, 0.97)]
     assert [len(shares) for shares in kept_here] == [5, 10, 12, 16], answers
-    assert all(abs(share - 0.5) < 0.02 for share in kept_here[1].values()), answers
+    assert all(abs(share - 0.5) < 0.05 for share in kept_here[1].values()), answers
 fell = [clean[name] - odds for name, both in paths.items() for odds in both]
 assert [round(each) for each in fell] == [15, 4, 8, 4] and round(paths["seed 0"][1]) == 5, answers
 assert round(written["seed 0"]["layer 1 head 0"], 2) == 2.19, answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,25 +30,32 @@ Edit = Callable[[int, Tensor], Tensor]
 returns the stream to continue with."""
 
 
+def _heads_changed(change: Change, layer: int, _: nn.Module, given: tuple[Tensor]) -> Tensor:
+    results = rearrange(given[0], "b s (h d) -> b h s d", h=HEADS)
+    return rearrange(change("heads", layer, results), "b h s d -> b s (h d)")
+
+
+def _units_changed(change: Change, layer: int, _: nn.Module, given: tuple[Tensor]) -> Tensor:
+    return change("units", layer, given[0])
+
+
+def _stream_edited(edit: Edit, passed: int, _: nn.Module, __: Any, stream: Tensor) -> Tensor:
+    return edit(passed, stream)
+
+
 @contextmanager
 def edited(model: Any, change: Change | None = None, edit: Edit | None = None) -> Iterator[None]:
     """Let a model of the course call `change` for the parts and `edit` for the stream while the block runs."""
 
     hooks = []
-    for layer, block in enumerate(model.blocks if change else ()):
-
-        def heads(_: nn.Module, given: tuple[Tensor], change: Any = change, layer: int = layer) -> Tensor:
-            results = rearrange(given[0], "b s (h d) -> b h s d", h=HEADS)
-            return rearrange(change("heads", layer, results), "b h s d -> b s (h d)")
-
-        def units(_: nn.Module, given: tuple[Tensor], change: Any = change, layer: int = layer) -> Tensor:
-            hidden: Tensor = change("units", layer, given[0])
-            return hidden
-
-        hooks.append(block.attention.layer.out.register_forward_pre_hook(heads))
-        hooks.append(block.feed_forward.layer.down.register_forward_pre_hook(units))
-    for passed, module in enumerate((model.embedding, *model.blocks) if edit else ()):
-        hooks.append(module.register_forward_hook(lambda *given, at=passed: edit(at, given[-1])))
+    if change is not None:
+        for layer, block in enumerate(model.blocks):
+            hooks.append(block.attention.layer.out.register_forward_pre_hook(partial(_heads_changed, change, layer)))
+            units = partial(_units_changed, change, layer)
+            hooks.append(block.feed_forward.layer.down.register_forward_pre_hook(units))
+    if edit is not None:
+        for passed, module in enumerate((model.embedding, *model.blocks)):
+            hooks.append(module.register_forward_hook(partial(_stream_edited, edit, passed)))
     try:
         yield
     finally:

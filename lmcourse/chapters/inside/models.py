@@ -23,9 +23,9 @@ def new_model(seed: int) -> Transformer:
         return Transformer(llama_like(2, 64, 4, 128, vocab_size=len(vocabulary()), context=LENGTH))
 
 
-def story_settings() -> Settings:
+def story_settings(steps: int = 400) -> Settings:
     """Return the settings with which the stored models were trained, on the rows of `StoryRows(seed)`."""
-    return Settings(400, rate=0.01, warmup=20, decay=200, weight_decay=0.05)
+    return Settings(steps, rate=0.01, warmup=20, decay=steps // 2, weight_decay=0.05)
 
 
 def story_model(seed: int) -> Transformer:

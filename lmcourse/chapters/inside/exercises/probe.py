@@ -86,6 +86,7 @@ probe = Exercise(
         _case("a strong ridge", Random(299), ridge=30.0, centre=4.0, weights=(1, 1, 4)),
         _case("a rare class", Random(4), n=16, weights=(10, 1, 5)),
         _case("more features than points", Random(5), n=5, d=6, new=4),
+        _case("six points in four dimensions", Random(1), n=6, d=4),
         _case("one new point", Random(6), new=1, centre=5.0),
     ],
     hidden_cases=_hidden,
@@ -118,20 +119,10 @@ def normal_equations(x: Tensor, labels: Tensor, classes: int, ridge: float = 0.1
     return name
 
 
-@probe.variant
-def in_single_precision_class_by_class(x: Tensor, labels: Tensor, classes: int, ridge: float = 0.1) -> Any:
-    mean = x.float().mean(0)
-    a = F.pad(x.float() - mean, (0, 1), value=1)
-    inverse = torch.linalg.inv(a.T @ a + torch.diag(torch.full((a.shape[1],), float(ridge))))
-    rows = [inverse @ (a.T @ (labels == one).float()) for one in range(classes)]
-
-    def named(new: Tensor) -> Tensor:
-        moved = F.pad(new.float() - mean, (0, 1), value=1)
-        return torch.stack([moved @ row for row in rows]).argmax(0)
-
-    return named
-
-
+probe.equivalent_mutant(
+    "return F.pad(vectors - mean, (0, 1), value=1.0) → return F.pad(mean - vectors, (0, 1), value=1.0)",
+    "All features change their sign, and so do their weights.",
+)
 probe.slips(
     normal_equations,
     {
