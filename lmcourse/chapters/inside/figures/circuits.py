@@ -21,8 +21,8 @@ def circuit_parts(circuits: Mapping[str, tuple[list[Part], list[Part]]]) -> Figu
     for place, (model, (heads, units)) in enumerate(circuits.items()):
         counts = [sum(layer == at for layer, _ in units) for at in (0, 1)]
         said = ", ".join(f"layer {layer} head {head}" for layer, head in sorted(heads)) or "no head"
-        title = f"{model}: {said}, {counts[0]} and {counts[1]} units, price {price(heads, units)}"
-        axes = new_axes(figure, title)
+        rest = f"{counts[0]} and {counts[1]} units, price {price(heads, units)}"
+        axes = new_axes(figure, f"{model}: {len(heads)} heads, {rest}")
         axes.set_subplotspec(panels[place])
         for layer in (0, 1):
             for head in range(HEADS):
@@ -35,6 +35,6 @@ def circuit_parts(circuits: Mapping[str, tuple[list[Part], list[Part]]]) -> Figu
         axes.set_xticks([9, 26 + UNITS / 2], ["heads", "units"])
         axes.set_ylim(-0.6, 1.6)
         axes.grid(visible=False)
-        alt.append(title)
+        alt.append(f"{model}: {said}, {rest}")
     caption = "Coloured parts compute; grey ones are replaced by their mean."
     return describe(figure, caption=caption, alt=f"Parts that stay. {'; '.join(alt)}")

@@ -57,6 +57,6 @@ def restored_map(restored: Mapping[str, list[list[float]]]) -> Figure:
         )
         alt.append(f"{model}: {shares}")
     caption = (
-        "1 means that this one vector of the clean run brings all of the odds back into the run with the other hero."
+        "1 means that the clean stream at these words brings all of the odds back into the run with the other hero."
     )
     return describe(figure, caption=caption, alt=f"Shares of the odds restored. {'; '.join(alt)}")
