@@ -118,7 +118,7 @@ with your("replaced"):
                 cut = only("heads", layer, partial(replaced, how={head: how}, **values))
                 gap = clean[name] - (wrong[name] if how == "other" else 0)
                 of_head[how] = (clean[name] - run(test.texts, change=cut)) / gap
-            row = (f"{how} {fraction:5.2f}   " for how, fraction in of_head.items())
+            row = (f"{how} {round(fraction, 2) + 0.0:5.2f}   " for how, fraction in of_head.items())
             print(f"{name}, layer {layer} head {head}:  ", *row)
 
 # %% [markdown]

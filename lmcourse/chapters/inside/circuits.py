@@ -31,8 +31,10 @@ NO_PART = "There is no {kind} {part}: layers are counted from 0 to 1, heads from
 TWICE = "A part is in your lists twice."
 CHANGED = "You write into `means`, which belongs to the caller. Work on a clone."
 SPENT = "Your search has read {budget:,} texts, and more are not allowed."
-SWAPPED = "You return the parts that the toy model of this inspection can spare, and leave out those that it needs."
-HARMFUL = "You keep the parts which are *against* the right hero. Is your sign reversed?"
+SPARED = (
+    "You keep parts that a model can spare, and leave out all that it needs: a toy showed it. Is a sign reversed, or "
+    "the selection?"
+)
 
 
 class Odds:
@@ -128,8 +130,7 @@ def measure_circuit(circuit: Callable[..., Any], seeds: list[int]) -> dict[str, 
 
 
 NEEDED: dict[str, list[Part]] = {"heads": [(1, 2)], "units": [(0, 5), (0, 90), (1, 3), (1, 40), (1, 77)]}
-AGAINST: dict[str, list[Part]] = {"heads": [(0, 1)], "units": [(0, 30), (1, 100)]}
-"""The parts of the toy that speak for the right hero, and for the other one."""
+"""The parts of the toy that speak for the right hero. All others say next to nothing."""
 
 
 class _ToyOdds:
@@ -141,11 +142,10 @@ class _ToyOdds:
         places = [(kind, layer) for kind in shapes for layer in (0, 1)]
         self.values: dict[Place, Tensor] = {one: 0.2 * torch.randn(shapes[one[0]], generator=drawn) for one in places}
         self.weights = {one: torch.full_like(values[0], 0.001) for one, values in self.values.items()}
-        for sign, parts in ((1, NEEDED), (-0.2, AGAINST)):
-            for kind, layer, number in ((one, *part) for one in parts for part in parts[one]):
-                at = (number,) if kind == "heads" else (slice(None), number)
-                self.values[kind, layer][:, *at] += 1
-                self.weights[kind, layer][at] = sign / (HEAD_PRICE if kind == "heads" else 1)
+        for kind, layer, number in ((one, *part) for one in NEEDED for part in NEEDED[one]):
+            at = (number,) if kind == "heads" else (slice(None), number)
+            self.values[kind, layer][:, *at] += 1
+            self.weights[kind, layer][at] = 1 / HEAD_PRICE if kind == "heads" else 1
         self.means = {one: torch.zeros((HEADS, HEAD_PRICE) if one[0] == "heads" else (UNITS,)) for one in places}
 
     def __len__(self) -> int:
@@ -159,14 +159,11 @@ class _ToyOdds:
         return odds
 
 
+@one_thread()
 def inspect_circuit(circuit: Callable[..., Any]) -> None:
     """Raise Unfit if an answer does not return parts of a model, tried with a toy. Known mistakes are remarks."""
     toy = _ToyOdds()
     torch.manual_seed(0)
     found = dict(zip(("heads", "units"), _asked(circuit, toy, toy.means), strict=True))
-
-    def keeps(parts: dict[str, list[Part]]) -> bool:
-        return any(set(found[kind]) & set(parts[kind]) for kind in parts)
-
-    if not keeps(NEEDED) and any(found.values()):
-        warnings.warn(HARMFUL if keeps(AGAINST) else SWAPPED, Remark, stacklevel=1)
+    if any(found.values()) and not any({*found[kind]} & {*NEEDED[kind]} for kind in NEEDED):
+        warnings.warn(SPARED, Remark, stacklevel=1)

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from lmcourse.chapters.inside.circuits import (
     CHANGED,
-    HARMFUL,
     NO_LISTS,
     NO_PART,
-    SWAPPED,
+    SPARED,
     TWICE,
     inspect_circuit,
     measure_circuit,
@@ -176,7 +175,7 @@ circuit.slips(
 circuit.slips(
     gradients_along_the_way,
     {
-        "gradient / 10 → -gradient / 10": HARMFUL,
-        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:]": SWAPPED,
+        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:] || gradient / 10 → -gradient / 10 ;; "
+        "while count - low > 1: → while False: ;; low, count = 20, len(parts) → low, count = 20, 120": SPARED,
     },
 )

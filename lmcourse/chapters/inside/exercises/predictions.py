@@ -67,7 +67,6 @@ PREDICTIONS = (
         answer=5,
         low=-10,
         high=10,
-        unit="odds",
         because="Most of what the head does reaches the answer through the units.",
     ),
 )
