@@ -120,15 +120,13 @@ class StoryRows(Iterator[Batch]):
     Args:
         seed: the seed of the order.
         batch: rows in a batch.
-        anywhere: let the rows begin at any word.
     """
 
-    def __init__(self, seed: int, batch: int = 32, *, anywhere: bool = False) -> None:
+    def __init__(self, seed: int, batch: int = 32) -> None:
         self.batch, self._drawn = batch, torch.Generator().manual_seed(seed)
         self._words = _story_tokens()
         starts = torch.cat([torch.tensor([0]), (self._words == vocabulary().index("\n")).nonzero()[:, 0] + 1])
-        last = len(self._words) - LENGTH - 1
-        self._starts = torch.arange(last) if anywhere else starts[starts < last]
+        self._starts = starts[starts < len(self._words) - LENGTH - 1]
 
     def __next__(self) -> Batch:
         first = self._starts[torch.randint(len(self._starts), (self.batch,), generator=self._drawn)]
