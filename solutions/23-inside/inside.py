@@ -333,7 +333,7 @@ with your("erase"):
             print(f"{name}: odds {clean[name]:.2f}; erased at So after block {layer - 1}:   {row}")
 
 # %% [markdown]
-# After block 0 the probe finds the hero nearly always; without these directions seed 0 loses 6 % of its odds, and seed 1 a third. After block 1 everything is lost. **Legible is not used.** (Without the place, 12 and 19 % are lost after block 1, more than without seven directions at random. This is measured, not explained.)
+# After block 0 the probe finds the hero nearly always; without these directions seed 0 loses 6 % of its odds, and seed 1 a third. After block 1 everything is lost. **Legible is not used.** (Without the place, 19 and 12 % are lost after block 1, more than without seven directions at random. This is measured, not explained.)
 #
 # Now push.
 
