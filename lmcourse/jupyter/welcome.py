@@ -43,8 +43,8 @@ GREETING = """\
 # Welcome
 
 In twenty-three notebooks you predict, implement, measure and plot every part of a transformer language model,
-from the bits of a number through training on many GPUs to what comes after the loss. You write the code; a check under each exercise tells
-you at once what is right, what differs, and often why. A laptop is enough.
+from the bits of a number through training on many GPUs to what comes after the loss. You write the code; a check
+under each exercise tells you at once what is right, what differs, and often why. A laptop is enough.
 
 Open a notebook, read from the top, and run each cell with **Shift + Enter**. Help is below the table."""
 
