@@ -1,0 +1,80 @@
+"""Figures of notebook 22: chances of sums, and runs that are rewarded."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.chapters.reward.answers import NUMBERS
+from lmcourse.chapters.reward.runs import Curves, stored
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+
+
+def best_of(p: Tensor) -> Figure:
+    """Draw how often at least one of n answers is right, for each sum; `p` has the chances of one answer, (121,)."""
+    counts = (1, 2, 4, 8, 16)
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, "Ask more than once", "answers n", "at least one is right")
+    rows = [(1 - (1 - p) ** n) for n in counts]
+    for sum_ in range(len(p)):
+        axes.plot(
+            range(len(counts)), [row[sum_].item() for row in rows], color=PALETTE["sky"], linewidth=0.5, alpha=0.4
+        )
+    means = [row.mean().item() for row in rows]
+    axes.plot(range(len(counts)), means, "o-", color=PALETTE["blue"], label="mean of 121 sums")
+    axes.set_xticks(range(len(counts)), [str(n) for n in counts])
+    axes.set_ylim(0, 1.04)
+    axes.legend(loc="lower right")
+    said = ", ".join(f"{mean:.2f} with {n}" for n, mean in zip(counts, means, strict=True))
+    caption = "Thin lines: the sums one by one. Even the hardest is nearly always among 16 answers."
+    return describe(figure, caption=caption, alt=f"Mean chance that one of n answers is right: {said}")
+
+
+def rewarded_runs(penalty: bool = False) -> Figure:
+    """Draw the runs with the right checker: sums, and the larger of two, which nobody asks for."""
+    name = "right checker" + ", penalty" * penalty
+    title = "Rewarded for right sums" + ", with a penalty of 0.1" * penalty
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, title, "steps of 32 sums, 8 answers each", "chance of the right answer")
+    said = _draw(axes, stored()["runs"][name], {"right": ("sums", "blue"), "larger": ("the larger of two", "orange")})
+    axes.set_ylim(0.5, 1.02)
+    axes.legend(loc="lower right")
+    caption = "Two seeds, solid and dashed. Nobody asks for the larger of two in these runs."
+    return describe(figure, caption=caption, alt=f"{title}. {said}")
+
+
+def wrong_checker(penalty: bool = False) -> Figure:
+    """Draw the runs with the wrong checker: what it says, and how many sums are right."""
+    name = "wrong checker" + ", penalty" * penalty
+    title = "Rewarded for containing the right number" + ", with a penalty of 0.1" * penalty
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, title, "steps of 32 sums, 8 answers each", "fraction of answers")
+    said = _draw(axes, stored()["runs"][name], {"reward": ("the reward", "vermilion"), "right": ("right", "blue")})
+    axes.set_ylim(0, 1.04)
+    axes.legend(loc="lower left")
+    caption = "Two seeds, solid and dashed. The reward is measured on 8 answers to each of the 121 sums."
+    return describe(figure, caption=caption, alt=f"{title}. {said}")
+
+
+def sums(p: Tensor) -> Figure:
+    """Draw the chance of the right answer to each of the 121 sums as a table of colours."""
+    figure = new_figure(4.6, 4.2)
+    axes = new_axes(figure, "Chance of the right sum", "b", "a")
+    axes.grid(visible=False)
+    image = axes.imshow(p.view(NUMBERS, NUMBERS).numpy(), vmin=0, vmax=1, cmap="viridis")
+    figure.colorbar(image, ax=axes)
+    axes.set_xticks(range(NUMBERS))
+    axes.set_yticks(range(NUMBERS))
+    ends = f"from {p.min():.2f} to {p.max():.2f}, {p.mean():.2f} on average"
+    return describe(figure, caption=f"The chances go {ends}.", alt=f"Table of 11 by 11 chances, {ends}")
+
+
+def _draw(axes: Axes, runs: list[Curves], lines: dict[str, tuple[str, str]]) -> str:
+    """Draw lines of all runs; return where they begin and end."""
+    parts = []
+    for seed, (curves, style) in enumerate(zip(runs, ("-", "--"), strict=True)):
+        for key, (label, colour) in lines.items():
+            axes.plot(curves["step"], curves[key], style, color=PALETTE[colour], label="" if seed else label)
+            parts.append(f"seed {seed}: {label} from {curves[key][0]:.2f} to {curves[key][-1]:.2f}")
+    return "; ".join(parts)
