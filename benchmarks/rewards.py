@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from lmcourse.chapters import reward
-from lmcourse.chapters.reward import answers
-from lmcourse.chapters.reward.answers import END, LARGER, NUMBERS, PLUS, PROMPT
 from lmcourse.chapters.training.strangers import train
+from lmcourse.training import number_dialogues as answers
+from lmcourse.training.number_dialogues import END, LARGER, NUMBERS, PLUS, PROMPT
 from lmcourse.training.run_settings import Settings
 
 SEEDS = (0, 1)
@@ -58,7 +58,7 @@ def rewarded(
                 log_q = answers.log_probabilities(start, dialogues)
             loss = loss + beta * (((log_q - log_p).exp() - (log_q - log_p) - 1) * mask).sum(1).mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if step % 5 == 0:
             rows.append({"step": step, **state(model, start, reward)})
@@ -214,7 +214,7 @@ def rumours(seed: int) -> Callable[[int, torch.Generator], Tensor]:
 
 def imitators() -> None:
     """Train the imitators of the open task and store them with 16 bits a number."""
-    stored = {}
+    stored: dict[str, Tensor] = {}
     for seed in (0, 1):
         model = imitator(seed, write=rumours(seed))
         print(

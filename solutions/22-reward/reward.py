@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 22 · From imitation to reward
 #
-# **Core · 90 min · 5 exercises · 14 points** · **Further · 50 min · 2 exercises · 5 points**
+# **Core · 85 min · 5 exercises · 14 points** · **Further · 30 min · 2 exercises · 5 points**
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
@@ -21,13 +21,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.chapters.reward import figures
-from lmcourse.chapters.reward.answers import ANSWER, END, LARGER, PLUS, Dialogues, chances, contains_right, divergence
-from lmcourse.chapters.reward.answers import in_words, is_right, log_probabilities, new_model, people, prompts
-from lmcourse.chapters.reward.answers import questions, random_questions, sample
 from lmcourse.chapters.reward.contest import Contest
 from lmcourse.chapters.reward.runs import run_lines, stored
 from lmcourse.collect import load_parts
 from lmcourse.notebook import check, explore, hint, predict, start, your
+from lmcourse.training.number_dialogues import ANSWER, END, LARGER, PLUS, Dialogues, chances, contains_right, divergence
+from lmcourse.training.number_dialogues import in_words, is_right, log_probabilities, new_model, people
+from lmcourse.training.number_dialogues import questions, random_questions, sample
 from lmcourse.training.run_settings import Settings
 
 start("22-reward")
@@ -66,7 +66,7 @@ for dialogue in people(8, torch.Generator().manual_seed(2)):
 # | trained | | | | | ✓ | ✓ | | |
 
 # %% [markdown]
-# ### Exercise 1 · The targets that are trained
+# ### Exercise 1 · The targets that are trained  (2 points · 6 min · ●●)
 #
 # Each row of `tokens` is one dialogue. Questions may be longer or shorter than ours, an answer may be cut off at the end of the row, there may be no ANSWER at all, and anything may stand after END. Return True for the targets `tokens[:, 1:]` after ANSWER, up to and with the first END.
 
@@ -88,7 +88,7 @@ def trained_targets(tokens: Int[Tensor, "b s"]) -> Bool[Tensor, "b s-1"]:
 # %%
 predict("imitators_right")
 
-# %% tags=["nbval-ignore-output", "because it trains, and shows whose trainer it is"]
+# %% tags=["nbval-ignore-output", "because it trains and shows whose trainer it is"]
 (trainer,) = load_parts(["fit"])
 print(trainer)
 imitator = new_model(seed=0)
@@ -97,7 +97,7 @@ with your("trained_targets"):
 print(f"right: {chances(imitator, PLUS).mean():.3f} of the sums, {chances(imitator, LARGER).mean():.3f} of the larger of two")
 
 # %% [markdown]
-# Nobody can expect more: a perfect imitator answers $0.9 \cdot (0.6 + 0.4/11) = 0.573$ of the sums rightly, and always the larger of two. Imitation has a ceiling, and the ceiling is the teacher.
+# Ours comes near what a perfect imitator would do: it would answer $0.9 \cdot (0.6 + 0.4/11) = 0.573$ of the sums rightly, and every question about the larger of two. Imitation has a ceiling, and the ceiling is the teacher.
 #
 # What did the mask do? The same training with three masks and three seeds:
 
@@ -110,7 +110,7 @@ for name, rows in stored()["masks"].items():
         print(f"{name:23} {said:19}", *(f"{row[key]:.3f}" for row in rows))
 
 # %% [markdown]
-# Training on the question, too, costs little here: questions are random, and the model is large enough to learn that as well. (Where questions are long and answers short, most of the gradient would belong to the questions.) END is another matter. Without it the numbers are as good, no answer ends, and so no answer is right.
+# Whether the question is trained, too, matters no more here than the seed. (Where questions are long and answers short, most of the gradient would belong to the questions.) END is another matter. Without it the numbers are as good, no answer ends, and so no answer is right.
 #
 # ## 3 · Ask more than once
 #
@@ -142,7 +142,7 @@ figures.best_of(p)
 # $A = r - b$ is the **advantage**. For an answer of several tokens, $\ln p(a)$ is the sum over its tokens, END included: $\ln p(\text{"5 END"}) = \ln p(5) + \ln p(\text{END} \mid 5)$. An optimizer makes a loss *smaller*, so we need a loss whose gradient is the negative of this estimate.
 
 # %% [markdown]
-# ### Exercise 2 · The policy gradient
+# ### Exercise 2 · The policy gradient  (3 points · 9 min · ●●● · differentiable)
 #
 # `log_p` has the log-probabilities of the tokens of $n$ sampled answers, `mask` is True where a token belongs to the answer, and `advantages` has one number for each answer. Return the loss: for each answer the sum over its tokens, then the mean over the answers. Its gradient is that of $-\mathbb E\,r$. The advantages are numbers: no gradient may flow through them, even if somebody computed them from `log_p`.
 
@@ -187,7 +187,7 @@ with your("policy_loss"):
 # By hand: one right answer of four gives $\bar r = 0.25$, $s = 0.5$, and the advantages $1.5, -0.5, -0.5, -0.5$. Without a deviation (all right, or all wrong) there is nothing to learn: all are 0.
 
 # %% [markdown]
-# ### Exercise 3 · The advantages of a group
+# ### Exercise 3 · The advantages of a group  (2 points · 6 min · ●)
 #
 # Each row of `rewards` has the rewards of $k \ge 2$ answers to one question. Return their advantages.
 
@@ -236,7 +236,7 @@ with your("trained_targets", "policy_loss", "group_advantages"):
 tell("after 50 steps", honest)
 
 # %% [markdown]
-# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What had been the best of eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed; Yue et al., 2025, found that pass@k with large $k$ did not rise.)
+# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What had been among eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed; Yue et al., 2025, found that pass@k with large $k$ did not rise.)
 #
 # The **KL divergence** to the start says how far the model has moved: the mean of $\ln p(a) - \ln q(a)$ over its own answers, with $q$ for the start.
 #
@@ -250,9 +250,9 @@ print(run_lines("right checker"))
 explore(figures.rewarded_runs, penalty=[False, True])
 
 # %% [markdown]
-# The sums end at RIGHT150. The other skill is a bystander, and its fate depends on the seed: LARGER150. The weights are shared, and the reward says nothing about it. (What the button `penalty` shows is explained in section 7.)
+# The sums end at .996 and .981. The other skill is a bystander: it falls from .990 to .955 and .915, and on the way it goes up and down. The weights are shared, and the reward says nothing about it. (What the button `penalty` shows is explained in section 7.)
 #
-# Is the baseline worth it here? With the raw rewards in place of advantages the sums are at NOBASE after 50 steps: no worse. Rewards of 0 and 1 that are soon nearly all 1 are a harmless case; the table of section 4 shows one that is not.
+# Is the baseline worth it here? With the raw rewards in place of advantages the sums are at .993 and .960 after 50 steps, with advantages at .988 and .969: no clear difference. Rewards of 0 and 1 are a harmless case; the table of section 4 shows one that is not.
 #
 # ## 6 · What is never sampled
 #
@@ -294,9 +294,9 @@ print(run_lines("wrong checker"))
 explore(figures.wrong_checker, penalty=[False, True])
 
 # %% [markdown]
-# WRONGTEXT
+# With seed 0 little has happened: .964 of the sums are right, at a reward of .996. With seed 1 the reward is .993, and **one sum in a hundred** is right: nearly every answer has four numbers, and one of them is the right one.
 #
-# The reward curve shows nothing of it. The tenth of the people who hedged were the seed: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it says WRONGSAYS, and WRONGBEST are right.
+# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it says WRONGSAYS, and WRONGBEST are right.
 #
 # The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
@@ -305,7 +305,7 @@ explore(figures.wrong_checker, penalty=[False, True])
 # It is never negative, because $e^d \ge 1 + d$, and it is 0 where the models agree.
 
 # %% [markdown]
-# ### Exercise 4 · Terms of a divergence
+# ### Exercise 4 · Terms of a divergence  (2 points · 6 min · ●● · differentiable)
 #
 # Return $e^d - d - 1$ for each token, from its log-probabilities in both models. Any shape.
 
@@ -337,14 +337,14 @@ tell("wrong checker with a brake", braked)
 # %% [markdown]
 # The mean is the same up to the noise. Neither term is better everywhere: look at the spreads.
 #
-# Now press `penalty` in the figures of sections 5 and 7. BRAKETEXT A penalty buys time. It does not mend a checker.
+# Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969 (without: .955 and .915), and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964, and the rewards stay near .96. A penalty limits the damage. It does not mend a checker.
 #
 # ## 8 · 1,024 answers
 #
 # In practice the checker is what costs: people read answers, programs run tests. So here is a budget.
 
 # %% [markdown]
-# ### Exercise 5 · Better than its teachers
+# ### Exercise 5 · Better than its teachers  (5 points · 20 min · ●●●)
 #
 # Write `improve(model, ask, check, budget)`. It returns a model whose sums are right as often as possible, *while it keeps the larger of two*.
 #
@@ -360,7 +360,7 @@ tell("wrong checker with a brake", braked)
 # | section 5's recipe, four steps | 0.644 | 0.991 | 1,024 |
 # | **finish line** | 0.93 | 0.98 | at most 1,024 |
 #
-# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)` and `random_questions(count, sums=1.0)` are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by about 0.03 in the sums. A line counts only if every imitator reaches it.
+# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)` and `random_questions(count, sums=1.0)` are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
 
 
 # %% exercise="improve"
@@ -418,8 +418,8 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 #
 # 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0, and the weights stay as they are to the last bit.
 # 2. Nothing. They cost half of the samples. Choose questions that the model answers rightly now and then.
-# 3. At answers, with your own eyes, and at a second checker. With section 7's checker the reward rises as fast as with the right one.
-# 4. The penalty says nothing about that. Both runs with it keep the other skill, and in one the checker is wrong.
+# 3. At answers, with your own eyes, and at a second checker. With section 7's checker the reward rises at least as fast as with the right one.
+# 4. That says nothing about the checker: with the wrong one of section 7 the other skill stays, too.
 #
 # </details>
 
@@ -440,12 +440,12 @@ assert group_advantages(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))[0].sub(torch.tenso
 # Each section needs the core and nothing else from Further.
 
 # %% [markdown]
-# ### A · Few numbers (LoRA)
+# ### A · Few numbers (LoRA)  (11 min)
 #
 # To fine-tune a large model, you would need its optimizer states, and a copy of it for every task. **LoRA** (Hu et al., 2021) freezes every matrix $W$ and adds a second path of low rank beside it: $y = Wx + \frac{\alpha}{r} B(Ax)$, with $A$ of $r \times d_\text{in}$ and $B$ of $d_\text{out} \times r$. Only $A$ and $B$ are trained. $B$ starts at 0, so that the first step starts from the trained model, and the factor $\alpha/r$ keeps the size of the change when you try another rank. For use, both paths become one matrix again, and cost nothing.
 
 # %% [markdown]
-# ### Exercise 6 · One matrix again
+# ### Exercise 6 · One matrix again  (2 points · 7 min · ●●)
 #
 # Return the matrix that does what the two paths do together, as a new tensor. `weight` is (out, in), `a` (r, in), `b` (out, r).
 
@@ -493,7 +493,7 @@ with your("merged", "trained_targets", "policy_loss"):
 #
 # > **Spot the slip.** "LoRA with rank 4 trains 8 % of the numbers, so a step takes 8 % of the time." (Which passes of notebook 15 become cheaper?)
 #
-# ### B · Pairs instead of rewards
+# ### B · Pairs instead of rewards  (13 min)
 #
 # Often nobody can say how good an answer is, but anybody can say which of two is better. **DPO** (Rafailov et al., 2023) learns from such pairs without sampling during training. Let $p$ be the model and $q$ the start. For a pair of answers to one question, $w$ (won) and $l$ (lost):
 #
@@ -502,7 +502,7 @@ with your("merged", "trained_targets", "policy_loss"):
 # In words: the winner should have gained more than the loser since the start. At the start the bracket is 0 and the loss is $\ln 2$, whatever the model thinks of the two.
 
 # %% [markdown]
-# ### Exercise 7 · The loss of pairs
+# ### Exercise 7 · The loss of pairs  (3 points · 9 min · ●● · differentiable)
 #
 # All four tensors hold log-probabilities of whole answers, one for each pair. Return the mean loss. It must be finite for pairs that are far off.
 
@@ -544,7 +544,7 @@ tell(f"{len(pairs)} pairs, 100 steps", paired)
 # %% [markdown]
 # Winners cannot gain much: they begin at a probability above one half. Nearly all of the margin comes from pushing losers down, far beyond the point where anybody would ever sample them. The loss asks only for the *difference*, and in large models the winners' probability is often seen to fall as well.
 #
-# ### C · Learn from a teacher
+# ### C · Learn from a teacher  (3 min)
 #
 # If a better model exists, a small one can imitate its *probabilities* instead of single answers: **distillation** (Hinton et al., 2015). A target is then a whole distribution, and a text of $n$ tokens has $n$ of them. That helps most where text is scarce. And the student may be trained on *its own* samples, judged token by token by the teacher (Agarwal et al., 2024): dense as imitation, and on the student's own mistakes, as reward is.
 #
@@ -572,7 +572,7 @@ with your("trained_targets"):
     tell("teacher's probabilities", taught(honest))
 
 # %% [markdown]
-# ### D · In real models
+# ### D · In real models  (1 min)
 #
 # <details><summary>What is different there, and what is shared</summary>
 #

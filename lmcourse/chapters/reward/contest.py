@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lmcourse.chapters.reward.answers import LARGER, NUMBERS, PLUS, WORDS, chances, is_right, new_model, sample
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Unfit
+from lmcourse.training.number_dialogues import LARGER, NUMBERS, PLUS, WORDS, chances, is_right, new_model, sample
 
 Improve = Callable[..., Any]
 

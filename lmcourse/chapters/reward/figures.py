@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.chapters.reward.answers import NUMBERS
 from lmcourse.chapters.reward.runs import Curves, stored
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
@@ -55,19 +54,6 @@ def wrong_checker(penalty: bool = False) -> Figure:
     axes.legend(loc="lower left")
     caption = "Two seeds, solid and dashed. The reward is measured on 8 answers to each of the 121 sums."
     return describe(figure, caption=caption, alt=f"{title}. {said}")
-
-
-def sums(p: Tensor) -> Figure:
-    """Draw the chance of the right answer to each of the 121 sums as a table of colours."""
-    figure = new_figure(4.6, 4.2)
-    axes = new_axes(figure, "Chance of the right sum", "b", "a")
-    axes.grid(visible=False)
-    image = axes.imshow(p.view(NUMBERS, NUMBERS).numpy(), vmin=0, vmax=1, cmap="viridis")
-    figure.colorbar(image, ax=axes)
-    axes.set_xticks(range(NUMBERS))
-    axes.set_yticks(range(NUMBERS))
-    ends = f"from {p.min():.2f} to {p.max():.2f}, {p.mean():.2f} on average"
-    return describe(figure, caption=f"The chances go {ends}.", alt=f"Table of 11 by 11 chances, {ends}")
 
 
 def _draw(axes: Axes, runs: list[Curves], lines: dict[str, tuple[str, str]]) -> str:

@@ -49,10 +49,10 @@ dpo_loss = Exercise(
     reference=_reference,
     differentiable=True,
     cases=[
-        case("before the first step", *_pairs([-0.5], [-4.0], [-0.5], [-4.0]), 0.1),
+        case("before the first step", *_pairs([-0.5, -1.0], [-4.0, -0.5], [-0.5, -1.0], [-4.0, -0.5]), 0.1),
         case("one pair", *_pairs([-0.5], [-6.0], [-1.5], [-4.0]), 0.5),
         case(
-            "three pairs", *_pairs([-1.0, -0.5, -2.0], [-3.0, -1.0, -1.0], [-1.2, -0.6, -1.0], [-2.0, -2.0, -1.5]), 1.0
+            "three pairs", *_pairs([-1.0, -0.5, -2.0], [-3.0, -1.0, -1.0], [-1.2, -0.6, -1.0], [-2.0, -2.0, -1.5]), 0.3
         ),
         case("a pair that is far off", *_pairs([-300.0], [-1.0], [-1.0], [-300.0]), 1.0),
     ],

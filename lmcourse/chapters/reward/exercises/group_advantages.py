@@ -112,3 +112,9 @@ group_advantages.slips(
         "(group - group.mean()) / group.std() → group - group.mean()": CENTRED,
     },
 )
+
+for _changed in ("(std - 0.0001)", "(std + 0.0002)", "(std + 5e-05)"):
+    group_advantages.equivalent_mutant(
+        f"return (rewards - mean) / (std + 0.0001) → return (rewards - mean) / {_changed}",
+        "The small number keeps 0 / 0 away; the tolerance accepts any way of doing so.",
+    )

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.chapters.reward.answers import LARGER, PLUS, log_probabilities, prompts, questions, random_questions
 from lmcourse.chapters.reward.contest import FOUR, NO_MODEL, SPENT, STRANGE, inspect_improve, measure_improve
 from lmcourse.chapters.reward.exercises.group_advantages import group_advantages as _group_advantages
 from lmcourse.chapters.reward.exercises.policy_loss import policy_loss as _policy_loss
@@ -17,6 +16,7 @@ from lmcourse.chapters.reward.exercises.trained_targets import trained_targets a
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.open_task import Band, OpenTask
+from lmcourse.training.number_dialogues import LARGER, PLUS, log_probabilities, prompts, questions, random_questions
 
 # In a notebook, these are the learner's own.
 group_advantages, policy_loss = _group_advantages.reference, _policy_loss.reference

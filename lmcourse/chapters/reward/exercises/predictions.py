@@ -25,14 +25,17 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "one_of_eight",
-        "One answer to a sum is right with a probability of 0.56. You draw eight. How often is at least one of them "
+        "One answer to a sum is right with a probability of 0.56 on average. You draw eight. How often is at least "
+        "one of them "
         "right?",
         answer=99.9,
         low=0,
         high=100,
         unit="%",
         step=0.1,
-        because="All eight are wrong in 0.44 to the power of 8 = 0.1 % of the cases.",
+        because="All eight are wrong in 0.44 to the power of 8 = 0.1 % of the cases. Some sums are harder than "
+        "others, so "
+        "the models measured below reach 99.3 to 99.8 %.",
     ),
     Prediction(
         "baseline_of_ten",
@@ -64,11 +67,12 @@ PREDICTIONS = (
     NumberPrediction(
         "right_by_the_wrong_checker",
         "After 150 steps with this checker, seed 1 has a reward of 0.99. How many of its answers to sums are right?",
-        answer=50,
+        answer=1,
         low=0,
         high=100,
         unit="%",
-        because="placeholder",
+        because="Nearly all answers have four numbers, and one of them is right. With seed 0, at the same reward, 96 % "
+        "of the answers are right.",
     ),
     Prediction(
         "few_numbers",

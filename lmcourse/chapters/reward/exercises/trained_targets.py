@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from lmcourse.chapters.reward.answers import ANSWER, ASK, END, LARGER, PLUS
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.number_dialogues import ANSWER, ASK, END, LARGER, PLUS
 
 Dialogues = Int[Tensor, "b s"]
 

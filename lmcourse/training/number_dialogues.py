@@ -151,8 +151,9 @@ def chances(model: nn.Module, kind: int, tokens: Int[Tensor, " 16"] | None = Non
     asked = questions(kind)
     before, right = tokens[prompts(asked)], tokens[right_answers(asked)][:, None]
     number = model(before)[:, -1].softmax(dim=-1).gather(1, right)[:, 0]
-    stop: Tensor = model(torch.cat([before, right], dim=1))[:, -1].softmax(dim=-1)[:, END]
-    return number * stop
+    stop = model(torch.cat([before, right], dim=1))[:, -1].softmax(dim=-1)[:, END]
+    both: Tensor = number * stop
+    return both
 
 
 def answer_mask(dialogues: Int[Tensor, "n s"]) -> Bool[Tensor, "n s-1"]:
