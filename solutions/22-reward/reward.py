@@ -25,9 +25,25 @@ from lmcourse.chapters.reward.contest import Contest
 from lmcourse.chapters.reward.runs import run_lines, stored
 from lmcourse.collect import load_parts
 from lmcourse.notebook import check, explore, hint, predict, start, your
-from lmcourse.training.number_dialogues import ANSWER, END, LARGER, PLUS, Dialogues, chances, contains_right, divergence
-from lmcourse.training.number_dialogues import in_words, is_right, log_probabilities, new_model, people
-from lmcourse.training.number_dialogues import questions, random_questions, sample
+from lmcourse.training.number_dialogues import (
+    ANSWER,
+    END,
+    LARGER,
+    PLUS,
+    Dialogues,
+    chances,
+    contains_right,
+    divergence,
+    in_words,
+    is_right,
+    log_probabilities,
+    new_model,
+    people,
+    prompts,
+    questions,
+    random_questions,
+    sample,
+)
 from lmcourse.training.run_settings import Settings
 
 start("22-reward")
@@ -256,7 +272,7 @@ explore(figures.rewarded_runs, penalty=[False, True])
 #
 # ## 6 · What is never sampled
 #
-# In another text nobody writes 10 as a sum: people put a 0. Its imitator answers the eleven sums that are 10 rightly with a probability of TENBEFORE. We reward it as above.
+# In another text nobody writes 10 as a sum: people put a 0. Its imitator answers the eleven sums that are 10 rightly with a probability of about 0.0001. We reward it as above.
 
 # %%
 predict("ten_of_eleven")
@@ -264,15 +280,15 @@ predict("ten_of_eleven")
 # %%
 for name, rows in stored()["tens"].items():
     for seed, row in enumerate(rows):
-        print(f"10 is written {name}, seed {seed}: sums that are 10 begin at {row['before'][0]:.5f}, others at {row['before'][1]:.2f}")
+        print(f"10 is shown: {name}, seed {seed}: sums that are 10 begin at {row['before'][0]:.5f}, others at {row['before'][1]:.2f}")
         for step, ten, others in row["looks"]:
             print(f"    after {step:3} steps {ten:.4f}, others {others:.2f}")
         print(f"    {row['right']} of {row['asked']} sampled answers to sums that are 10 were right")
 
 # %% [markdown]
-# TENSTEXT
+# With seed 0 none of 2,160 sampled answers to these sums was right, and after 100 steps the eleven are where they began, while the others are right in 99 %. With seed 1 a right answer to two of the eleven came by luck, and these two were learned (0.185 is two of eleven); the nine others were not.
 #
-# Reward chooses among the answers that a model gives. It does not invent any. One person who writes the right answer in one of fifty cases is enough: then it is sampled now and then, is rewarded, and takes over. That is why models are *first* trained on demonstrations. (The weights are shared, so an answer may also become likelier by accident, without a single reward. In a table of probabilities it could not.)
+# Reward chooses among the answers that a model gives. It does not invent any. If people write the right answer in one of fifty cases, that is enough: it begins at 0.01, is sampled now and then, is rewarded, and takes over, for ten of the eleven with seed 0 and for all with seed 1. That is why models are *first* trained on demonstrations. (The weights are shared, so an answer may also become likelier by accident, without a single reward. In a table of probabilities it could not.)
 #
 # ## 7 · A wrong checker
 #
@@ -296,7 +312,7 @@ explore(figures.wrong_checker, penalty=[False, True])
 # %% [markdown]
 # With seed 0 little has happened: .964 of the sums are right, at a reward of .996. With seed 1 the reward is .993, and **one sum in a hundred** is right: nearly every answer has four numbers, and one of them is the right one.
 #
-# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it says WRONGSAYS, and WRONGBEST are right.
+# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it finds one for .99 of the sums or more, and .88 are right.
 #
 # The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
@@ -335,7 +351,7 @@ with your("kl_terms", "trained_targets", "policy_loss", "group_advantages"):
 tell("wrong checker with a brake", braked)
 
 # %% [markdown]
-# The mean is the same up to the noise. Neither term is better everywhere: look at the spreads.
+# Both have the same mean, up to the noise. But "never below 0" does not mean "more precise". Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, a rare answer that the model has nearly given up has an enormous $e^d$, and the spread is many times as wide.
 #
 # Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969 (without: .955 and .915), and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964, and the rewards stay near .96. A penalty limits the damage. It does not mend a checker.
 #
@@ -348,7 +364,7 @@ tell("wrong checker with a brake", braked)
 #
 # Write `improve(model, ask, check, budget)`. It returns a model whose sums are right as often as possible, *while it keeps the larger of two*.
 #
-# - `ask(questions, times=1)` samples answers from `model` as it is now, `times` for each row `(kind, a, b)` of `questions`, and returns dialogues $(n, 9)$. You may ask for 1,024 answers in all.
+# - `ask(questions, times=1)` samples answers from the model that you were given, as it is now, `times` for each row `(kind, a, b)` of `questions`, and returns dialogues $(n, 9)$. You may ask for 1,024 answers in all.
 # - `check(dialogues)` returns 1 for each right answer, else 0. It takes only what `ask` has handed out.
 # - Updates cost nothing, but the whole may take 25 seconds at most.
 #
@@ -360,7 +376,7 @@ tell("wrong checker with a brake", braked)
 # | section 5's recipe, four steps | 0.644 | 0.991 | 1,024 |
 # | **finish line** | 0.93 | 0.98 | at most 1,024 |
 #
-# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)` and `random_questions(count, sums=1.0)` are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
+# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)`, `random_questions(count, sums=1.0)` and `prompts(questions)`, their tokens up to ANSWER, are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
 
 
 # %% exercise="improve"
@@ -389,7 +405,8 @@ def improve(model: nn.Module, ask: Callable, check: Callable, budget: int) -> nn
 with your("improve", "trained_targets", "policy_loss", "group_advantages"):
     for seed in (0, 1):
         contest = Contest(seed)
-        print(f"imitator {seed}:", contest.result(improve(contest.model, contest.ask, contest.check, 1024)))
+        row = contest.result(improve(contest.model, contest.ask, contest.check, 1024))
+        print(f"imitator {seed}: sums {row['sums']:.3f}, larger {row['larger']:.3f}, {row['answers']} answers")
 
 # %% check="improve"
 
@@ -432,6 +449,24 @@ assert sum(parameter.numel() for parameter in imitator.parameters()) == 67_776
 exact = likely * (rewards - likely @ rewards)
 assert [f"{part:.3f}" for part in exact] == ["0.061", "-0.214", "0.183", "-0.029"]
 assert [f"{part:.3f}" for part in likely] == ["0.644", "0.237", "0.087", "0.032"]
+runs = stored()["runs"]
+ends = {name: [(f"{curves['right'][-1]:.3f}", f"{curves['larger'][-1]:.3f}") for curves in both] for name, both in runs.items()}
+assert ends["right checker"] == [("0.996", "0.955"), ("0.981", "0.915")]
+assert ends["right checker, penalty"] == [("0.980", "0.990"), ("0.970", "0.969")]
+assert [right for right, _ in ends["wrong checker"]] == ["0.964", "0.010"]
+assert [right for right, _ in ends["wrong checker, penalty"]] == ["0.863", "0.879"]
+assert [right for right, _ in ends["no baseline"]] == ["0.993", "0.960"]
+assert [f"{curves['right'][10]:.3f}" for curves in runs["right checker"]] == ["0.988", "0.969"]
+assert [f"{curves['reward'][-1]:.3f}" for curves in runs["wrong checker"]] == ["0.996", "0.993"]
+assert all(0.955 < curves["reward"][-1] < 0.97 for curves in runs["wrong checker, penalty"])
+assert all(f"{curves['larger'][0]:.3f}" == "0.990" for both in runs.values() for curves in both)
+tens = stored()["tens"]
+assert [row["right"] for row in tens["never"]] == [0, 404] and tens["never"][0]["asked"] == 2160
+assert [f"{row['after'][0]:.4f}" for row in tens["never"]] == ["0.0001", "0.1852"] and round(2 / 11, 2) == 0.18
+assert [round(11 * row["after"][0]) for row in tens["one in fifty"]] == [10, 11]
+assert all(round(row["before"][0], 2) == 0.01 for row in tens["one in fifty"])
+assert all(round(right, 2) == 0.88 and says > 0.99 for right, says in stored()["wrong_best_of"])
+assert runs["wrong checker"][1]["numbers"][-1] > 3.9 and 50 * 32 * 8 == 12_800
 assert group_advantages(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))[0].sub(torch.tensor([1.5, -0.5, -0.5, -0.5])).abs().max() < 1e-3
 
 # %% [markdown]
@@ -468,6 +503,7 @@ predict("few_numbers")
 
 # %% tags=["nbval-ignore-output", "because it trains"]
 from lmcourse.chapters.reward.runs import LowRank
+
 
 def on_right_answers(model: nn.Module, rate: float) -> nn.Module:
     generator = torch.Generator().manual_seed(1)

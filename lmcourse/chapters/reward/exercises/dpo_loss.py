@@ -81,21 +81,18 @@ dpo_loss.slips(
         "(won - start_won) - (lost - start_lost) → (lost - start_lost) - (won - start_won)": SWAPPED,
         "(won - start_won) - (lost - start_lost) → won - lost": NO_START,
         "(won - start_won) - (lost - start_lost) → (won - start_won) + (lost - start_lost)": "You add the loser's "
-        "gain. "
-        "The margin grows when the loser becomes less likely.",
+        "gain. The margin grows when the loser becomes less likely.",
         "(lost - start_lost) → (lost - start_won)": "Each answer is compared with its own probability at the start. "
-        "You "
-        "take the winner's for both.",
+        "You take the winner's for both.",
         "beta * margin → margin": "β is missing. It says how far the model may move from the start.",
         "-F.logsigmoid(beta * margin).mean() → -beta * F.logsigmoid(margin).mean()": "β belongs inside the sigmoid: "
         "outside, it changes only the size of the steps.",
         "-F.logsigmoid(beta * margin).mean() → -F.logsigmoid(beta * margin).sum()": "You add up the pairs. Take the "
         "mean.",
-        "-F.logsigmoid(beta * margin).mean() → -F.logsigmoid((beta * margin).mean())": "You average the margins first. "
-        "Average the losses of the pairs.",
+        "-F.logsigmoid(beta * margin).mean() → -F.logsigmoid((beta * margin).mean())": "You average the margins "
+        "first. Average the losses of the pairs.",
         "-F.logsigmoid(beta * margin).mean() → F.logsigmoid(beta * margin).mean()": "The sign is wrong: your loss "
-        "falls "
-        "when the margin falls.",
+        "falls when the margin falls.",
         "-F.logsigmoid(beta * margin).mean() → -torch.sigmoid(beta * margin).mean()": "The logarithm is missing: the "
         "loss is −ln σ, and yours hardly pulls at pairs that are far off.",
         "F.logsigmoid(beta * margin) → torch.sigmoid(beta * margin).log()": OVERFLOWS,

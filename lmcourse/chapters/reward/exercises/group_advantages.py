@@ -79,11 +79,10 @@ group_advantages.slips(
     row_by_row,
     {
         "rewards.mean(dim=1, keepdim=True) → rewards.mean() ;; rewards.std(dim=1, keepdim=True) → rewards.std()": BATCH,
-        "rewards.mean(dim=1, keepdim=True) → rewards.mean()": "Your mean is the whole batch's. Centre each question by "
-        "itself.",
+        "rewards.mean(dim=1, keepdim=True) → rewards.mean()": "Your mean is the whole batch's. Centre each question "
+        "by itself.",
         "rewards.std(dim=1, keepdim=True) → rewards.std()": "Your deviation is the whole batch's. Each question has "
-        "its "
-        "own.",
+        "its own.",
         "rewards.mean(dim=1 → rewards.mean(dim=0 ;; rewards.std(dim=1 → rewards.std(dim=0": COLUMNS,
         "(std + 1e-4) → std": NO_FLOOR,
         "rewards.std(dim=1, keepdim=True) → rewards.std(dim=1, keepdim=True, unbiased=False)": BIASED,

@@ -82,8 +82,7 @@ kl_terms.slips(
         "d.exp() - d - 1 → d.exp() - d": "The 1 is missing: your terms are 1 too large, and not 0 for equal models.",
         "d.exp() - d - 1 → d.exp() + d - 1": "Subtract d: your terms are below 0 wherever d is.",
         "d.exp() - d - 1 → (d.exp() - d - 1).mean() || d.exp() - d - 1 → (d.exp() - d - 1).sum()": "You return one "
-        "number. "
-        "Return a term for each token: they are masked and added up later.",
+        "number. Return a term for each token: they are masked and added up later.",
         "d.exp() - d - 1 → log_p.exp() * -d": "You weight by p. Samples already come as often as p says.",
     },
 )

@@ -83,8 +83,7 @@ merged.slips(
         "a.shape[0] → a.shape[1]": "You divide by the number of inputs. The rank r is the number of rows of A.",
         "b @ a → (b @ a).mT || b @ a → (a @ b)": "The product is turned: W + (α/r) B A, and B has the rows of W.",
         "weight + alpha / a.shape[0] * b @ a → weight.add_(alpha / a.shape[0] * b @ a)": "You change the trained "
-        "matrix "
-        "itself. Return a new one.",
+        "matrix itself. Return a new one.",
         "weight + alpha → weight - alpha": "You subtract the change. The layer with two paths adds it.",
     },
 )

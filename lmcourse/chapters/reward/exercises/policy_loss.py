@@ -136,8 +136,8 @@ policy_loss.slips(
         "(log_p * mask).sum(dim=1) → log_p.sum(dim=1)": PADDING,
         "(log_p * mask).sum(dim=1) → (log_p * mask).mean(dim=1)": ALL_PLACES,
         ".mean() → .sum()": ADDED,
-        "(log_p * mask).sum(dim=1) → (log_p * mask).sum(dim=1).exp()": "You weight by the probability. Samples already "
-        "come as often as it says: take the log-probability.",
+        "(log_p * mask).sum(dim=1) → (log_p * mask).sum(dim=1).exp()": "You weight by the probability. Samples "
+        "already come as often as it says: take the log-probability.",
         "of_answers).mean() → of_answers.detach()).mean()": "No gradient reaches log_p: nothing will be learned.",
     },
 )

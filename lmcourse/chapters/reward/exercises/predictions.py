@@ -6,8 +6,8 @@ PREDICTIONS = (
     NumberPrediction(
         "imitators_right",
         "People answer 60 % of the sums carefully, and the others at random, which is right in one of eleven cases. "
-        "One "
-        "sum in ten gets a second number, and counts as wrong. How many sums does a perfect imitator answer rightly?",
+        "One sum in ten gets a second number, and counts as wrong. How many sums does a perfect imitator answer "
+        "rightly?",
         answer=57,
         low=0,
         high=100,
@@ -17,8 +17,7 @@ PREDICTIONS = (
     Prediction(
         "without_its_end",
         "Another model is trained on the answers, but not on their END. How many of its sampled answers end within "
-        "four "
-        "tokens?",
+        "four tokens?",
         options=("nearly all", "about half", "none"),
         answer="none",
         because="END was never a target, so it is never likely. No run measured ended a single answer.",
@@ -26,24 +25,22 @@ PREDICTIONS = (
     NumberPrediction(
         "one_of_eight",
         "One answer to a sum is right with a probability of 0.56 on average. You draw eight. How often is at least "
-        "one of them "
-        "right?",
+        "one of them right?",
         answer=99.9,
         low=0,
         high=100,
         unit="%",
         step=0.1,
         because="All eight are wrong in 0.44 to the power of 8 = 0.1 % of the cases. Some sums are harder than "
-        "others, so "
-        "the models measured below reach 99.3 to 99.8 %.",
+        "others, so the models measured below reach 99.3 to 99.8 %.",
     ),
     Prediction(
         "baseline_of_ten",
         "You subtract 10 from every reward, although the rewards are 0, 1 and 3. What changes in the gradient?",
         options=("its mean", "its noise", "its mean and its noise", "nothing"),
         answer="its noise",
-        because="The mean stays: the expectation of ∇ log p is 0. One answer's gradient spreads eight times as wide as "
-        "with the mean as baseline.",
+        because="The mean stays: the expectation of ∇ log p is 0. One answer's gradient spreads eight times as wide "
+        "as with the mean as baseline.",
     ),
     Prediction(
         "larger_of_two",
@@ -54,15 +51,15 @@ PREDICTIONS = (
     ),
     NumberPrediction(
         "ten_of_eleven",
-        "Eleven sums are 10, and the imitator answers 10 with a probability of about 0.00001. The others are soon "
-        "right "
-        "in 99 %. How many of the eleven has it learned after 100 steps?",
+        "Eleven sums are 10, and the imitator answers 10 with a probability of about 0.0001. The others are soon "
+        "right in 99 %. How many of the eleven has it learned after 100 steps?",
         answer=0,
         low=0,
         high=11,
         unit="sums",
         step=1,
-        because="What is never sampled is never rewarded.",
+        because="What is never sampled is never rewarded. With seed 1 two of them were sampled once by luck, and "
+        "learned.",
     ),
     NumberPrediction(
         "right_by_the_wrong_checker",
@@ -71,8 +68,8 @@ PREDICTIONS = (
         low=0,
         high=100,
         unit="%",
-        because="Nearly all answers have four numbers, and one of them is right. With seed 0, at the same reward, 96 % "
-        "of the answers are right.",
+        because="Nearly all answers have four numbers, and one of them is right. With seed 0, at the same reward, 96 "
+        "% of the answers are right.",
     ),
     Prediction(
         "few_numbers",

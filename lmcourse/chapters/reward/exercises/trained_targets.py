@@ -107,14 +107,12 @@ trained_targets.slips(
         "before = tokens[:, :-1] → before = tokens": WIDE,
         "return answering & ~ended → return (answering & ~ended).float() || return answering & ~ended → return "
         "(answering & ~ended).long()": FLOATS,
-        "(before == ANSWER).cumsum(dim=1) > 0 → (torch.arange(before.shape[1]) >= 4).expand(before.shape)": "You count "
-        "on a question of five tokens. Look for ANSWER: questions have different lengths.",
+        "(before == ANSWER).cumsum(dim=1) > 0 → (torch.arange(before.shape[1]) >= 4).expand(before.shape)": "You "
+        "count on a question of five tokens. Look for ANSWER: questions have different lengths.",
         "answering = (before == ANSWER) → answering = (tokens[:, 1:] == ANSWER)": "You train the model to write "
-        "ANSWER. "
-        "That token belongs to the question.",
+        "ANSWER. That token belongs to the question.",
         "(before == ANSWER).cumsum(dim=1) > 0 → before == ANSWER": "Only the first token of each answer is trained. "
-        "The "
-        "answer goes up to its END.",
+        "The answer goes up to its END.",
     },
 )
 
