@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.chapters.reward.runs import Curves, stored
+from lmcourse.chapters.reward.runs import stored
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 
@@ -32,35 +31,33 @@ def best_of(p: Tensor) -> Figure:
 
 def rewarded_runs(penalty: bool = False) -> Figure:
     """Draw the runs with the right checker: sums, and the larger of two, which nobody asks for."""
-    name = "right checker" + ", penalty" * penalty
-    title = "Rewarded for right sums" + ", with a penalty of 0.1" * penalty
-    figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, title, "steps of 32 sums, 8 answers each", "chance of the right answer")
-    said = _draw(axes, stored()["runs"][name], {"right": ("sums", "blue"), "larger": ("the larger of two", "orange")})
-    axes.set_ylim(0.5, 1.02)
-    axes.legend(loc="lower right")
-    caption = "Two seeds, solid and dashed. Nobody asks for the larger of two in these runs."
-    return describe(figure, caption=caption, alt=f"{title}. {said}")
+    lines = {"right": ("sums", "blue"), "larger": ("the larger of two", "orange")}
+    figure = _runs("right checker", penalty, "Rewarded for right sums", "chance of the right answer", lines)
+    figure.axes[0].set_ylim(0.5, 1.02)
+    return figure
 
 
 def wrong_checker(penalty: bool = False) -> Figure:
     """Draw the runs with the wrong checker: what it says, and how many sums are right."""
-    name = "wrong checker" + ", penalty" * penalty
-    title = "Rewarded for containing the right number" + ", with a penalty of 0.1" * penalty
+    lines = {"reward": ("the reward", "vermilion"), "right": ("right", "blue")}
+    title = "Rewarded for containing the right number"
+    figure = _runs("wrong checker", penalty, title, "fraction of answers", lines)
+    figure.axes[0].set_ylim(0, 1.04)
+    return figure
+
+
+def _runs(checker: str, penalty: bool, title: str, unit: str, lines: dict[str, tuple[str, str]]) -> Figure:
+    """Draw the stored runs of a checker; `lines` has a label and a colour for each curve."""
+    title += ", with a penalty of 0.1" * penalty
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, title, "steps of 32 sums, 8 answers each", "fraction of answers")
-    said = _draw(axes, stored()["runs"][name], {"reward": ("the reward", "vermilion"), "right": ("right", "blue")})
-    axes.set_ylim(0, 1.04)
-    axes.legend(loc="lower left")
-    caption = "Two seeds, solid and dashed. The reward is measured on 8 answers to each of the 121 sums."
-    return describe(figure, caption=caption, alt=f"{title}. {said}")
-
-
-def _draw(axes: Axes, runs: list[Curves], lines: dict[str, tuple[str, str]]) -> str:
-    """Draw lines of all runs; return where they begin and end."""
-    parts = []
-    for seed, (curves, style) in enumerate(zip(runs, ("-", "--"), strict=True)):
+    axes = new_axes(figure, title, "steps of 32 sums, 8 answers each", unit)
+    said = []
+    for seed, (curves, style) in enumerate(
+        zip(stored()["runs"][checker + ", penalty" * penalty], ("-", "--"), strict=True)
+    ):
         for key, (label, colour) in lines.items():
             axes.plot(curves["step"], curves[key], style, color=PALETTE[colour], label="" if seed else label)
-            parts.append(f"seed {seed}: {label} from {curves[key][0]:.2f} to {curves[key][-1]:.2f}")
-    return "; ".join(parts)
+            said.append(f"seed {seed}: {label} from {curves[key][0]:.2f} to {curves[key][-1]:.2f}")
+    axes.legend(loc="center right")
+    caption = "Two seeds, solid and dashed. In these runs only sums are asked, 8 answers to each of 32 in a step."
+    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(said)}")
