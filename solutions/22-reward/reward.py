@@ -141,7 +141,7 @@ print(*(f"pass@{n} = {(1 - (1 - p) ** n).mean():.3f}" for n in (1, 2, 4, 8, 16))
 figures.best_of(p)
 
 # %% [markdown]
-# So with somebody who picks the right one of 16 answers, this model makes no mistakes. The knowledge is there: of eleven numbers the right one has more than half of the probability, because people's errors are scattered and their right answers agree. The first answer does not show it.
+# So if a perfect checker picks the best of 16 answers, this model makes almost no mistakes. The knowledge is there: of eleven numbers the right one has more than half of the probability, because people's errors are scattered and their right answers agree. The first answer does not show it.
 #
 # Sampling 16 answers each time is expensive, though. Can the model learn to give the best one at once?
 #
@@ -312,7 +312,7 @@ explore(figures.wrong_checker, penalty=[False, True])
 # %% [markdown]
 # With seed 0 little has happened: .964 of the sums are right, at a reward of .996. With seed 1 the reward is .993, and **one sum in a hundred** is right: nearly every answer has four numbers, and one of them is the right one.
 #
-# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it finds one for .99 of the sums or more, and .88 are right.
+# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it accepts an answer to .99 of the sums or more, and .88 are right.
 #
 # The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
@@ -527,7 +527,7 @@ with your("merged", "trained_targets", "policy_loss"):
 # %% [markdown]
 # Other seeds give other numbers, and each way loses some of the other skill in some of them. In large models LoRA forgets less than full training, and learns less, too (Biderman et al., 2024). What protects a skill is to train on it: a quarter of questions of the other kind.
 #
-# > **Spot the slip.** "LoRA with rank 4 trains 8 % of the numbers, so a step takes 8 % of the time." (Which passes of notebook 15 become cheaper?)
+# > **Spot the slip.** "LoRA with rank 4 trains 8 % of the numbers, so a step takes 8 % of the time." (Only the gradients of the weights shrink, a third of a step: notebook 15.)
 #
 # ### B · Pairs instead of rewards  (13 min)
 #
