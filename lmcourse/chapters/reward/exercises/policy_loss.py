@@ -112,8 +112,7 @@ policy_loss = Exercise(
 )
 
 SIGN = "The sign is wrong: an optimizer makes your loss smaller, and rewarded answers less likely."
-GRAPH = "A gradient flows through the advantages. They are numbers for you: the reward is not to be made larger by "
-"other means."
+GRAPH = "A gradient flows through the advantages. Here they are numbers: detach them, whoever computed them."
 PER_TOKEN = "You average over an answer's tokens: each token of a long answer then counts less. Add them up."
 PADDING = "Tokens outside the mask count, too. They do not belong to the answer."
 ADDED = "You add up the answers. Take their mean, or twice the answers make twice the step."
@@ -153,7 +152,7 @@ policy_loss.slips(
     as_a_table,
     {
         "-weighted → weighted": SIGN,
-        "advantages.detach() → advantages": GRAPH,
+        "advantages.detach()[:, None] → advantages[:, None]": GRAPH,
         " * log_p * mask → * log_p": PADDING,
         "len(log_p) → mask.sum()": ALL_TOKENS,
         "-weighted.sum() / len(log_p) → -weighted.mean()": ALL_PLACES,
