@@ -316,9 +316,9 @@ explore(figures.wrong_checker, penalty=[False, True])
 #
 # The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
-# $$e^d - d - 1, \qquad \mathbb E_p\big[e^d\big] = \sum_a p(a)\,\frac{q(a)}{p(a)} = 1, \quad \text{so}\quad \mathbb E_p\big[e^d - d - 1\big] = \mathbb E_p[-d] = \text{KL}(p\,\|\,q).$$
+# $$e^d - d - 1, \qquad \mathbb E_p\big[e^d - d - 1\big] = \mathbb E_p[-d] = \text{KL}(p\,\|\,q),$$
 #
-# It is never negative, because $e^d \ge 1 + d$, and it is 0 where the models agree.
+# because $\mathbb E_p[e^d] = \sum_a p(a)\,\frac{q(a)}{p(a)} = 1$. It is never negative, because $e^d \ge 1 + d$, and it is 0 where the models agree.
 
 # %% [markdown]
 # ### Exercise 4 · Terms of a divergence  (2 points · 6 min · ●● · differentiable)

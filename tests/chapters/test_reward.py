@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.reward import exercises, figures, runs
-from lmcourse.chapters.reward.contest import Contest, measure_improve
+from lmcourse.chapters.reward.contest import Contest, inspect_improve, measure_improve
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.training import number_dialogues as answers
 from lmcourse.training.number_dialogues import ANSWER, ASK, END, LARGER, PLUS
@@ -138,6 +138,14 @@ def test_a_model_that_repeats_its_input_earns_nothing() -> None:
         return Peeking()
 
     assert measure_improve(improve, 0)["sums"] < 0.2
+
+
+def test_an_unwritten_answer_fails_its_inspection() -> None:
+    def improve(model: Any, ask: Any, check: Any, budget: int) -> Any:
+        raise NotImplementedError
+
+    with pytest.raises(NotImplementedError):
+        inspect_improve(improve)
 
 
 def test_figures_say_what_they_show() -> None:

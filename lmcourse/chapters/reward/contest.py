@@ -74,12 +74,30 @@ class Contest:
 KINDS = {"sums": PLUS, "larger": LARGER}
 
 
+class _AskedError(BaseException):
+    """Ends an inspection; no Exception, so that an answer does not catch it."""
+
+
 def inspect_improve(improve: Improve) -> None:
-    """Raise Unfit if a function does not take the four arguments."""
+    """Run a function until it asks; raise Unfit if it takes other arguments, or returns no model."""
     try:
         inspect.signature(improve).bind(None, None, None, BUDGET)
     except TypeError:
         raise Unfit(FOUR) from None
+
+    def ask(*_: Any, **__: Any) -> None:
+        raise _AskedError
+
+    try:
+        improved = improve(Contest(0).model, ask, ask, BUDGET)
+    except _AskedError:
+        return
+    _check_model(improved)
+
+
+def _check_model(improved: object) -> None:
+    if not isinstance(improved, nn.Module):
+        raise Unfit(NO_MODEL)
 
 
 @one_thread()
@@ -88,8 +106,7 @@ def measure_improve(improve: Improve, seed: int) -> dict[str, float]:
     contest = Contest(seed)
     torch.manual_seed(seed)
     improved = improve(contest.model, contest.ask, contest.check, BUDGET)
-    if not isinstance(improved, nn.Module):
-        raise Unfit(NO_MODEL)
+    _check_model(improved)
     return contest.result(improved.eval())
 
 

@@ -52,7 +52,7 @@ PREDICTIONS = (
     NumberPrediction(
         "ten_of_eleven",
         "Eleven sums are 10, and the imitator answers 10 with a probability of about 0.0001. The others are soon "
-        "right in 99 %. How many of the eleven has it learned after 100 steps?",
+        "right in 99 %. How many of the eleven has seed 0 learned after 100 steps?",
         answer=0,
         low=0,
         high=11,
