@@ -368,7 +368,7 @@ tell("wrong checker with a brake", braked)
 # - `check(dialogues)` returns 1 for each right answer, else 0. It takes only what `ask` has handed out.
 # - Updates cost nothing, but the whole may take 25 seconds at most.
 #
-# These imitators read other people: about a third of the sums have a wrong answer that many *agree* on (half of the people write it, and a third the right one). And their numbers have new names: the token 3 may mean 7. So you cannot add for yourself, and the most likely answer is not always the right one.
+# These imitators read other people: about a third of the sums have a wrong answer that many *agree* on (half of the people write it, and a third the right one). And their numbers have new names: the token 3 may mean 7. So you cannot simply add, and the most likely answer is not always the right one.
 #
 # | after `improve` | sums | larger | answers |
 # | --- | --- | --- | --- |
