@@ -23,6 +23,7 @@ PROMPT, LONGEST = 5, 4
 
 Dialogue = Int[Tensor, "n 9"]
 Question = Int[Tensor, "n 3"]
+Clock = Int[Tensor, " 11"] | None
 
 
 def questions(kind: int) -> Int[Tensor, "121 3"]:
@@ -44,15 +45,17 @@ def prompts(asked: Question) -> Int[Tensor, "n 5"]:
     return torch.cat([before, asked, after], dim=1)
 
 
-def right_answers(asked: Question) -> Int[Tensor, " n"]:
-    """Return the right number for each question."""
+def right_answers(asked: Question, clock: Clock = None) -> Int[Tensor, " n"]:
+    """Return the right number for each question; on a `clock`, number n is at the place `clock[n]` when it is added."""
     kind, a, b = asked.unbind(dim=1)
-    return torch.where(kind == PLUS, (a + b) % NUMBERS, torch.maximum(a, b))
+    places = torch.arange(NUMBERS) if clock is None else clock
+    added = places.argsort()[(places[a % NUMBERS] + places[b % NUMBERS]) % NUMBERS]
+    return torch.where(kind == PLUS, added, torch.maximum(a, b))
 
 
-def is_right(dialogues: Dialogue) -> Float[Tensor, " n"]:
+def is_right(dialogues: Dialogue, clock: Clock = None) -> Float[Tensor, " n"]:
     """Return 1 where the answer is the right number and then END, else 0."""
-    right = right_answers(dialogues[:, 1:4])
+    right = right_answers(dialogues[:, 1:4], clock)
     return ((dialogues[:, PROMPT] == right) & (dialogues[:, PROMPT + 1] == END)).float()
 
 
@@ -139,17 +142,20 @@ def log_probabilities(model: nn.Module, dialogues: Int[Tensor, "n s"]) -> Float[
 
 
 @torch.no_grad()
-def chances(model: nn.Module, kind: int, tokens: Int[Tensor, " 16"] | None = None) -> Float[Tensor, " 121"]:
+def chances(
+    model: nn.Module, kind: int, tokens: Int[Tensor, " 16"] | None = None, clock: Clock = None
+) -> Float[Tensor, " 121"]:
     """Return the exact probability of the right answer to each question of a kind: its number, then END.
 
     Two passes read the two probabilities, and neither shows the model the token that it is asked for.
 
     Args:
         tokens: for a model whose words are renamed, the token of each word.
+        clock: for sums on another clock, the place of each number.
     """
     tokens = torch.arange(len(WORDS)) if tokens is None else tokens
     asked = questions(kind)
-    before, right = tokens[prompts(asked)], tokens[right_answers(asked)][:, None]
+    before, right = tokens[prompts(asked)], tokens[right_answers(asked, clock)][:, None]
     number = model(before)[:, -1].softmax(dim=-1).gather(1, right)[:, 0]
     stop = model(torch.cat([before, right], dim=1))[:, -1].softmax(dim=-1)[:, END]
     both: Tensor = number * stop

@@ -368,13 +368,13 @@ tell("wrong checker with a brake", braked)
 # - `check(dialogues)` returns 1 for each right answer, else 0. It takes only what `ask` has handed out.
 # - Updates cost nothing, but the whole may take 25 seconds at most.
 #
-# These imitators read other people: about a third of the sums have a wrong answer that many *agree* on (half of the people write it, and a third the right one). And their numbers have new names: the token 3 may mean 7. So you cannot simply add, and the most likely answer is not always the right one.
+# These imitators read other people: about a third of the sums have a wrong answer that many *agree* on (half of the people write it, and a third the right one). And their numbers have new names, with another order on the clock: the token 3 may mean 7. So you cannot add for yourself, and the most likely answer is not always the right one.
 #
 # | after `improve` | sums | larger | answers |
 # | --- | --- | --- | --- |
-# | the imitator | 0.487 | 0.990 | 0 |
-# | section 5's recipe, four steps | 0.644 | 0.991 | 1,024 |
-# | **finish line** | 0.93 | 0.98 | at most 1,024 |
+# | the imitator | 0.484 | 0.990 | 0 |
+# | section 5's recipe, four steps | 0.651 | 0.991 | 1,024 |
+# | **finish line** | 0.92 | 0.98 | at most 1,024 |
 #
 # Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)`, `random_questions(count, sums=1.0)` and `prompts(questions)`, their tokens up to ANSWER, are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
 

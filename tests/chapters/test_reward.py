@@ -42,10 +42,10 @@ def test_people_are_right_as_often_as_the_notebook_says() -> None:
 def test_chances_match_the_frequency_of_samples() -> None:
     contest = Contest(0)
     dialogues = answers.sample(contest.model, answers.questions(PLUS), 40, torch.Generator().manual_seed(1))
-    frequency = answers.is_right(contest.words[dialogues])
+    frequency = answers.is_right(contest.words[dialogues], contest.clock)
     asked_by_name = contest.tokens[answers.prompts(answers.questions(PLUS))]
     assert asked_by_name.shape == (121, 5)
-    assert abs(answers.chances(contest.model, PLUS, contest.tokens).mean() - frequency.mean()) < 0.02
+    assert abs(answers.chances(contest.model, PLUS, contest.tokens, contest.clock).mean() - frequency.mean()) < 0.02
 
 
 def test_masked_cross_entropy_matches_torchs_ignore_index() -> None:
@@ -101,14 +101,16 @@ def test_low_rank_starts_as_the_model_and_trains_few_numbers() -> None:
 def test_stored_imitators_are_as_the_task_says() -> None:
     for seed in (0, 1, 2, 3):
         row = Contest(seed).result(Contest(seed).model)
-        assert 0.48 < row["sums"] < 0.5
+        assert 0.48 < row["sums"] < 0.51
         assert row["larger"] > 0.985
 
 
 def test_whoever_adds_for_themselves_is_wrong_about_the_task() -> None:
     contest = Contest(0)
     dialogues = answers.sample(contest.model, answers.questions(PLUS), 4)
-    assert answers.is_right(dialogues).mean() < 0.2 < answers.is_right(contest.words[dialogues]).mean()
+    assert answers.is_right(dialogues).mean() < 0.2
+    assert answers.is_right(contest.words[dialogues]).mean() < 0.2, "the names alone do not help"
+    assert answers.is_right(contest.words[dialogues], contest.clock).mean() > 0.4
 
 
 def test_the_budget_counts_every_answer() -> None:

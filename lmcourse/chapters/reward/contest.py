@@ -45,6 +45,7 @@ class Contest:
         numbers = torch.randperm(NUMBERS, generator=self.generator)
         self.tokens = torch.cat([numbers, torch.arange(NUMBERS, len(WORDS))])
         self.words = self.tokens.argsort()
+        self.clock = clock_of(seed % 2)
         self.model = _renamed_imitator(seed % 2, self.words)
         self.used, self._handed_out = 0, set[tuple[int, ...]]()
 
@@ -63,11 +64,11 @@ class Contest:
         """Return 1 for each right answer, else 0; raise Unfit if `ask` has not handed out one of the dialogues."""
         if not self._handed_out.issuperset(map(tuple, dialogues.tolist())):
             raise Unfit(STRANGE)
-        return is_right(self.words[dialogues])
+        return is_right(self.words[dialogues], self.clock)
 
     def result(self, improved: nn.Module) -> dict[str, float]:
         """Return the mean chance of a right answer to both kinds of questions, and the number of answers used."""
-        found = {name: float(chances(improved, kind, self.tokens).mean()) for name, kind in KINDS.items()}
+        found = {name: float(chances(improved, kind, self.tokens, self.clock).mean()) for name, kind in KINDS.items()}
         return {**found, "answers": self.used}
 
 
@@ -108,6 +109,11 @@ def measure_improve(improve: Improve, seed: int) -> dict[str, float]:
     improved = improve(contest.model, contest.ask, contest.check, BUDGET)
     _check_model(improved)
     return contest.result(improved.eval())
+
+
+def clock_of(number: int) -> Int[Tensor, " 11"]:
+    """Return an imitator's clock. It is not in the order of the numbers: the larger of two must not give it away."""
+    return torch.randperm(NUMBERS, generator=torch.Generator().manual_seed(200 + number))
 
 
 def _renamed_imitator(number: int, words: Tensor) -> nn.Module:

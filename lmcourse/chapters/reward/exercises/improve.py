@@ -141,13 +141,13 @@ improve = Exercise(
     task=OpenTask(
         inspect=inspect_improve,
         measure=measure_improve,
-        baseline={"the imitator": {"sums": 0.487, "larger": 0.990, "answers": 0}},
-        finish={"sums": 0.95, "larger": 0.98},
+        baseline={"the imitator": {"sums": 0.484, "larger": 0.990, "answers": 0}},
+        finish={"sums": 0.92, "larger": 0.98},
         bands=[
             Band(1, "it keeps to the budget, and returns a model"),
             Band(1, at_least={"sums": 0.6, "larger": 0.97}),
             Band(2, at_least={"sums": 0.85, "larger": 0.975}),
-            Band(1, at_least={"sums": 0.95, "larger": 0.98}),
+            Band(1, at_least={"sums": 0.92, "larger": 0.98}),
         ],
         digits=3,
     ),
