@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 22 · From imitation to reward
 #
-# **Core · 88 min · 5 exercises · 14 points** · **Further · 30 min · 2 exercises · 5 points**
+# **Core · 89 min · 5 exercises · 14 points** · **Further · 30 min · 2 exercises · 5 points**
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
@@ -434,7 +434,7 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 # <details><summary>Answers</summary>
 #
 # 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0, and the weights stay as they are to the last bit.
-# 2. Nothing. They cost half of the samples. Choose questions that the model answers rightly now and then.
+# 2. Nothing. They cost half of the samples. Only questions that the model answers rightly now and then teach it anything.
 # 3. At answers, with your own eyes, and at a second checker. With section 7's checker the reward rises at least as fast as with the right one.
 # 4. That says nothing about the checker: with the wrong one of section 7 the other skill stays, too.
 #

@@ -14,9 +14,7 @@ from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import source
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-ROWS = [
-    [cell.strip() for cell in line.split("|")] for line in README.splitlines() if re.match(r"I+V? \| |IV \| ", line)
-]
+ROWS = [[cell.strip() for cell in line.split("|")] for line in README.splitlines() if re.match(r"[IV]+ \| ", line)]
 
 
 def row_of(chapter: Chapter) -> list[str]:

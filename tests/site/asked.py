@@ -164,6 +164,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         ),
     ],
     "19": [("product_intensity", "Make the matrix narrow", ({"width": 256, "tokens": ALL},))],
+    "21": [("s_curve", "Try to catch the red ticks", ({"bands": 16, "rows": 4},))],
 }
 """For each chapter: the figure (its function and, if it has several calls, the call's number), words of the text,
 settings."""

@@ -1,4 +1,4 @@
-"""What the cells of the notebook measure besides the learner's own functions."""
+"""Measurements that cells of the notebook make besides those of the learner's own functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a circuit keeps of each model."""
+"""A figure of what a circuit keeps of each model."""
 
 from __future__ import annotations
 

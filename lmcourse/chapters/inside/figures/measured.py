@@ -1,4 +1,4 @@
-"""What a learner's functions measured: who writes the odds, and where they are restored."""
+"""Figures of what a learner's functions measured: who writes the odds, and where they are restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = ("first word", "is", "place", "between", "So")
 
 
 def written_odds(written: Mapping[str, Mapping[str, float]]) -> Figure:
-    """What each part writes into the odds, as bars, for each model."""
+    """Show what each part writes into the odds, as bars, for each model."""
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, "What each part writes", "part of the odds")
     names = [*next(iter(written.values()))]
