@@ -627,7 +627,7 @@ with your("trained_targets"):
 #
 # - Williams, 1992, *Simple statistical gradient-following algorithms*; Sutton et al., 2000, *Policy gradient methods*.
 # - Ouyang et al., 2022, *Training language models to follow instructions with human feedback*.
-# - Schulman, 2020, *Approximating KL divergence*: a note of two pages.
+# - Schulman, 2020, *Approximating KL divergence*: a short note.
 # - Shao et al., 2024, *DeepSeekMath*; DeepSeek-AI, 2025, *DeepSeek-R1*; Liu et al., 2025, *Understanding R1-Zero-like training*.
 # - Yue et al., 2025, *Does reinforcement learning really incentivize reasoning capacity in LLMs beyond the base model?*
 # - Gao et al., 2023, *Scaling laws for reward model overoptimization*; Skalse et al., 2022, *Defining and characterizing reward hacking*.
