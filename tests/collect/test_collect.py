@@ -114,6 +114,7 @@ def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "17",
         "18",
         "20",
+        "22",
     }
     assert all("from lmcourse, but your package must run without lmcourse" in reason for reason in left_out.values())
     assert {answer.exercise for answer in answers} <= origins.keys()

@@ -32,7 +32,7 @@ def test_each_notebook_has_a_gpu_branch_or_uses_the_cpu(course: Path, asking: se
         "x = x.to('cuda')",
         "wait = torch.cuda.synchronize",
         "from lmcourse.base.device import best_device\ndevice = best_device()",
-        "from lmcourse import device as hardware\ndevice = hardware.best_device()",
+        "from lmcourse.base import device as hardware\ndevice = hardware.best_device()",
         "from lmcourse.training.command.train_run import train\ntrain(run, folder)",
         "from lmcourse.bench import bench\nbench.bench()",
     ],

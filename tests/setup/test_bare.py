@@ -69,7 +69,7 @@ def test_the_page_of_the_library_runs_without_jupyter(tmp_path: Path) -> None:
     [
         ("account --model llama-3-8b", ""),
         ("train --steps 1 --out run", ""),
-        ("lab", "lmcourse: this needs nbformat: python -m pip install 'lmcourse[course]'\n"),
+        ("lab", "lmcourse: this needs traitlets: python -m pip install 'lmcourse[course]'\n"),
         ("grade x.ipynb", "lmcourse: this needs nbformat: python -m pip install 'lmcourse[course]'\n"),
     ],
 )

@@ -112,9 +112,11 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
         encoding="utf-8",
     )
     (folder / "requirements-test.lock").write_text("tool==1.0\n", encoding="utf-8")
-    (folder / "lmcourse").mkdir()
+    (folder / "lmcourse" / "jupyter").mkdir(parents=True)
     (folder / "lmcourse" / "__init__.py").touch()
-    (folder / "lmcourse" / "lab.py").write_text("import sys\nprint('lab', sys.argv[1:])\n", encoding="utf-8")
+    (folder / "lmcourse" / "jupyter" / "lab.py").write_text(
+        "import sys\nprint('lab', sys.argv[1:])\n", encoding="utf-8"
+    )
     return Course(folder, wheels)
 
 
