@@ -88,7 +88,7 @@ for dialogue in people(8, torch.Generator().manual_seed(2)):
 
 # %% exercise="trained_targets"
 def trained_targets(tokens: Int[Tensor, "b s"]) -> Bool[Tensor, "b s-1"]:
-    """Which of the targets tokens[:, 1:] belong to the answer, its END included."""
+    """Return True for the targets tokens[:, 1:] that belong to the answer, its END included."""
     ### BEGIN SOLUTION
     before = tokens[:, :-1]  # target i comes after token i
     answering = (before == ANSWER).cumsum(dim=1) > 0
@@ -209,7 +209,7 @@ with your("policy_loss"):
 
 # %% exercise="group_advantages"
 def group_advantages(rewards: Float[Tensor, "questions k"]) -> Float[Tensor, "questions k"]:
-    """How much better than its group each answer is, in deviations of its group."""
+    """Return by how many deviations of its group each answer is better than the group."""
     ### BEGIN SOLUTION
     mean, std = rewards.mean(dim=1, keepdim=True), rewards.std(dim=1, keepdim=True)
     return (rewards - mean) / (std + 1e-4)

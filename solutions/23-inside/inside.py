@@ -153,7 +153,7 @@ def attribution(
     right: Int[Tensor, " b"],
     wrong: Int[Tensor, " b"],
 ) -> dict[str, float]:
-    """What each part writes into the odds, by name."""
+    """Return what each part writes into the odds, by name."""
     ### BEGIN SOLUTION
     stream = torch.stack(list(parts.values())).sum(dim=0)
     rms = (stream.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()

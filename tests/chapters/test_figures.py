@@ -27,7 +27,7 @@ MEASURED = {"alignment", "card", "histogram", "iso_flop", "loss_in_format", "pos
 
 
 TALLER = 1.25
-"""How much taller a figure may be at another setting: on a page, all have a place of the largest height."""
+"""The largest ratio of heights of one figure: on a page, all settings have a place of the largest height."""
 
 
 @cache

@@ -13,7 +13,7 @@ from tests.site.test_site import text_of
 
 NAME = r"(?:(?:Le|OLMo|Gemma|Qwen|Kimi|Llama|Hugging|Open Compute) )?[A-ZÉÖ][\w'’-]+"
 CITED = re.compile(rf"{NAME}(?:, {NAME})*(?:,? (?:&|and) {NAME}| et al\.)?(?:'s)?,? \(?(?:19|20)\d\d\b")
-"""What looks like a citation: names, and a year."""
+"""Matches what looks like a citation: names, and a year."""
 
 NO_PAPER = re.compile(
     r"(?:May|July|October|November|Since|Until|At|Rights|BERT|GPT|GELU|ReLU|DeepSeek-V3|Scout|Qwen3-235B-A22B)\b"
