@@ -32,7 +32,7 @@ WORKER_MEMORY = 3 * GIB
 LONGEST_FIRST = (
     *("tests/grading/attacks/test_attacks", "tests/grading/test_class", "tests/course/test_grading"),
     *("tests/grading", "tests/browser", "tests/course", "tests/chapters/test_figures", "solutions", "notebooks"),
-    *("tests/training", "tests/setup", "tests/site", "tests/collect", "tests/pretended_gpu"),
+    *("tests/training", "tests/setup", "tests/site", "tests/own_package", "tests/pretended_gpu"),
 )
 """The slowest tests, which begin first: otherwise one process would run them at the end while the others wait."""
 
@@ -201,4 +201,4 @@ class ByModule(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::", 1)[0]
-        return nodeid[nodeid.index("[") :] if module == "tests/course/test_proof.py" else module
+        return nodeid[nodeid.index("[") :] if module == "tests/course/test_checks.py" else module

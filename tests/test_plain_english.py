@@ -176,7 +176,7 @@ def test_paths_in_pages_exist() -> None:
     found = [
         f"{page.name}: {path}"
         for page in pages
-        for path in re.findall(r"`((?:lmcourse|tests|benchmarks|docs)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+        for path in re.findall(r"`((?:lmcourse|tests|experiments|docs)/[\w./-]+)`", page.read_text(encoding="utf-8"))
         if not (ROOT / path).exists() and not re.search(r"topic|NN|perplexity", path)
     ]
     assert found == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from lmcourse.base.errors import CourseError
 
 
-def typed_path(text: str) -> Path:
+def path_argument(text: str) -> Path:
     """Return the path that a user typed.
 
     CourseError is raised if the text is empty, which for Python is the current folder, but is more likely an unset

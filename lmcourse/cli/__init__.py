@@ -1,5 +1,5 @@
-"""The command line. `lmcourse lab | doctor | list | status | build | site | grade | feedback | matrix` are about the
-course, and `account | bench | train | generate | export` are about models.
+"""The command line. `lmcourse lab | doctor | list | status | build | site | grade | feedback | test-checks` are about
+the course, and `account | bench | train | generate | export` are about models.
 
 Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints text for people or, with
 `--json`, one JSON document for programs. The exit status is 0 for success, 1 if a check fails, 2 with one line on

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmcourse.base.errors import CourseError
-from lmcourse.base.path_argument import typed_path
+from lmcourse.base.path_argument import path_argument
 from lmcourse.cli.output import print_json, quiet, show
 from lmcourse.course.root import find_root
 
@@ -74,9 +74,9 @@ def status(options: Namespace) -> int:
 
 def add_update(parser: ArgumentParser) -> None:
     """Add the files of `lmcourse update`."""
-    parser.add_argument("new", type=typed_path, metavar="NEW.ipynb", help="the corrected notebook")
+    parser.add_argument("new", type=path_argument, metavar="NEW.ipynb", help="the corrected notebook")
     own = "your own copy (default: the notebook with this name in the course's folder)"
-    parser.add_argument("old", type=typed_path, nargs="?", metavar="OLD.ipynb", help=own)
+    parser.add_argument("old", type=path_argument, nargs="?", metavar="OLD.ipynb", help=own)
 
 
 def update(options: Namespace) -> int:
@@ -95,12 +95,12 @@ def update(options: Namespace) -> int:
     return 0
 
 
-def add_collect(parser: ArgumentParser) -> None:
-    """Add the flags of `lmcourse collect`."""
+def add_package(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse package`."""
     add = parser.add_argument
     add("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     where = "folder of the package; its last part is the package's name (default: ./my_transformer)"
-    add("--out", type=typed_path, default=Path("my_transformer"), metavar="DIR", help=where)
+    add("--out", type=path_argument, default=Path("my_transformer"), metavar="DIR", help=where)
     lend = "use the course's version of an answer that the model needs and that is missing or wrong"
     add("--lend", action=BooleanOptionalAction, default=True, help=lend)
     add("--force", action="store_true", help="overwrite files even if you changed them")
@@ -108,17 +108,17 @@ def add_collect(parser: ArgumentParser) -> None:
     add("--isolation", metavar="HOW", help=f"how notebooks are isolated: {how}")
 
 
-def collect(options: Namespace) -> int:
+def package(options: Namespace) -> int:
     """Collect a learner's answers."""
     root = find_root(options.course)
-    from lmcourse.collect.collect import collect as collect_answers
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
     from lmcourse.grading.workers import GradingOptions
+    from lmcourse.own_package.write import write_package
 
     if options.isolation == "process":
         print(PROCESS_ISOLATION_WARNING, file=sys.stderr)
     with quiet(options):
-        found = collect_answers(
+        found = write_package(
             root,
             options.out.resolve(),
             chapters=find_chapters(options.chapters),
@@ -131,7 +131,7 @@ def collect(options: Namespace) -> int:
     else:
         from lmcourse.cli import tables
 
-        tables.show(tables.collected(found))
+        tables.show(tables.written_package(found))
         out = options.out
         print(f"{out}: {len(found.changed)} files written." if found.changed else f"{out} is up to date.")
         print(f'Run it in the folder above it: python -m {out.resolve().name} --prompt "The "')
@@ -194,8 +194,8 @@ def _doubts(chapters: Sequence[Chapter], root: Path) -> Iterator[str]:
 
     for chapter in chapters:
         if isinstance(chapter, FolderChapter) and (file := chapter.source.with_name(BESIDE)).is_file():
-            from lmcourse.proof.answers import answer_cells
-            from lmcourse.proof.prove import doubts
+            from lmcourse.check_tests.answers import answer_cells
+            from lmcourse.check_tests.prove import doubts
 
             yield from doubts(answer_cells([chapter], root)[chapter], file.relative_to(root))
 
@@ -204,7 +204,7 @@ def add_site(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse site`."""
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     where = "folder of the site (default: ./_site)"
-    parser.add_argument("--out", type=typed_path, default=Path("_site"), metavar="DIR", help=where)
+    parser.add_argument("--out", type=path_argument, default=Path("_site"), metavar="DIR", help=where)
     paper = "also print the course as a PDF, and each chapter as one, with an installed Chromium or Chrome"
     parser.add_argument("--pdf", action="store_true", help=paper)
 
@@ -237,8 +237,8 @@ def site(options: Namespace) -> int:
     return 0
 
 
-def add_matrix(parser: ArgumentParser) -> None:
-    """Add the flags of `lmcourse matrix`."""
+def add_test_checks(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse test-checks`."""
     help = "a notebook's number or name, or a folder with a source and exercises.py (default: all notebooks)"
     parser.add_argument("chapters", nargs="*", metavar="NN", help=help)
     parser.add_argument("--exercise", metavar="NAME", help="submit answers to this exercise only")
@@ -246,11 +246,11 @@ def add_matrix(parser: ArgumentParser) -> None:
     parser.add_argument("--term", metavar="NAME", help=term)
 
 
-def matrix(options: Namespace) -> int:
+def test_checks(options: Namespace) -> int:
     """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
+    from lmcourse.check_tests.answers import answer_cells, only
+    from lmcourse.check_tests.prove import prove
     from lmcourse.course.chapters import PUBLISHED, TERM
-    from lmcourse.proof.answers import answer_cells, only
-    from lmcourse.proof.prove import prove
 
     TERM.set(options.term or PUBLISHED)
     with quiet(options):
@@ -259,7 +259,7 @@ def matrix(options: Namespace) -> int:
         if options.exercise is not None:
             cells = only(options.exercise, cells)
         proof = prove(cells)
-    show(options, proof.to_json(), lambda to: [to.matrix(proof), to.unexpected(proof), to.verdict(proof)])
+    show(options, proof.to_json(), lambda to: [to.check_results(proof), to.unexpected(proof), to.verdict(proof)])
     return 0 if proof.proved else 1
 
 
@@ -269,12 +269,12 @@ def _chapters_or_folders(options: Namespace) -> tuple[list[Chapter], Path]:
     from lmcourse.exercises.registry import BESIDE
 
     names = options.chapters
-    paths = [typed_path(name) for name in names if Path(name).name != name or Path(name, BESIDE).is_file()]
+    paths = [path_argument(name) for name in names if Path(name).name != name or Path(name, BESIDE).is_file()]
     folders = [chapter_at(path) for path in paths]
     if paths and len(paths) == len(names):
         return folders, Path()
     root = find_root(options.course)
-    return folders + chapters_in(root, [name for name in names if typed_path(name) not in paths]), root
+    return folders + chapters_in(root, [name for name in names if path_argument(name) not in paths]), root
 
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmcourse.base.errors import CourseError
-from lmcourse.base.path_argument import typed_path
+from lmcourse.base.path_argument import path_argument
 from lmcourse.cli.output import print_json, quiet
 from lmcourse.course.root import find_root
 
@@ -28,7 +28,7 @@ def add_grade(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse grade`."""
     add = parser.add_argument
     what = "a notebook, a folder of student/assignment/notebook.ipynb, or a download from Moodle or Canvas"
-    add("paths", nargs="+", type=typed_path, metavar="FILE_OR_FOLDER", help=what)
+    add("paths", nargs="+", type=path_argument, metavar="FILE_OR_FOLDER", help=what)
     how = "bubblewrap, which needs Linux, or process, only for people you trust (default: bubblewrap)"
     add("--isolation", metavar="HOW", help=f"how notebooks are isolated from this machine: {how}")
     add(
@@ -54,13 +54,13 @@ def add_grade(parser: ArgumentParser) -> None:
     )
     add(
         "--report",
-        type=typed_path,
+        type=path_argument,
         metavar="FOLDER",
         help="folder for a report on the class: a page, and a table as CSV",
     )
     alike = "write a page of learners with likeness in several exercises, for a talk (default: report/likeness.html)"
     folder = Path("report")
-    add("--likeness", type=typed_path, nargs="?", const=folder, metavar="FOLDER_OR_PAGE", help=alike)
+    add("--likeness", type=path_argument, nargs="?", const=folder, metavar="FOLDER_OR_PAGE", help=alike)
     texts = "grade nothing; write a page with all answers to this question and its mark scheme as boxes"
     add("--rubric", metavar="TASK", help=f"{texts} (into the folder of --report; default: report)")
     record = parser.add_argument_group("marks in nbgrader's gradebook")
@@ -73,12 +73,12 @@ def add_grade(parser: ArgumentParser) -> None:
     again = "grade only this exercise again in all recorded submissions; other marks stay"
     record.add_argument("--again", metavar="EXERCISE", help=again)
     marks = "write the marks of a question, too, from the file that the page of --rubric saved"
-    record.add_argument("--marks", type=typed_path, metavar="JSON", help=marks)
+    record.add_argument("--marks", type=path_argument, metavar="JSON", help=marks)
     back = parser.add_argument_group("grades for Moodle or Canvas")
     sheet = "Moodle's grading worksheet or Canvas's gradebook; a copy with the grades is written next to it"
-    back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
+    back.add_argument("--grades", type=path_argument, metavar="CSV", help=sheet)
     pages = "write a zip of feedback pages, which the platform returns to the learners"
-    back.add_argument("--feedback", type=typed_path, metavar="ZIP", help=pages)
+    back.add_argument("--feedback", type=path_argument, metavar="ZIP", help=pages)
     back.add_argument(
         "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there is more than one"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lmcourse.base.path_argument import typed_path
+from lmcourse.base.path_argument import path_argument
 from lmcourse.cli.output import print_json, quiet, show
 
 
@@ -90,7 +90,7 @@ def add_generate(parser: ArgumentParser) -> None:
         "folder of a run (its checkpoint with the lowest validation loss is used), of one checkpoint, or of a model in "
         "the format of transformers; or micro-python-docs, the model that ships with the course"
     )
-    add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
+    add("--checkpoint", required=True, type=path_argument, metavar="FOLDER", help=where)
     add("--prompt", required=True, metavar="TEXT", help="beginning of the text; - reads it from stdin")
     add("--last", action="store_true", help="use the last checkpoint of the run, even if an earlier one is better")
     add(
@@ -142,8 +142,8 @@ def add_export(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse export`."""
     add = parser.add_argument
     where = "folder of a run or of one of its checkpoints; or micro-python-docs, the model that ships with the course"
-    add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
-    add("--out", required=True, type=typed_path, metavar="FOLDER", help="folder to write; it must not exist yet")
+    add("--checkpoint", required=True, type=path_argument, metavar="FOLDER", help=where)
+    add("--out", required=True, type=path_argument, metavar="FOLDER", help="folder to write; it must not exist yet")
     add("--last", action="store_true", help="use the last checkpoint of the run, even if an earlier one is better")
 
 

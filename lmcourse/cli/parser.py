@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from lmcourse import __version__
 from lmcourse.base.errors import CourseError
-from lmcourse.base.path_argument import typed_path
+from lmcourse.base.path_argument import path_argument
 from lmcourse.cli import course_commands as course
 from lmcourse.cli import model_commands as models
 from lmcourse.cli.grade import add_grade, grade
@@ -49,8 +49,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lmcourse {__version__}")
     group = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
 
-    def add(name: str, run: Command, help: str, more: str = "", json: bool = True) -> argparse.ArgumentParser:
-        new = group.add_parser(name, help=help, description=f"{help}. {more}".strip(), allow_abbrev=False)
+    def add(
+        name: str, run: Command, help: str, more: str = "", json: bool = True, before: str = ""
+    ) -> argparse.ArgumentParser:
+        aliases = [before] if before else []  # the name before version 1, which still works in version 1
+        new = group.add_parser(
+            name, aliases=aliases, help=help, description=f"{help}. {more}".strip(), allow_abbrev=False
+        )
         new.set_defaults(run=run)
         # --course before the command counts unless it is repeated after the command
         _add_course(new, argparse.SUPPRESS)
@@ -72,9 +77,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     add("list", course.list_chapters, "Show the map of the course")
     more = "Read from the reports saved in the notebooks; nothing is run."
     add("status", course.status, "Show your points per exercise and per notebook", more)
-    what = "Collect your answers from the notebooks into your own package, which runs without the course"
+    what = "Write your answers from the notebooks as your own package, which runs without the course"
     more = "Answers are judged as lmcourse grade does. Without --force, files that you changed are kept."
-    course.add_collect(add("collect", course.collect, what, more))
+    course.add_package(add("package", course.package, what, more, before="collect"))
     what = "Give a notebook that you have begun its corrected text"
     more = "Your answers, outputs and own cells stay, and the old file is kept beside it."
     course.add_update(add("update", course.update, what, more))
@@ -92,7 +97,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
         "Exit status 0 if each wrong answer loses points and is named, each right one earns all points, each mutant of "
         "a solution loses points, and stubs and constants earn nothing; else 1."
     )
-    course.add_matrix(add("matrix", course.matrix, what, more))
+    course.add_test_checks(add("test-checks", course.test_checks, what, more, before="matrix"))
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -111,4 +116,4 @@ def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:
     help = "the course's folder (default: the current folder)"
-    parser.add_argument("--course", type=typed_path, metavar="FOLDER", default=default, help=help)
+    parser.add_argument("--course", type=path_argument, metavar="FOLDER", default=default, help=help)

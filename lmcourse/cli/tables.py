@@ -18,10 +18,10 @@ from lmcourse.course.progress import CORE_DONE, NotebookProgress, Progress, Stat
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.collect.collect import Collected
+    from lmcourse.check_tests.results import CheckResults, MisconceptionResult
     from lmcourse.grading.lms import Person
     from lmcourse.grading.result import SubmissionResult
-    from lmcourse.proof.matrix import Matrix, MisconceptionResult
+    from lmcourse.own_package.write import WrittenPackage
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
@@ -80,7 +80,7 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
     return Group(table, "")
 
 
-def collected(found: Collected) -> RenderableType:
+def written_package(found: WrittenPackage) -> RenderableType:
     """Make a table of a collection: each exercise, the result of its answer, and the origin of the package's
     function."""
     table = new_table("notebook", "exercise", "your answer", "in the package", "why")
@@ -131,7 +131,7 @@ def _name(text: str) -> str:
     return escape(escape_unprintable(text, MAX_NAME_CHARS))
 
 
-def matrix(proof: Matrix) -> RenderableType:
+def check_results(proof: CheckResults) -> RenderableType:
     """Make a table of misconceptions by exercise: points in the notebook and in grading, and whether each is named."""
     table = new_table("exercise", "wrong answer", right=("public", "grade"))
     table.add_column("")
@@ -168,7 +168,7 @@ def _caught(row: MisconceptionResult) -> str:
     return f"[red]✗ not named: {escape(', '.join(row.unnamed))}[/]"
 
 
-def unexpected(proof: Matrix) -> RenderableType:
+def unexpected(proof: CheckResults) -> RenderableType:
     """List known mistakes and mutants that keep points or have no name, constants that earn points, and right answers
     that lose points."""
     rows = [f"{_caught(row)} {escape(f'{row.exercise}: {row.misconception}')}" for row in proof.rows if not _fine(row)]
@@ -188,7 +188,7 @@ def unexpected(proof: Matrix) -> RenderableType:
     return "\n".join(["", *rows, *kept, *guessable, *lost, *others])
 
 
-def verdict(proof: Matrix) -> str:
+def verdict(proof: CheckResults) -> str:
     """Return the result of the answer checks in one or two sentences."""
     count = proof.to_json()
     lines = [

@@ -213,7 +213,7 @@ class Exercise:
         self.variants += [Variant(expression, expression) for expression in expressions]
 
     def equivalent_mutant(self, change: str, reason: str) -> None:
-        """Declare that a change of the printed solution, as `lmcourse matrix` prints it, is right, with the reason."""
+        """Declare that a change of the printed solution is right, written as `lmcourse test-checks` prints it."""
         self.equivalent_mutants[change] = reason
 
     @property
@@ -278,9 +278,9 @@ class Exercise:
 
     def wanted(self, case: Case, value: Plain) -> Plain:
         """Return the property that a result must have, where the reference returns `value`."""
-        return self.right[case.name] if case.name in self.right else self.seen(case, value)
+        return self.right[case.name] if case.name in self.right else self.compared(case, value)
 
-    def seen(self, case: Case, value: Plain) -> Plain:
+    def compared(self, case: Case, value: Plain) -> Plain:
         """Return the property of a result that is compared."""
         return self.view(case, value) if self.view else value
 

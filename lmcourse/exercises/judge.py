@@ -65,7 +65,7 @@ def judge(
         cases=tuple(results),
         diagnosis=broken or (named.sentence if named else observed.strip() or foretold * short),
         mistake=named.sentence if named else "",
-        besides=_besides(exercise, trials, named) if named else "",
+        also_wrong=_also_wrong(exercise, trials, named) if named else "",
         groups=(earned.passed, earned.total),
         notes=(
             *_notes([trial.outcome for trial in trials]),
@@ -115,10 +115,10 @@ def _measured(exercise: Exercise, task: OpenTask, trials: Sequence[Trial], broke
     )
 
 
-def _besides(exercise: Exercise, trials: Sequence[Trial], named: Recognised) -> str:
+def _also_wrong(exercise: Exercise, trials: Sequence[Trial], named: Recognised) -> str:
     """Return a sentence on the failing cases that known mistakes do not explain, with the reason if they break down."""
     reason = break_down(exercise, trials, named.unexplained)
-    return f"{named.besides.removesuffix('.')}: {reason[0].lower()}{reason[1:]}" if reason else named.besides
+    return f"{named.also_wrong.removesuffix('.')}: {reason[0].lower()}{reason[1:]}" if reason else named.also_wrong
 
 
 def instead_of(report: Report, earlier: Report) -> Report | None:
@@ -137,7 +137,7 @@ def instead_of(report: Report, earlier: Report) -> Report | None:
 
 def only_earlier(report: Report, what: str, *failing: CaseResult) -> Report:
     """Return a report with the points of another one that says only which earlier answer comes first."""
-    nothing: dict[str, Any] = {"mistake": "", "besides": "", "groups": (0, 0), "answered": True}
+    nothing: dict[str, Any] = {"mistake": "", "also_wrong": "", "groups": (0, 0), "answered": True}
     nothing |= dict.fromkeys(("notes", "hints", "to_come", "table"), ())
     return replace(report, diagnosis=f"This calls your {what}", cases=failing, **nothing)
 

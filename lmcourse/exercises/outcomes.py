@@ -49,7 +49,7 @@ class Outcomes:
             )
         return outcome
 
-    def given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
+    def of_mistake(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
         """Return the outcome of a known mistake on a case, within a time limit; by default the exercise's limit."""
         return self._once(wrong, case, lambda: self._run(wrong.answer, case, seconds or self.exercise.seconds))
 

@@ -55,7 +55,7 @@ class Recognised:
         return " Or: ".join(dict.fromkeys(mistake.sentence for mistake in self.mistakes))
 
     @property
-    def besides(self) -> str:
+    def also_wrong(self) -> str:
         """A sentence that names the failing cases or the parts which the mistake does not explain, or ""."""
         if not self.unexplained:
             return self.other_parts
@@ -98,12 +98,12 @@ def _explaining(
             for trial in ordinary
             if trial.wrong is not None
             and _agrees(wrong, trial, table)
-            and _fails(trial, table.given(wrong, trial.case))
+            and _fails(trial, table.of_mistake(wrong, trial.case))
         ]
         doubtful = any(trial is one for trial in deciding for one in other if not _breaks_down(wrong, one, table))
         if not both or _only_guarded(wrong, both, ordinary, table):
             continue
-        if (not doubtful or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
+        if (not doubtful or enough_evidence(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, table)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
     if not 1 <= len({wrong.sentence for wrong, _ in best}) <= MAX_NAMED:
@@ -131,7 +131,7 @@ def _only_guarded(wrong: Misconception, both: Sequence[Trial], ordinary: Sequenc
 
 def _right_numbers(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     """Return True if a known mistake gives the right numbers in a trial, whatever their dtype."""
-    guess, expected = table.given(wrong, trial.case), trial.expected
+    guess, expected = table.of_mistake(wrong, trial.case), trial.expected
     values = not (guess.failure or expected.failure or guess.changed)
     return values and same_numbers(guess.value, expected.value, trial.exercise.tolerance)
 
@@ -139,7 +139,7 @@ def _right_numbers(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
 def _breaks_down(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     """Return True if an answer or a known mistake breaks down in a trial."""
     seconds = PAIR_SECONDS if wrong.parts else None
-    return trial.breaks_down or breaks_down(table.given(wrong, trial.case, seconds), trial.expected)
+    return trial.breaks_down or breaks_down(table.of_mistake(wrong, trial.case, seconds), trial.expected)
 
 
 def _recognised(trials: Sequence[Trial], best: Sequence[tuple[Misconception, list[Trial]]]) -> Recognised:
@@ -189,16 +189,16 @@ def _each_is_needed(pair: Misconception, failing: Sequence[Trial], table: Outcom
         for part in (other, one)
     ]
     together = any(trial is each for trial in needs[0] for each in needs[1])
-    return together or all(of_one and telling(of_one) for of_one in needs)
+    return together or all(of_one and enough_evidence(of_one) for of_one in needs)
 
 
 def _guards(part: Misconception, trial: Trial, table: Outcomes) -> bool:
-    return not trial.breaks_down and breaks_down(table.given(part, trial.case), trial.expected)
+    return not trial.breaks_down and breaks_down(table.of_mistake(part, trial.case), trial.expected)
 
 
 def _contradicts(pair: Misconception, trial: Trial, table: Outcomes) -> bool:
     """Return True if an answer and a pair both return a value in an edge case, and not the same one."""
-    returned = not trial.outcome.failure and not table.given(pair, trial.case, PAIR_SECONDS).failure
+    returned = not trial.outcome.failure and not table.of_mistake(pair, trial.case, PAIR_SECONDS).failure
     return trial.edge and returned and not _agrees(pair, trial, table) and not _breaks_down(pair, trial, table)
 
 
@@ -218,7 +218,7 @@ def _agrees(wrong: Misconception, trial: Trial, table: Outcomes) -> bool:
     if wrong not in trial.agreements:
         seconds = PAIR_SECONDS if wrong.parts else None
         try:
-            trial.agreements[wrong] = _agree_on(trial, table.given(wrong, trial.case, seconds))
+            trial.agreements[wrong] = _agree_on(trial, table.of_mistake(wrong, trial.case, seconds))
         except EditError:
             if not wrong.parts:
                 raise
@@ -263,7 +263,7 @@ def any_wrong_number(failing: Sequence[Trial]) -> bool:
 
 def _exactly(trials: Sequence[Trial], wrong: Misconception, table: Outcomes) -> bool:
     failing = [trial for trial in trials if trial.wrong is not None]
-    return all(agree(trial.exercise, table.given(wrong, trial.case), trial.outcome) for trial in failing)
+    return all(agree(trial.exercise, table.of_mistake(wrong, trial.case), trial.outcome) for trial in failing)
 
 
 def _fails(trial: Trial, guess: Outcome) -> bool:
@@ -331,7 +331,7 @@ def _bits(tensor: Tensor) -> int:
     return torch.finfo(tensor.dtype).bits if tensor.is_floating_point() or tensor.is_complex() else 999
 
 
-def telling(failing: Sequence[Trial]) -> bool:
+def enough_evidence(failing: Sequence[Trial]) -> bool:
     """Return True if wrong results are enough evidence: two different results, or one with several wrong numbers."""
     return _results_differ(failing) or any(
         _wrong_numbers(trial) >= RICH for trial in failing if not trial.outcome.failure

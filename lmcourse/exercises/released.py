@@ -91,7 +91,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
             "mistakes": [
                 {
                     "sentence": wrong.sentence,
-                    "outcomes": [_outcome_to_json(table.given(wrong, case), tensors) for case in exercise.public],
+                    "outcomes": [_outcome_to_json(table.of_mistake(wrong, case), tensors) for case in exercise.public],
                 }
                 for wrong in exercise.misconceptions
             ],

@@ -83,7 +83,7 @@ def _explained(wrong: Misconception, ordinary: Sequence[Trial], pairs: Sequence[
     tolerance = table.exercise.tolerance
     found: list[set[str]] = []
     for trial, (expected, received) in zip(ordinary, pairs, strict=True):
-        outcome = table.given(wrong, trial.case)
+        outcome = table.of_mistake(wrong, trial.case)
         guess = _parts(trial.case, outcome.value)
         if outcome.changed or trial.outcome.changed or guess.keys() != expected.keys():
             return set()

@@ -103,7 +103,7 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         return str(outcome.failure)
     if case.gradients:
         return _wrong_gradient(exercise, case, expected.value, outcome.value)
-    right, received = exercise.wanted(case, expected.value), exercise.seen(case, outcome.value)
+    right, received = exercise.wanted(case, expected.value), exercise.compared(case, outcome.value)
     if exercise.view and isinstance(right, str) and isinstance(received, str):
         return None if right == received else f"expected “{right}”, yours: “{received}”"
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions)
@@ -226,5 +226,5 @@ def _asks_the_same(one: Trial, other: Trial) -> bool:
         kinds = [trial.expected.failure.kind for trial in (one, other) if trial.expected.failure]
         return len(kinds) == 2 and kinds[0] == kinds[1]
     exercise = one.exercise
-    wanted, given = (exercise.seen(other.case, value) for value in (other.expected.value, one.expected.value))
+    wanted, given = (exercise.compared(other.case, value) for value in (other.expected.value, one.expected.value))
     return equal(wanted, given, exercise.tolerance)

@@ -38,7 +38,7 @@ COUNTS = {2: "two", 3: "three"}
 HIDDEN = "hidden: "
 """The beginning of a row for the hidden cases with the same name."""
 
-OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back", "table")
+OMITTED_IF_EMPTY = ("also_wrong", "notices", "hints", "stand_ins", "held_back", "table")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ReportData:
     Attributes:
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised. For two
             mistakes made at once, a line for each.
-        besides: a sentence on failing cases that the known mistake does not explain.
+        also_wrong: a sentence on failing cases that the known mistake does not explain.
         notices: sentences to read before the report, for example that the last version of the answer did not run.
         answered: False while the cell is unchanged.
         stand_ins: the earlier exercises whose printed solutions replaced the learner's answers while this exercise was
@@ -84,7 +84,7 @@ class ReportData:
     cases: tuple[CaseResult, ...]
     diagnosis: str = ""
     mistake: str = ""
-    besides: str = ""
+    also_wrong: str = ""
     notices: tuple[str, ...] = ()
     groups: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class ReportData:
         if (count := len(self.mistakes)) > 1:
             known = f"Your {fit} {COUNTS.get(count, count)} known mistakes at once.\n"
         found = f"{known if self.mistake and self.diagnosis.startswith(self.mistake) else ''}{self.diagnosis}"
-        return [*filter(None, [*found.split("\n"), self.besides])]
+        return [*filter(None, [*found.split("\n"), self.also_wrong])]
 
     @property
     def mistakes(self) -> list[str]:

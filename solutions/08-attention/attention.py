@@ -30,9 +30,9 @@ from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.figures.costs import layer_cost
 from lmcourse.chapters.attention.figures.heads import scores as scores_of_heads
-from lmcourse.chapters.attention.in_model import loss_of, print_slips, validation_texts, with_attention
 from lmcourse.chapters.attention.induction import learn_to_copy, looks
 from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
+from lmcourse.chapters.attention.replace_attention import loss_of, print_slips, validation_texts, with_attention
 from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start, your

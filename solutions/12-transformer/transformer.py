@@ -32,18 +32,13 @@ from lmcourse.base.errors import CourseError
 from lmcourse.chapters.transformer import figures
 from lmcourse.chapters.transformer.figures.models import MODELS
 from lmcourse.chapters.transformer.stranger import FILES, TEXT, Stranger
-from lmcourse.collect import load_parts, verdict
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.help_texts import help_texts
 from lmcourse.models.initialize import initialize
+from lmcourse.models.interop.hugging_face import saved_llama
 from lmcourse.models.interop.published import find_published, read_llama, read_words
-from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo import find_model
-from lmcourse.models.zoo.styles import llama_like
-from lmcourse.notebook import check, explore, hint, predict, start, your
-from lmcourse.parity.parts import decoder_sizes, decoder_weights
-from lmcourse.parity.reference import saved_llama
-from lmcourse.parity.suspects import (
+from lmcourse.models.parity.parts import decoder_sizes, decoder_weights
+from lmcourse.models.parity.suspects import (
     SUSPECTS,
     continued,
     gradients,
@@ -54,6 +49,11 @@ from lmcourse.parity.suspects import (
     small_text,
     suspect,
 )
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.notebook import check, explore, hint, predict, start, your
+from lmcourse.own_package import load_parts, verdict
 from lmcourse.pretrained import load_pretrained
 
 start("12-transformer")
@@ -1038,7 +1038,7 @@ for shape, ends_of_runs in SHAPES.items():
 #
 # **Pictures.** Cut into patches, they become tokens: vectors of a ready-made vision encoder, projected to width $d$ (*late* fusion, LLaVA), or numbers of a codebook, with rows of their own in the embedding that are learned together with the text (*early* fusion, Chameleon, 2024). The decoder stays as it is. Stability needs care: Chameleon needed norms on queries and keys (notebook 16).
 #
-# **Your own package.** `lmcourse collect`, in a terminal, makes a package of your answers: plain PyTorch, with a module for each notebook that holds what you wrote there, and the trained weights. `python -m my_transformer --prompt "Return the "` runs it without the course.
+# **Your own package.** `lmcourse package`, in a terminal, makes a package of your answers: plain PyTorch, with a module for each notebook that holds what you wrote there, and the trained weights. `python -m my_transformer --prompt "Return the "` runs it without the course.
 #
 # ### Check yourself
 #

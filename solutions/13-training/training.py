@@ -942,7 +942,7 @@ with your("width_factors"):
 predict("epochs_of_the_run")
 
 # %% [markdown]
-# Now the same model twice, for 300 steps each: on stories from a grammar, each read once, and on 20,000 tokens of documentation, read fifteen times. (Stored runs, two seeds each, by `benchmarks/ladder.py`.)
+# Now the same model twice, for 300 steps each: on stories from a grammar, each read once, and on 20,000 tokens of documentation, read fifteen times. (Stored runs, two seeds each, by `experiments/ladder.py`.)
 
 # %%
 predict("what_decay_does")
@@ -1010,7 +1010,7 @@ if own_recipe is not None:
     print(f"seeds 0 and 1 end at {ends[0]:.2f} and {ends[1]:.2f} nats a token")
 
 # %% [markdown]
-# `lmcourse collect` makes a package of your answers, with a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
+# `lmcourse package` makes a package of your answers, with a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
 
 # %%
 sys.path.insert(0, str(find_root()))
@@ -1019,7 +1019,7 @@ try:
     from my_transformer.model import Transformer as MyTransformer
     from my_transformer.parts import PARTS
 except ImportError:
-    print("There is no my_transformer yet: `lmcourse collect` makes it from your answers.")
+    print("There is no my_transformer yet: `lmcourse package` makes it from your answers.")
 else:
     torch.manual_seed(0)
     own = MyTransformer(Config(128, 64, 2, 4, 4, 16, 192, 64), PARTS)
@@ -1031,7 +1031,7 @@ else:
     print(f"your transformer, after 30 updates: {last:.2f} nats a byte")
 
 # %% [markdown]
-# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to 1.23 in July 2026. Untying the head was one of its rungs, Muon another (notebook 04; `benchmarks/quality.py` races it against AdamW by the clock, and `docs/training.md` has the table). Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own model.
+# **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder too: from 45 minutes on eight GPUs in May 2024 to 1.23 in July 2026. Untying the head was one of its rungs, Muon another (notebook 04; `experiments/quality.py` races it against AdamW by the clock, and `docs/training.md` has the table). Results do not always carry over to other models: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own model.
 #
 # ### Check yourself
 #

@@ -988,7 +988,7 @@ for name, bits, axis in (("exact", 0, 0), *((f"{bits} bits, axis {axis}", bits, 
 #
 # **Four bits for the weights.** A scale for a whole row fits the row's largest weight, and with four bits only 15 steps are left for all others. So **int4** gives a scale of 16 bits to each *group*: of 32 weights in llama.cpp's `Q4_0` (half a bit more for each weight), of 128 in most GPTQ and AWQ models.
 #
-# **Your own model.** `lmcourse collect` makes a model, `my_transformer`, of your answers of 08 to 11 (see `docs/training.md`). Your cache fits it too, if you change two of its functions: rotation must start where the cache ends, and attention must see the cached keys. Nothing else in a transformer looks at other tokens.
+# **Your own model.** `lmcourse package` makes a model, `my_transformer`, of your answers of 08 to 11 (see `docs/training.md`). Your cache fits it too, if you change two of its functions: rotation must start where the cache ends, and attention must see the cached keys. Nothing else in a transformer looks at other tokens.
 
 # %% [markdown]
 # ## Further reading

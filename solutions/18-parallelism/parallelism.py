@@ -29,8 +29,8 @@ from lmcourse.chapters.parallelism import figures
 from lmcourse.chapters.parallelism.clock import ALONE, ROUND, backward_pass, clocked, compared, seconds_for
 from lmcourse.chapters.parallelism.data_parallel import train, with_ddp
 from lmcourse.chapters.parallelism.fastest import seconds_of, through_rank_0, times_the_least
+from lmcourse.chapters.parallelism.real_processes import together
 from lmcourse.chapters.parallelism.simulated import CommunicationError, simulate
-from lmcourse.chapters.parallelism.together import together
 from lmcourse.chapters.parallelism.worker import CollectiveWorker, Worker
 from lmcourse.notebook import check, explore, hint, predict, start, your
 

@@ -30,9 +30,9 @@ from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.base.device import best_device
 from lmcourse.bench.speedups import StepSetup, make_training_step
 from lmcourse.chapters.gpu_timing import figures
-from lmcourse.chapters.gpu_timing.events import GROUPS, by_group, nested, record, total_time
 from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung
 from lmcourse.chapters.gpu_timing.measuring import copy_of, described, in_turns, operations, product_of, said, seconds
+from lmcourse.chapters.gpu_timing.profiler_calls import GROUPS, by_group, nested, record, total_time
 from lmcourse.chapters.gpu_timing.slow_step import LABELS, PRODUCTS, all_but, counted, mended, running, slow_step
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern

@@ -634,8 +634,8 @@ from contextlib import suppress
 
 from lmcourse.chapters.capstone.after import recipe_model
 from lmcourse.chapters.capstone.recipe import known_words, loss_on, write
-from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course.root import find_root
+from lmcourse.own_package.weights import package_config, package_weights
 
 if sealed:
     yours_to_choose = "Clara is at the sea. Many "
@@ -648,11 +648,11 @@ if sealed:
     print(f"serving: {4 * sealed.design.parameters / 1024:.0f} KiB of weights in fp32, {cache} bytes of cache a byte of text")
 
 # %% [markdown]
-# Is it yours? The design is, and so may be the program: `lmcourse collect`, in the course's folder, makes a model of your own answers to notebooks 02 to 12 (notebook 12). The trained weights fit into it.
+# Is it yours? The design is, and so may be the program: `lmcourse package`, in the course's folder, makes a model of your own answers to notebooks 02 to 12 (notebook 12). The trained weights fit into it.
 
 # %% tags=["nbval-ignore-output", "because it depends on what was collected"]
 sys.path.insert(0, str(find_root()))
-with suppress(ImportError):  # there is none until `lmcourse collect` has made it
+with suppress(ImportError):  # there is none until `lmcourse package` has made it
     from my_transformer.model import Config as MyConfig
     from my_transformer.model import Transformer as MyTransformer
     from my_transformer.parts import PARTS

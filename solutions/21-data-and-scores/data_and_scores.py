@@ -45,8 +45,8 @@ from lmcourse.chapters.data_and_scores.questions import (
 )
 from lmcourse.chapters.data_and_scores.stored import LEAKED
 from lmcourse.chapters.data_and_scores.task import BUDGET, chosen
-from lmcourse.collect import load_parts
 from lmcourse.notebook import check, explore, hint, predict, start, your
+from lmcourse.own_package import load_parts
 
 start("21-data-and-scores")
 

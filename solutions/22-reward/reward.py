@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from lmcourse.chapters.reward import figures
 from lmcourse.chapters.reward.contest import Contest
 from lmcourse.chapters.reward.runs import run_lines, stored
-from lmcourse.collect import load_parts
 from lmcourse.notebook import check, explore, hint, predict, start, your
+from lmcourse.own_package import load_parts
 from lmcourse.training.number_dialogues import (
     ANSWER,
     END,

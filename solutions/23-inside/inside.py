@@ -29,8 +29,8 @@ from lmcourse.chapters.inside.cut import loss_before_so, mean_parts, parts_at_so
 from lmcourse.chapters.inside.measured import directions, edit_at, lost_without_units, only, probe_tasks
 from lmcourse.chapters.inside.models import new_model, story_model, story_settings
 from lmcourse.chapters.inside.words import StoryRows, hero_tokens, paragraphs, vocabulary
-from lmcourse.collect import load_parts
 from lmcourse.notebook import check, explore, hint, predict, start, your
+from lmcourse.own_package import load_parts
 
 start("23-inside")
 torch.set_num_threads(1)  # models this small are fastest on one

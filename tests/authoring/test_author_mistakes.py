@@ -10,7 +10,7 @@ import pytest
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.problems import find_problems
 from lmcourse.base.errors import CourseError
-from lmcourse.proof.answers import answer_cells
+from lmcourse.check_tests.answers import answer_cells
 from tests.authoring.tiny import SOURCE, TINY, line_of, source_of, write_source
 
 EXERCISE = '# %% exercise="double"'

@@ -17,13 +17,13 @@ from lmcourse.authoring.numbering import numbered
 from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
+from lmcourse.check_tests.answers import answer_cells
+from lmcourse.check_tests.prove import prove
 from lmcourse.course import chapters as course
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import registry
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
-from lmcourse.proof.answers import answer_cells
-from lmcourse.proof.prove import prove
 from tests.authoring.tiny import write_source
 
 pytestmark = pytest.mark.prove

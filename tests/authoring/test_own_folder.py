@@ -301,7 +301,11 @@ def test_the_checks_are_tested_from_any_folder(
     monkeypatch.chdir(tmp_path)
     folder = shutil.copytree(built / "solutions" / "w1-warmup", tmp_path / "w1-warmup")
     (folder / "warmup.ipynb").unlink()
-    for words in (["--course", str(built), "matrix", "w1-warmup"], ["matrix", str(folder)], ["matrix", "w1-warmup"]):
+    for words in (
+        ["--course", str(built), "test-checks", "w1-warmup"],
+        ["test-checks", str(folder)],
+        ["test-checks", "w1-warmup"],
+    ):
         assert main([*words, "--exercise", "days", "--json"]) == 0, capsys.readouterr()
         assert json.loads(capsys.readouterr().out)["killed"] == 1
     (folder / "exercises.py").unlink()
@@ -311,7 +315,7 @@ def test_the_checks_are_tested_from_any_folder(
         ("./empty", "empty contains no notebook source, a .py file with cells (`# %%`)."),
         ("w1-warmup/", "w1-warmup contains no exercises: they belong in exercises.py."),
     ):
-        assert main(["matrix", name]) == 2
+        assert main(["test-checks", name]) == 2
         assert capsys.readouterr().err == f"lmcourse: {message}\n"
 
 

@@ -38,7 +38,6 @@ from lmcourse.chapters.attention.figures.costs import saved_bytes
 from lmcourse.chapters.attention.figures.heads import TEXTS, scores, shares_by_distance, weights_on
 from lmcourse.chapters.attention.figures.look import PRESETS
 from lmcourse.chapters.attention.figures.masks import mask_matrix
-from lmcourse.chapters.attention.in_model import SLIPS, in_the_model, print_slips, with_attention
 from lmcourse.chapters.attention.induction import (
     VOCABULARY,
     CopyingRun,
@@ -50,6 +49,7 @@ from lmcourse.chapters.attention.induction import (
 )
 from lmcourse.chapters.attention.one_layer import measure_copying
 from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
+from lmcourse.chapters.attention.replace_attention import SLIPS, in_the_model, print_slips, with_attention
 from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention import Attention, AttentionConfig

@@ -58,9 +58,6 @@ from lmcourse.chapters.capstone.recipe import (
     write,
 )
 from lmcourse.chapters.capstone.sealed import Sealed, digest_of, hand_over, seal
-from lmcourse.collect.package.model import Config
-from lmcourse.collect.package.model import Transformer as OwnTransformer
-from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course.root import find_root
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.values import MAX_VALUE_CHARS
@@ -68,6 +65,9 @@ from lmcourse.grading.notebooks import METADATA_KEY, SEALED, read_submission
 from lmcourse.grading.restore import restored
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
+from lmcourse.own_package.package.model import Config
+from lmcourse.own_package.package.model import Transformer as OwnTransformer
+from lmcourse.own_package.weights import package_config, package_weights
 from lmcourse.report import handed_in
 from tests.grading.test_restore import COURSE, answer, check
 from tests.plots.figures import check_figure
@@ -272,7 +272,7 @@ def test_claims_on_models_match_the_zoo() -> None:
 def seen(case: int, **changes: Any) -> str:
     """Return the view of the grade on a case of `trained`, for the example with some parts changed."""
     cases = (*exercises.trained.cases, *exercises.trained.hidden)
-    return str(exercises.trained.seen(cases[case], exercises.trained.reference() | changes))
+    return str(exercises.trained.compared(cases[case], exercises.trained.reference() | changes))
 
 
 def sealed_plan(**changes: Any) -> dict[str, torch.Tensor]:
@@ -358,7 +358,9 @@ def test_weights_that_fit_no_design_get_a_sentence() -> None:
     assert seen(0, **sealed_plan(layers=3)) == "it breaks the order: layers must be one of 1, 2, 4"
     assert seen(0, **sealed_plan(layers=4, d_model=96)) == "it breaks the order: 467,808 parameters"
     for value in (None, 3, [], {}, "trained.safetensors"):
-        assert exercises.trained.seen(exercises.trained.cases[0], value).startswith("no dict with the weights by name")
+        assert exercises.trained.compared(exercises.trained.cases[0], value).startswith(
+            "no dict with the weights by name"
+        )
 
 
 def test_the_answer_returns_the_file_that_was_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,24 +380,24 @@ def test_a_design_that_breaks_a_limit_earns_nothing() -> None:
     for start in ("Your model has more", "The parameters fit", "You counted the steps with 6ND", "You spend half"):
         [wrong] = [each.answer() for each in exercises.commitment.misconceptions if each.sentence.startswith(start)]
         for case in exercises.commitment.cases:
-            assert "breaks the order" in exercises.commitment.seen(case, wrong)
+            assert "breaks the order" in exercises.commitment.compared(case, wrong)
 
 
 def test_a_commitment_names_the_key_that_is_wrong() -> None:
     right = exercises.commitment.reference()
     asked = exercises.commitment.cases[0]
-    assert exercises.commitment.seen(asked, 3) == "no dict with your choice and your forecasts"
+    assert exercises.commitment.compared(asked, 3) == "no dict with your choice and your forecasts"
     lacking = {name: value for name, value in right.items() if name != "warm_up"}
-    assert exercises.commitment.seen(asked, lacking) == "the dict has no warm_up"
-    assert exercises.commitment.seen(asked, right | {"seed": 1}) == "seed is not asked for"
-    assert "one finite number" in exercises.commitment.seen(asked, right | {"loss": math.nan})
+    assert exercises.commitment.compared(asked, lacking) == "the dict has no warm_up"
+    assert exercises.commitment.compared(asked, right | {"seed": 1}) == "seed is not asked for"
+    assert "one finite number" in exercises.commitment.compared(asked, right | {"loss": math.nan})
 
 
 def test_forecasts_of_another_width_of_d_ff_are_named() -> None:
     right = exercises.commitment.reference()
     [asked] = [case for case in exercises.commitment.cases if case.name == "states"]
     lacking = 3 * right["layers"] * right["d_model"] * (Design(2, 24).d_ff - 4 * 24)
-    said = exercises.commitment.seen(asked, right | {"states": right["states"] - 16 * lacking})
+    said = exercises.commitment.compared(asked, right | {"states": right["states"] - 16 * lacking})
     assert said.endswith("it has a d_ff of 96, and the order says 64")
 
 
@@ -403,11 +405,11 @@ def test_the_texts_of_views_are_shown_whole() -> None:
     for exercise in (exercises.commitment, exercises.trained, exercises.hunt, exercises.forecasts):
         for wrong in exercise.misconceptions:
             for asked in exercise.cases:
-                text = str(exercise.seen(asked, wrong.answer(*asked.args)))
+                text = str(exercise.compared(asked, wrong.answer(*asked.args)))
                 assert len(repr(text)) <= MAX_VALUE_CHARS, text
     for number, wrongs in KNOWN.items():
         for wrong, why in wrongs.items():
-            text = exercises.hunt.seen(
+            text = exercises.hunt.compared(
                 exercises.hunt.cases[number - 1], [wrong if n == number else 0 for n in range(1, 6)]
             )
             assert text.endswith(f"is not it: {why}")
@@ -416,10 +418,10 @@ def test_the_texts_of_views_are_shown_whole() -> None:
 
 def test_the_hunt_names_almost_exact_numbers_and_truth_values() -> None:
     last = exercises.hunt.cases[-1]
-    assert exercises.hunt.seen(last, ["right", 640, 1, "right", 11.27e9]).endswith(
+    assert exercises.hunt.compared(last, ["right", 640, 1, "right", 11.27e9]).endswith(
         "close, but a whole number must be exact"
     )
-    assert exercises.hunt.seen(last, [True, False, False, True, False]) == 'a verdict is "right" or a number'
+    assert exercises.hunt.compared(last, [True, False, False, True, False]) == 'a verdict is "right" or a number'
 
 
 def test_every_design_fits_into_the_readers_model() -> None:

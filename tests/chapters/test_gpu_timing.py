@@ -25,7 +25,20 @@ from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.bench.speedups import StepSetup, make_training_step
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing import slow_step as task
-from lmcourse.chapters.gpu_timing.events import (
+from lmcourse.chapters.gpu_timing.exercises import (
+    machine_limits,
+    ridge_point,
+    roofline,
+    speedup_bounds,
+    time_it,
+    time_shares,
+    what_helps,
+)
+from lmcourse.chapters.gpu_timing.exercises.chips import PEAKS, mfu_of_step
+from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung, kernel_timeline
+from lmcourse.chapters.gpu_timing.measuring import in_turns, seconds
+from lmcourse.chapters.gpu_timing.measuring import said as written
+from lmcourse.chapters.gpu_timing.profiler_calls import (
     ATTENTION,
     COPIES,
     ELEMENTWISE,
@@ -40,19 +53,6 @@ from lmcourse.chapters.gpu_timing.events import (
     record,
     total_time,
 )
-from lmcourse.chapters.gpu_timing.exercises import (
-    machine_limits,
-    ridge_point,
-    roofline,
-    speedup_bounds,
-    time_it,
-    time_shares,
-    what_helps,
-)
-from lmcourse.chapters.gpu_timing.exercises.chips import PEAKS, mfu_of_step
-from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung, kernel_timeline
-from lmcourse.chapters.gpu_timing.measuring import in_turns, seconds
-from lmcourse.chapters.gpu_timing.measuring import said as written
 from lmcourse.chapters.gpu_timing.slow_step import LABELS, all_but, inspect_step, measure_step, running, slow_step
 from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.open_task import Unfit

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from lmcourse.base.errors import CourseError
+from lmcourse.chapters.parallelism.real_processes import RUNNER, together
 from lmcourse.chapters.parallelism.simulated import simulate
-from lmcourse.chapters.parallelism.together import RUNNER, together
 
 pytestmark = pytest.mark.prove
 

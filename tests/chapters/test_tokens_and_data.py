@@ -26,6 +26,7 @@ from lmcourse.chapters.tokens_and_data.everybody import (
 from lmcourse.chapters.tokens_and_data.exercises.everybody import each_merge_for_the_dearest, everybodys_table
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer, shown
 from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, STREAMS, Clocks
+from lmcourse.check_tests.answers import AnswerCell
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.loader import Loader
 from lmcourse.data.tokenizers import BPETokenizer
@@ -33,7 +34,6 @@ from lmcourse.data.tokenizers.bpe import learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.open_task import Unfit
-from lmcourse.proof.answers import AnswerCell
 from tests.plots.figures import check_figure
 
 

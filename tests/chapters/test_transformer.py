@@ -16,15 +16,11 @@ from lmcourse.chapters.transformer import exercises, figures
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
 from lmcourse.chapters.transformer.figures.pipeline import shapes
 from lmcourse.chapters.transformer.stranger import FILES, HIDDEN_FILES, Stranger
-from lmcourse.collect import package_config
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.slips import slipped
-from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo import all_models, find_model
-from lmcourse.models.zoo.styles import llama_like
-from lmcourse.parity.difference import find_difference
-from lmcourse.parity.parts import COURSE_PARTS, decoder_weights
-from lmcourse.parity.suspects import (
+from lmcourse.models.parity.difference import find_difference
+from lmcourse.models.parity.parts import COURSE_PARTS, decoder_weights
+from lmcourse.models.parity.suspects import (
     OTHERS,
     SUSPECTS,
     decode,
@@ -36,6 +32,10 @@ from lmcourse.parity.suspects import (
     small_text,
     suspect,
 )
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import all_models, find_model
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.own_package import package_config
 from lmcourse.pretrained import load_pretrained
 from tests.plots.figures import check_figure, said
 

@@ -16,6 +16,8 @@ import pytest
 from lmcourse import __version__
 from lmcourse.authoring.build import Built
 from lmcourse.base.errors import CourseError
+from lmcourse.check_tests import answers, prove
+from lmcourse.check_tests.results import CheckResults, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.cli import main
 from lmcourse.course.chapters import CHAPTERS
 from lmcourse.course.parts import minutes_in
@@ -23,8 +25,6 @@ from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.jupyter import doctor, lab
-from lmcourse.proof import answers, prove
-from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from tests.course.chapters import source
 
 COMMANDS = [
@@ -32,12 +32,12 @@ COMMANDS = [
     "doctor",
     "list",
     "status",
-    "collect",
+    "package",
     "update",
     "build",
     "site",
     "grade",
-    "matrix",
+    "test-checks",
     "account",
     "bench",
     "train",
@@ -160,7 +160,7 @@ def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsy
         (["status", "--course", "/nowhere"], "there is no folder /nowhere: --course names the folder of the course"),
         (["--course", "/nowhere", "account", "--model", "nano"], "there is no folder /nowhere"),
         (["doctor", "--course", ""], "a path is empty"),
-        (["collect", "--out", ""], "a path is empty"),
+        (["package", "--out", ""], "a path is empty"),
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
         (["grade", "a\nb.ipynb"], r"the path 'a\nb.ipynb' has a control character"),
         (["account", "--model", 5000 * "x"], f"There is no model '{39 * 'x'}…{19 * 'x'}' in the zoo"),
@@ -301,26 +301,34 @@ def row(public: float, graded: float, named: bool) -> MisconceptionResult:
 @pytest.mark.parametrize(
     ("proof", "status", "told"),
     [
-        (Matrix(1, (row(0, 0, True),)), 0, "1 lose points, 1 are named"),
-        (Matrix(1, (row(3, 3, True),)), 1, "keeps its points"),
-        (Matrix(1, (row(0, 0, False),)), 1, "not named"),
-        (Matrix(1, (), variants=(VariantResult("ulp", "with [b]", "no point"),)), 1, "ulp, with [b]: no point"),
-        (Matrix(1, (), mutants=(MutantResult("ulp", "x → y[b]", ""),)), 1, "keeps all points ulp: x → y[b]"),
-        (Matrix(1, (), mutants=(MutantResult("ulp", "x → y", "grade"),)), 1, "fails hidden cases only ulp: x → y"),
-        (Matrix(1, (), mutants=(MutantResult("ulp", "x → y", "", "why"),)), 0, "0 lose points, 1 are right too"),
-        (Matrix(1, (), untrue=("ulp: x → y",)), 1, "Declared equivalent, but no mutant or caught: ulp: x → y"),
-        (Matrix(1, (), confused=("ulp: a = b",)), 1, "No public case tells apart: ulp: a = b"),
-        (Matrix(1, (), not_full=("ulp",)), 1, "Solutions that do not: ulp"),
-        (Matrix(1, (), not_zero=("ulp",)), 1, "Stubs that earn points, or count as written: ulp"),
-        (Matrix(1, (), guessable=("ulp: [0] earns 1 in the grade",)), 1, "constant ulp: [0] earns 1 in the grade"),
+        (CheckResults(1, (row(0, 0, True),)), 0, "1 lose points, 1 are named"),
+        (CheckResults(1, (row(3, 3, True),)), 1, "keeps its points"),
+        (CheckResults(1, (row(0, 0, False),)), 1, "not named"),
+        (CheckResults(1, (), variants=(VariantResult("ulp", "with [b]", "no point"),)), 1, "ulp, with [b]: no point"),
+        (CheckResults(1, (), mutants=(MutantResult("ulp", "x → y[b]", ""),)), 1, "keeps all points ulp: x → y[b]"),
+        (
+            CheckResults(1, (), mutants=(MutantResult("ulp", "x → y", "grade"),)),
+            1,
+            "fails hidden cases only ulp: x → y",
+        ),
+        (CheckResults(1, (), mutants=(MutantResult("ulp", "x → y", "", "why"),)), 0, "0 lose points, 1 are right too"),
+        (CheckResults(1, (), untrue=("ulp: x → y",)), 1, "Declared equivalent, but no mutant or caught: ulp: x → y"),
+        (CheckResults(1, (), confused=("ulp: a = b",)), 1, "No public case tells apart: ulp: a = b"),
+        (CheckResults(1, (), not_full=("ulp",)), 1, "Solutions that do not: ulp"),
+        (CheckResults(1, (), not_zero=("ulp",)), 1, "Stubs that earn points, or count as written: ulp"),
+        (
+            CheckResults(1, (), guessable=("ulp: [0] earns 1 in the grade",)),
+            1,
+            "constant ulp: [0] earns 1 in the grade",
+        ),
     ],
 )
 def test_matrix_fails_unless_all_checks_pass(
-    proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    proof: CheckResults, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
     monkeypatch.setattr(prove, "prove", lambda cells: proof)
-    assert main(["matrix", "01"]) == status
+    assert main(["test-checks", "01"]) == status
     assert told in capsys.readouterr().out
 
 

@@ -20,7 +20,7 @@ DOCUMENTS = {
     "train": "training.md",
     "generate": "training.md",
     "export": "training.md",
-    "collect": "training.md",
+    "package": "training.md",
     "account": "accounting.md",
     "bench": "accounting.md",
 }

@@ -63,7 +63,7 @@ def secrets() -> dict[str, str]:
     that occur in other files, are not secrets."""
     found = dict.fromkeys(SOLUTION_MARKS, "a marker")
     shown = set().union(*(solution_lines(chapter)[1] for chapter in WRITTEN))
-    files = {path.name for folder in ("lmcourse", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
+    files = {path.name for folder in ("lmcourse", "experiments") for path in (ROOT / folder).rglob("*.py")}
     for chapter in WRITTEN:
         found |= dict.fromkeys(solution_lines(chapter)[0] - shown, f"a solution of {chapter.id}")
         found |= dict.fromkeys(exercise_lines(chapter) - shown, f"an exercise of {chapter.id}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lmcourse.check_tests.answers import answer_cells
+from lmcourse.check_tests.prove import prove
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.proof.answers import answer_cells
-from lmcourse.proof.prove import prove
 from tests.course.chapters import ROOT, WRITTEN
 
 

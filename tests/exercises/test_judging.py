@@ -98,8 +98,8 @@ def test_a_mistake_is_recognised_although_edge_cases_differ() -> None:
 
     report = check_exercise(with_two(squares, lambda x: x, cases=edge_cases()), as_list)
     told = "“one number” and “none” fail, too: the exception comes from a `raise` or an `assert` of your own"
-    assert (report.mistake, report.besides) == ("squares", f"{told}, and these inputs are allowed.")
-    assert report.sentences[-1] == report.besides
+    assert (report.mistake, report.also_wrong) == ("squares", f"{told}, and these inputs are allowed.")
+    assert report.sentences[-1] == report.also_wrong
 
 
 def normalised(x: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ def with_zeros(count: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "answer", "besides"),
+    ("mistake", "answer", "also_wrong"),
     [
         (normalised, with_nan, "“zeros 2” fails, too: every wrong number in your result is NaN."),
         (normalised, with_exception, "“zeros 2” fails, too: the line divides by something that is 0 there."),
@@ -128,11 +128,11 @@ def with_zeros(count: int) -> list[Case]:
     ],
 )
 def test_a_mistake_is_recognised_with_and_without_a_guard(
-    mistake: Callable[[Tensor], Tensor], answer: Callable[[Tensor], Any], besides: str
+    mistake: Callable[[Tensor], Tensor], answer: Callable[[Tensor], Any], also_wrong: str
 ) -> None:
     halves = {"reference": lambda x: x / 2, "hidden_cases": None}
     report = check_exercise(with_two(mistake, squares, cases=with_zeros(1), **halves), answer)
-    assert (report.mistake, report.besides) == (mistake.__name__, besides)
+    assert (report.mistake, report.also_wrong) == (mistake.__name__, also_wrong)
     assert not check_exercise(with_two(mistake, squares, cases=with_zeros(3), **halves), answer).mistake
 
 
@@ -150,7 +150,7 @@ def test_two_mistakes_that_fit_equally_are_both_named() -> None:
 
     report = check_exercise(with_two(squares, cubes_of_one, cases=edge_cases()), answer)
     assert report.mistake == "squares Or: cubes_of_one"
-    assert report.besides == "“one number” fails, too."
+    assert report.also_wrong == "“one number” fails, too."
 
 
 def test_one_small_wrong_result_names_no_mistake_if_an_edge_differs() -> None:
@@ -261,7 +261,7 @@ def test_a_grade_keeps_a_mistake_that_hidden_cases_do_not_show() -> None:
 
     assert check_exercise(exercise, answer).diagnosis == "You triple."
     report = check_exercise(exercise, answer, hidden=True)
-    assert (report.diagnosis, report.besides) == ("You triple.", "“other sizes” fails, too.")
+    assert (report.diagnosis, report.also_wrong) == ("You triple.", "“other sizes” fails, too.")
 
     def right_when_long(x: Tensor) -> Tensor:
         return 3 * x if len(x) < 3 else 2 * x

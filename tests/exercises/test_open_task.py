@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from lmcourse.check_tests.answers import AnswerCell
+from lmcourse.check_tests.prove import prove
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import check_exercise, checking, later_cells
 from lmcourse.exercises.open_task import Band
-from lmcourse.proof.answers import AnswerCell
-from lmcourse.proof.prove import prove
 from lmcourse.report import Report
 from tests.exercises.toy import shrinking
 

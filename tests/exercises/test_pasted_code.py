@@ -83,8 +83,8 @@ def wrong_results(
             if case.gradients:
                 inputs = tensors_in([names[name] for name in named_inputs(exercise, case) if name in names])
                 value = gradients_of(value, [one for one in inputs if one.is_floating_point()])
-            given = exercise.seen(case, to_plain(value)) if not isinstance(right, Special) else right
-            told = difference(exercise.seen(case, right), given, exercise.tolerance)
+            given = exercise.compared(case, to_plain(value)) if not isinstance(right, Special) else right
+            told = difference(exercise.compared(case, right), given, exercise.tolerance)
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
         if told:

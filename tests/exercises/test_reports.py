@@ -96,7 +96,7 @@ def test_report_of_a_right_answer_is_short() -> None:
 
 def test_notices_come_first_and_other_failures_last() -> None:
     result = CaseResult("one", False, "expected 1, yours 2", "f(1)")
-    report = Report("f", 0.0, 1, False, (result,), "You square.", besides="“none” fails, too.", notices=("Old.",))
+    report = Report("f", 0.0, 1, False, (result,), "You square.", also_wrong="“none” fails, too.", notices=("Old.",))
     assert str(report).splitlines()[1:5] == ["! Old.", "→ You square.", "→ “none” fails, too.", "✗ one"]
     html = report._repr_html_()
     assert html.index("Old.") < html.index("You square.") < html.index("“none”") < html.index("f(1)")

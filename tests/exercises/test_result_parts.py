@@ -68,7 +68,7 @@ def test_parts_that_are_wrong_in_some_failing_cases_are_left_out() -> None:
 @pytest.mark.parametrize("unknown", ["var", "top"])
 def test_a_mistake_in_one_part_is_named_beside_an_unknown_one(unknown: str) -> None:
     found = report({"mean": too_many, unknown: odd})
-    assert (found.mistakes, found.besides) == ([MEAN], f"Of the results `{unknown}` is wrong, too.")
+    assert (found.mistakes, found.also_wrong) == ([MEAN], f"Of the results `{unknown}` is wrong, too.")
 
 
 def test_mistakes_in_three_parts_are_named_at_once() -> None:
@@ -81,7 +81,7 @@ def test_cases_that_ask_for_one_part_each_count_as_its_parts() -> None:
     asked = [(name, part) for name in numbers for part in ("mean", "var", "top")]
     cases: list[object] = [script(f"{name}: {part}", f'summary(x)["{part}"]', x=numbers[name]) for name, part in asked]
     found = report({"mean": too_many, "top": odd}, cases=cases)
-    assert (found.mistakes, found.besides) == ([MEAN], "Of the results `top` is wrong, too.")
+    assert (found.mistakes, found.also_wrong) == ([MEAN], "Of the results `top` is wrong, too.")
     told = report({"var": odd, "top": lambda x: x[0] ** 3 + 20}, cases=cases).diagnosis
     assert told.endswith("Of the results `mean` is right in every case; `var` and `top` are wrong in every case.")
 

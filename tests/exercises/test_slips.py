@@ -9,12 +9,12 @@ import pytest
 
 from lmcourse.base.errors import CourseError
 from lmcourse.chapters.optimization.exercises import AdamW
+from lmcourse.check_tests.answers import AnswerCell
+from lmcourse.check_tests.prove import prove
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises import Exercise, Report, case, check_exercise, edge
 from lmcourse.exercises.edits import EditError, edit_between, edited
 from lmcourse.exercises.slips import place_of
-from lmcourse.proof.answers import AnswerCell
-from lmcourse.proof.prove import prove
 
 ROOM = 2
 

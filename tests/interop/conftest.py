@@ -36,8 +36,8 @@ class Pair:
 def pairs():  # type: ignore[no-untyped-def]
     """Return a function from a sample's name to its pair; tests must not change pairs."""
     from lmcourse.models.interop import from_hugging_face
-    from lmcourse.parity.reference import build_reference
-    from lmcourse.parity.samples import SAMPLES
+    from tests.interop.reference import build_reference
+    from tests.interop.samples import SAMPLES
 
     by_name = {sample.name: sample for sample in SAMPLES}
 

@@ -12,15 +12,15 @@ from safetensors.torch import load_file, save_file, save_model
 
 from lmcourse.base.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
-from lmcourse.parity.reference import (
+from lmcourse.models.interop.hugging_face import import_transformers
+from tests.interop.reference import (
     TOLERANCE,
     batch_for,
     build_reference,
-    import_transformers,
     our_logits,
     their_logits,
 )
-from lmcourse.parity.samples import SAMPLES, VOCAB_SIZE
+from tests.interop.samples import SAMPLES, VOCAB_SIZE
 
 from .test_parity import EVERY_SAMPLE
 

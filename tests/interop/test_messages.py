@@ -13,13 +13,13 @@ from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_of
 from lmcourse.models.interop.flat_config import flatten
+from lmcourse.models.interop.hugging_face import import_transformers
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.parity.reference import import_transformers
 
 LLAMA = {
     "model_type": "llama",
@@ -188,10 +188,10 @@ def test_a_missing_package_is_named() -> None:
     program = """
 import sys
 sys.modules["transformers"] = None
-import lmcourse.parity.reference
+import lmcourse.models.interop.hugging_face
 from lmcourse.base.errors import CourseError
 try:
-    lmcourse.parity.reference.import_transformers()
+    lmcourse.models.interop.hugging_face.import_transformers()
 except CourseError as error:
     print(error)
 """

@@ -19,8 +19,8 @@ from lmcourse.nn.block import ParallelBlock
 from lmcourse.nn.norm import Norm
 from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import WidthNorm
-from lmcourse.parity.reference import TOLERANCE, batch_for, our_logits, their_logits
-from lmcourse.parity.samples import SAMPLES
+from tests.interop.reference import TOLERANCE, batch_for, our_logits, their_logits
+from tests.interop.samples import SAMPLES
 
 from .test_parity import EVERY_SAMPLE
 

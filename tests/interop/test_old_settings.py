@@ -14,9 +14,9 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import FAMILIES, from_hugging_face
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import ModelConfig, flatten
+from lmcourse.models.interop.hugging_face import import_transformers
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models
-from lmcourse.parity.reference import import_transformers
 
 pytestmark = pytest.mark.prove
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from lmcourse.models.parity.__main__ import parity_table
 
 from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.parity.__main__ import parity_table
-from lmcourse.parity.reference import (
+from tests.interop.reference import (
     TOLERANCE,
     batch_for,
     build_reference,
@@ -20,7 +20,7 @@ from lmcourse.parity.reference import (
     their_greedy,
     their_logits,
 )
-from lmcourse.parity.samples import SAMPLES, SEQ_LEN
+from tests.interop.samples import SAMPLES, SEQ_LEN
 
 pytestmark = pytest.mark.prove
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmcourse.base.errors import CourseError
 from lmcourse.models.interop.published import find_published, read_llama, read_words
-from lmcourse.parity.parts import COURSE_PARTS, decoder, pair_neighbours
+from lmcourse.models.parity.parts import COURSE_PARTS, decoder, pair_neighbours
 
 transformers: Any = pytest.importorskip("transformers")
 NAME = "somebody/little-llama"

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from lmcourse.models.interop import FAMILIES
+from lmcourse.models.interop.hugging_face import import_transformers
 from lmcourse.nn.rotary import Rotary
-from lmcourse.parity.reference import import_transformers
 
 pytestmark = pytest.mark.prove
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.chapters.attention.in_model import Mask, MultiHead
+from lmcourse.chapters.attention.replace_attention import Mask, MultiHead
 from lmcourse.exercises.measured import one_thread
 from lmcourse.training.copying import HEADS, AttentionOnly, norm, train_copier, triangle, turn
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lmcourse.chapters.attention.in_model import MultiHead
 from lmcourse.chapters.attention.induction import LENGTH, SHORTEST, VOCABULARY, learn_to_copy, repeating_texts
+from lmcourse.chapters.attention.replace_attention import MultiHead
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.training.copying import D_MODEL, HEADS, AttentionOnly, triangle, turn
 

@@ -1,4 +1,4 @@
-"""Losses of runs with the full budget, measured by `benchmarks/capstone.py large short recipes seeds` on one thread.
+"""Losses of runs with the full budget, measured by `experiments/capstone.py large short recipes seeds` on one thread.
 
 `after` returns the losses with which a commitment may be compared. The designs that the grade asks about (`held_out`)
 stay hidden.

@@ -1,4 +1,4 @@
-"""Losses of the small runs: measured by `python benchmarks/capstone.py small`, on one thread.
+"""Losses of the small runs: measured by `python experiments/capstone.py small`, on one thread.
 
 Each was trained with batches of 4 texts and half the given learning rate (`recipe.SMALL_RECIPE`). The losses at the
 full budget are in `after`, so that no cell of the notebook sees them before the commitment.
@@ -49,7 +49,7 @@ STEPS_BY_BATCH = {
 }
 """For each batch size the steps until that loss, one number per seed, at the better of two constant rates.
 
-Printed by `python benchmarks/capstone.py batches`, on one thread.
+Printed by `python experiments/capstone.py batches`, on one thread.
 """
 
 

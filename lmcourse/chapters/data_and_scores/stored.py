@@ -1,4 +1,4 @@
-"""Losses of trained models that notebook 21 shows, in nats a letter; `benchmarks/scores.py` trains them."""
+"""Losses of trained models that notebook 21 shows, in nats a letter; `experiments/scores.py` trains them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import BYTES_PER_NUMBER
 from lmcourse.accounting.latency import compute_bound_tokens, matmul_intensity
-from lmcourse.chapters.gpu_timing.events import GROUPS, PRODUCTS
+from lmcourse.chapters.gpu_timing.profiler_calls import GROUPS, PRODUCTS
 from lmcourse.plots import GREY, PALETTE, describe, new_axes, new_figure, stops
 from lmcourse.plots.style import ink_on
 

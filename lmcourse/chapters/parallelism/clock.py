@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.parallelism.together import ProcessWorker, together
+from lmcourse.chapters.parallelism.real_processes import ProcessWorker, together
 
 ALONE, ROUND = "one round alone", "a round of six"
 IN_A_ROW = 6

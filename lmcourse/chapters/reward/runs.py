@@ -1,4 +1,4 @@
-"""Runs measured by `benchmarks/rewards.py`, and the layers with two paths of the Further."""
+"""Runs measured by `experiments/rewards.py`, and the layers with two paths of the Further."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tiny transformers that train badly: four patients, their treatments, and the records of a run.
 
-`benchmarks/patients.py` measured many of these runs; `stored.py` reads its results.
+`experiments/patients.py` measured many of these runs; `stored.py` reads its results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs measured by `benchmarks/patients.py`: the tables of treatments, losses at several rates, signs of runs."""
+"""Runs measured by `experiments/patients.py`: the tables of treatments, losses at several rates, signs of runs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from lmcourse.data.help_texts import help_texts
 from lmcourse.exercises.measured import one_thread
 from lmcourse.exercises.open_task import Remark, Unfit
-from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_sizes, decoder_weights
+from lmcourse.models.parity.parts import COURSE_PARTS, decoder, decoder_sizes, decoder_weights
 from lmcourse.pretrained import load_pretrained
 
 Weights = dict[str, Any]

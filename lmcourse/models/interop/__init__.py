@@ -1,7 +1,7 @@
 """Import from and export to Hugging Face: configurations and weights, in both directions.
 
 A family is one description (`families`) of the names of its settings (`config_schema`, `flat_config`) and of how its
-files store weights (`weight_layouts`). Both directions read the same description. `python -m lmcourse.parity` compares
+files store weights (`weight_layouts`). Both directions read the same description. `python -m tests.interop` compares
 every family with `transformers` itself; `lmcourse export` writes complete model folders, including a tokenizer.
 
 BERT is not among the families, though the zoo has its blocks. Its files have two parts that our model lacks: an

@@ -46,7 +46,7 @@ NAMES = {
     "norm_2": "post_attention_layernorm",
     **{name: f"mlp.{name}_proj" for name in ("gate", "up", "down")},
 }
-"""The tensors of a block: the names in `lmcourse.parity.parts`, and those in a file."""
+"""The tensors of a block: the names in `lmcourse.models.parity.parts`, and those in a file."""
 
 
 def read_llama(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -24,7 +24,7 @@ from rich.markup import escape
 
 from lmcourse.base.device import best_device
 from lmcourse.base.errors import CourseError
-from lmcourse.base.path_argument import typed_path
+from lmcourse.base.path_argument import path_argument
 from lmcourse.training.callbacks import ProgressBar, TensorBoard
 from lmcourse.training.command.settings import (
     RECIPES,
@@ -175,7 +175,7 @@ def parse(arguments: Sequence[str], program: str) -> Namespace:
         raise CourseError(f"{_flag_error(str(error))} ({program} --help)") from None
     for name in ("out", "config"):
         if options[name] is not None:
-            options[name] = typed_path(options[name])
+            options[name] = path_argument(options[name])
     return options
 
 

@@ -47,7 +47,7 @@ RECIPES: dict[RecipeName, dict[str, Any]] = {
     },
 }
 """Defaults that replace the defaults of the classes. "adamw" is for an unchanged preset; "speedrun" was fastest in
-`benchmarks/quality.py`. A model as small as nano learns fast with either."""
+`experiments/quality.py`. A model as small as nano learns fast with either."""
 
 SPEEDRUN_PRESETS = ("nano", "micro", "mini")
 """The course's own small models. Other presets are published models and stay as published."""

@@ -16,7 +16,7 @@ from lmcourse.training.parallel.split_linear import find_fused
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
-from tests.training.parallel.together import all_returned, split_tensor, together, trainer
+from tests.training.parallel.real_processes import all_returned, split_tensor, together, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 

@@ -17,7 +17,7 @@ from lmcourse.training.metrics import Record
 from lmcourse.training.parallel.process_group import make_context, process_group
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.together import Ended, all_returned, together, trainer
+from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 

@@ -16,7 +16,7 @@ from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, read_manifest
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.together import Ended, all_returned, together, trainer
+from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 

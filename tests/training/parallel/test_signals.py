@@ -26,7 +26,7 @@ from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallel.process_group import ProcessInfo
 from lmcourse.training.parallelism import Parallelism
 from tests.training import runs
-from tests.training.parallel.together import all_returned, together
+from tests.training.parallel.real_processes import all_returned, together
 
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread"), needs_signals]

@@ -11,7 +11,7 @@ from torch import nn
 
 from lmcourse.training.checkpoint_format import load_optimizer, load_weights, write_checkpoint
 from lmcourse.training.parallel.split_linear import find_fused, unfuse
-from tests.training.parallel.together import model
+from tests.training.parallel.real_processes import model
 
 TOKENS = torch.arange(12)[None]
 

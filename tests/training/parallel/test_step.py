@@ -25,7 +25,7 @@ from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
 from lmcourse.training.training_config import TrainingConfig
 from tests.training import runs
-from tests.training.parallel.together import all_returned, model, split_tensor, together, trainer
+from tests.training.parallel.real_processes import all_returned, model, split_tensor, together, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 

@@ -117,7 +117,7 @@ def _holes(random: Random, s: int, t: int) -> Tensor:
 
 _NAMES = ("x", "source", "w_q", "w_k", "w_v", "w_out")
 _IN_THE_MODEL = """
-from lmcourse.chapters.attention.in_model import in_the_model
+from lmcourse.chapters.attention.replace_attention import in_the_model
 in_the_model(multi_head)
 """
 

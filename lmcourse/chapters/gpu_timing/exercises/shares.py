@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lmcourse.chapters.gpu_timing.events import Event
+from lmcourse.chapters.gpu_timing.profiler_calls import Event
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise

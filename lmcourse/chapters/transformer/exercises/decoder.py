@@ -10,7 +10,7 @@ from torch import Tensor
 from lmcourse.chapters.transformer.exercises.decoder_cases import PARTS, STRANGE, ask
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.parity.parts import decoder as course_decoder
+from lmcourse.models.parity.parts import decoder as course_decoder
 
 
 def _hidden(random: Random) -> list[Case]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
-_IMPORT = "from lmcourse.parity.suspects import {}, gradients, right, small_model, suspect\n"
+_IMPORT = "from lmcourse.models.parity.suspects import {}, gradients, right, small_model, suspect\n"
 
 
 def recorded_and_replayed(

@@ -1,4 +1,0 @@
-"""A transformer made of a learner's own functions: files that `lmcourse collect` adds to the answers.
-
-They do not import the course, because they become part of a package that runs without it.
-"""
