@@ -131,8 +131,8 @@ def test_shapes_near_published_ones_keep_the_rules() -> None:
     gpt_2 = {"layers": 12, "d_model": 768, "heads": 12, "d_ff": 2048}
     assert exercises.decoder_shape.compared(case, gpt_2) == "keeps all rules"
     said = "d / layers is not between 60 and 160; the size is 15 to 40 % too large"
-    assert exercises.decoder_shape.seen(case, {**gpt_2, "layers": 16}) == said
-    assert exercises.decoder_shape.seen(case, {**gpt_2, "d_ff": 1.5}) == "not every value is a whole number"
+    assert exercises.decoder_shape.compared(case, {**gpt_2, "layers": 16}) == said
+    assert exercises.decoder_shape.compared(case, {**gpt_2, "d_ff": 1.5}) == "not every value is a whole number"
 
 
 @pytest.mark.prove
