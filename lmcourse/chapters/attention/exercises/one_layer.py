@@ -124,75 +124,6 @@ one_layer.slips(
 
 
 @one_layer.idea(4)
-def late_keys_in_one_head(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    q, k, v = (
-        (y @ w.T).unflatten(-1, (heads, -1)).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v))
-    )
-    k = torch.cat([torch.zeros_like(k[:, :1, :1]), k[:, :1, :-1]], dim=2), k[:, 1:]
-    q, k = turn(q), turn(torch.cat(k, dim=1))
-    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-    results = results if change is None else change(results)
-    return results.transpose(1, 2).flatten(2) @ w_out.T
-
-
-@one_layer.idea(4)
-def half_of_each_key_from_the_token_before(
-    x: Tensor, source: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_out: Tensor, heads: int, **options: Any
-) -> Tensor:
-    half = source.shape[-1] // 2
-    mixed = source.clone()
-    mixed[:, 1:, :half] = source[:, :-1, :half]
-    mixed[:, 0, :half] = 0
-    split = (*x.shape[:2], heads, -1)
-    q, k, v = (F.linear(y, w).view(split).transpose(1, 2) for y, w in ((x, w_q), (mixed, w_k), (source, w_v)))
-    q, k = options["turn"](q), options["turn"](k)
-    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~options["visible"], float("-inf"))
-    results = scores.softmax(-1) @ v
-    if options.get("change"):
-        results = options["change"](results)
-    return F.linear(results.transpose(1, 2).reshape(x.shape), w_out)
-
-
-@one_layer.idea(4)
-def keys_averaged_with_the_key_before(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    keys = source @ w_k.T
-    keys = (keys + torch.cat([torch.zeros_like(keys[:, :1]), keys[:, :-1]], dim=1)) / 2
-    q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (x @ w_q.T, keys, source @ w_v.T))
-    results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
-    results = change(results) if change else results
-    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
-
-
-@one_layer.idea(4)
-def late_keys_without_turn(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    late = torch.zeros_like(source)
-    late[:, 1:] = source[:, :-1]
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in ((x, w_q), (late, w_k), (source, w_v)))
-    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-    return rearrange(change(results) if change else results, "b h s d -> b s (h d)") @ w_out.T
-
-
-@one_layer.idea(4)
-def one_head_asks_for_one_back_the_other_for_two(
-    x: Tensor, source: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_out: Tensor, heads: int, **options: Any
-) -> Tensor:
-    late = F.pad(source, (0, 0, 2, 0))
-    one, two = late[:, 1:-1], late[:, :-2]
-    queries = (x, F.pad(x, (0, 0, 1, 0))[:, :-1])
-    results = []
-    for head, (asks, found) in enumerate(zip(queries, (one, two), strict=True)):
-        rows = slice(head * len(w_q) // heads, (head + 1) * len(w_q) // heads)
-        q, k, v = asks @ w_q[rows].T, found @ w_k[rows].T, source @ w_v[rows].T
-        results.append(F.scaled_dot_product_attention(q, k, v, attn_mask=options["visible"]))
-    stacked = torch.stack(results, dim=1)
-    stacked = options["change"](stacked) if "change" in options else stacked
-    return torch.cat(stacked.unbind(1), dim=-1) @ w_out.T
-
-
-@one_layer.idea(4)
 def values_of_the_next_token_without_the_own(
     *args: Any, visible: Any = None, turn: Any = None, change: Any = None
 ) -> Tensor:
@@ -231,36 +162,6 @@ def as_in_exercise_4(*args: Any, visible: Any = None, turn: Any = None, change: 
     inputs = (x, w_q), (source, w_k), (source, w_v)
     q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
     results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
-    results = change(results) if change else results
-    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
-
-
-@one_layer.idea(1)
-def four_heads(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, _ = args
-    inputs = (x, w_q), (source, w_k), (source, w_v)
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=4) for y, w in inputs)
-    results = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=visible)
-    results = change(results) if change else results
-    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
-
-
-@one_layer.idea(1)
-def scores_times_four(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    inputs = (x, w_q), (source, w_k), (source, w_v)
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
-    results = F.scaled_dot_product_attention(4 * turn(q), turn(k), v, attn_mask=visible)
-    results = change(results) if change else results
-    return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
-
-
-@one_layer.idea(1)
-def without_turn(*args: Any, visible: Any = None, turn: Any = None, change: Any = None) -> Tensor:
-    x, source, w_q, w_k, w_v, w_out, heads = args
-    inputs = (x, w_q), (source, w_k), (source, w_v)
-    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in inputs)
-    results = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
     results = change(results) if change else results
     return rearrange(results, "b h s d -> b s (h d)") @ w_out.T
 

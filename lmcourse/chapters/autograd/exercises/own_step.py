@@ -50,21 +50,6 @@ my_step = Exercise(
 )
 
 
-@my_step.idea(1)
-def formulas_for_all_words(table: Any, first: Any, head: Any, ids: Any, y: Any) -> Any:
-    x = table[ids].flatten(1)
-    h = x @ first
-    z = h.relu()
-    log_p, right = (z @ head.T).log_softmax(-1), table.new_zeros(len(y), len(head))
-    row = torch.arange(len(y))
-    loss = -log_p[row, y].mean()
-    right[row, y] = 1.0
-    d = (log_p.exp() - right) / len(y)
-    dh = (d @ head) * (h > 0)
-    d_table = torch.zeros_like(table).index_add(0, ids.flatten(), (dh @ first.T).view(-1, table.shape[1]))
-    return loss, {"table": d_table, "first": x.T @ dh, "head": d.T @ z}
-
-
 @my_step.idea(5)
 def pieces_of_32_words(table: Any, first: Any, head: Any, ids: Any, y: Any) -> Any:
     grads = {"table": torch.zeros_like(table), "first": torch.zeros_like(first), "head": torch.zeros_like(head)}
@@ -114,22 +99,7 @@ my_step.edited_ideas(
         "in place, with one matrix of scores": (2, "ids.split(32), y.split(32) → ids.split(len(y)), y.split(len(y))"),
         "pieces of 256 words": (3, "ids.split(32), y.split(32) → ids.split(256), y.split(256)"),
         "pieces of 64 words": (4, "ids.split(32), y.split(32) → ids.split(64), y.split(64)"),
-        "log_softmax of 16 words": (
-            5,
-            "ids.split(32), y.split(32) → ids.split(16), y.split(16) ;; lse, row = d.logsumexp(-1), → d, row = "
-            "d.log_softmax(-1), ;; (lse - d[row, t]) → -d[row, t] ;; d.sub_(lse[:, None]).exp_() → d.exp_()",
-        ),
         "words one by one": (1, "ids.split(32), y.split(32) → ids.split(1), y.split(1)"),
-    },
-)
-my_step.edited_ideas(
-    the_vocabulary_in_parts,
-    {
-        "512 words, and parts of 128": (
-            5,
-            "ids.split(256), y.split(256) → ids.split(512), y.split(512) ;; in head.split(512)]) → in "
-            "head.split(128)]) ;; zip(head.split(512), d_head.split(512) → zip(head.split(128), d_head.split(128)",
-        ),
     },
 )
 my_step.slips(

@@ -99,11 +99,6 @@ def the_largest(loss: Any, wanted: Tensor, k: int) -> Any:
 silence.edited_ideas(
     the_largest,
     {
-        "the largest difference": (
-            1,
-            "hidden.abs()[wanted].mean(dim=0) for → hidden.abs()[wanted].mean(dim=0) - "
-            "hidden.abs()[~wanted].mean(dim=0) for",
-        ),
         "a list that was looked up": (
             2,
             "[divmod( → [(1, 165), (3, 226), (1, 123), (0, 59), (0, 192), (0, 142), (3, 25), (0, 139)][:k] or [divmod(",
@@ -142,19 +137,6 @@ silence.edited_ideas(
 )
 
 silence.idea(5)(by_gradient_two_at_a_time)
-
-
-@silence.idea(5)
-def by_the_gradient_half_way(loss: Any, wanted: Tensor, k: int) -> Any:
-    kept: list[Tensor] = []
-
-    def keep(layer: int, hidden: Tensor) -> Tensor:
-        kept.append((hidden / 2).requires_grad_())
-        return kept[-1]
-
-    gradients = torch.autograd.grad(loss(keep)[wanted].mean(), kept)
-    scores = torch.stack([-(h * g).sum(dim=(0, 1)).detach() for h, g in zip(kept, gradients, strict=True)])
-    return [divmod(at, scores.shape[1]) for at in scores.flatten().topk(k).indices.tolist()]
 
 
 silence.slips(

@@ -54,20 +54,12 @@ fast_step.idea(1)(task.slow_step)
 fast_step.edited_ideas(
     task.slow_step,
     {
-        "tables": (2, MENDS["tables"]),
         "all texts at once": (2, MENDS["texts"]),
-        "no waits": (1, MENDS["waits"]),
-        "attention fused, in fp32": (1, MENDS["attention"]),
-        "norm and GELU fused": (1, f"{MENDS['norm']} ;; {MENDS['gelu']}"),
         "all mended": (6, _all_but()),
         "all but the fused attention": (6, f"{_all_but('attention')} ;; {_FP32}"),
-        "all but the norms": (6, _all_but("norm")),
-        "all but the optimizer": (6, _all_but("optimizer")),
         "all but the attention in fp64": (3, _all_but("attention")),
         "all but the GELU": (4, _all_but("gelu")),
         "all but the waits": (5, _all_but("waits")),
-        "all but the tables": (2, _all_but("tables")),
-        "attention and optimizer as given, in fp32": (4, f"{_all_but('attention', 'optimizer')} ;; {_FP32}"),
     },
 )
 fast_step.slips(task.slow_step, MISTAKES)

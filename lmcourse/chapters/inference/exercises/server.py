@@ -81,25 +81,11 @@ def slots_filled_at_once(model: Any, requests: Any) -> list[list[int]]:
 
 _IN_ORDER = "sorted(range(len(texts)), key=lambda i: requests[i][1]), → [*range(len(texts))][::-1],"
 _BATCHES = "min(8 - len(rows), len(waiting)) → 0 if rows else min(8, len(waiting))"
-_GUESSES = (
-    "max(ends))\n    while → max(ends) + 2)\n    while ;; model.blocks), max(ends))\n            logits → "
-    "model.blocks), cache.capacity)\n            logits ;; logits = model(torch.tensor([texts[i][-1:] for i in rows]), "
-    "kv_cache=cache)[:, -1] → pairs = [(t[-1], next((b for a, b in zip(t[-2::-1], t[:0:-1]) if a == t[-1]), 0)) for t "
-    "in (texts[i] for i in rows)]\n            logits = model(torch.tensor(pairs), kv_cache=cache)\n            for i, "
-    "(_, guess), best in zip(rows, pairs, logits.argmax(-1).tolist()):\n                texts[i] += best[: 1 + (guess "
-    "== best[0])]\n            cache.truncate([len(texts[i]) - 1 for i in rows]) ;; joining or rows → joining ;; "
-    "text[len(prompt) :] for text, (prompt, _) → text[len(prompt) : len(prompt) + new] for text, (prompt, new)"
-)
 serve.edited_ideas(
     slots_filled_at_once,
     {
         "one after the other": (2, "min(8 → min(1"),
         "8 slots, in order": (6, _IN_ORDER),
-        "8 slots, each prompt in a pass of its own": (6, "min(8 - len(rows), → min(1, 8 - len(rows),"),
-        "8 slots, the shortest first": (4, "requests[i][1] → -requests[i][1]"),
-        "4 slots, the longest first": (4, "min(8 → min(4"),
-        "8 slots, with a guess each: what followed the same token before": (4, _GUESSES),
-        "batches of 8, sorted, finished rows dropped": (4, _BATCHES),
         "batches of 8, in order, finished rows dropped": (4, f"{_IN_ORDER} ;; {_BATCHES}"),
     },
 )

@@ -72,20 +72,10 @@ def the_place_and_the_hero(past: str) -> list[Any]:
 
 _HERO = 'keys.append(("hero", paragraph.split(" ")[0], sentence)) → '
 _NO_PLACE = "keys += [(place[1], key) for key in keys[1:]] → pass"
-_ONE_KEY = (
-    'if place and not sentence.startswith(" Now"): → words = paragraph.lower().split(" ")\n    '
-    'if place and words[-2] in ("one", "many"): ;; '
-    "keys += [(place[1], key) for key in keys[1:]] → keys.append((place[1], *words[-2:]))"
-)
 contexts.edited_ideas(
     the_place_and_the_hero,
     {
-        "eight lengths": (1, f"(0, 1, 2, 3, 6, 12) → range(8) ;; {_NO_PLACE} ;; {_HERO}pass"),
-        "six other lengths": (1, f"(0, 1, 2, 3, 6, 12) → (0, 1, 2, 4, 8, 16) ;; {_NO_PLACE} ;; {_HERO}pass"),
         "the hero alone": (2, _NO_PLACE),
-        "the place in every key": (2, f'and not sentence.startswith(" Now") →  ;; {_HERO}pass'),
-        "the place for nouns": (2, f"{_ONE_KEY} ;; {_HERO}pass"),
-        "the place for nouns, and the hero": (3, _ONE_KEY),
         "the place but not in sums": (3, f"{_HERO}pass"),
     },
 )

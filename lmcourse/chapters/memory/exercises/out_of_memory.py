@@ -144,15 +144,6 @@ mended_training.edited_ideas(
             "        p.register_post_accumulate_grad_hook(update)\n    losses, validated = [], []\n ;; "
             "        optimizer.step()\n        optimizer.zero_grad()\n → ",
         ),
-        "each chunk's gradient at once, nothing of the loss recomputed": (
-            6,
-            "at_once, rows = 4 → at_once, rows = 99 ;; chunks = zip(h.flatten → d = h.detach().requires_grad_()\n"
-            "        chunks = zip(d.flatten ;; return sum(checkpoint(chunk_loss, *chunk, use_reentrant=False) for "
-            "chunk in chunks) → loss = 0.0\n        for chunk in chunks:\n            piece = chunk_loss(*chunk) / "
-            "texts[:, 1:].numel()\n            piece.backward()\n            loss += piece.item()\n"
-            "        h.backward(d.grad)\n        return loss ;; loss = summed_loss(part) / texts[:, 1:].numel()\n"
-            "            loss.backward()\n            total += loss.item() → total += summed_loss(part)",
-        ),
     },
 )
 

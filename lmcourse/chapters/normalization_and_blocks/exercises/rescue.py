@@ -84,29 +84,9 @@ def half_a_branch(model: Any) -> Any:
     return stream
 
 
-@rescue.idea(2)
-def hardly_a_branch(model: Any) -> Any:
-    return lambda x, f, norm, branch: norm(x + 0.02 * f(x))
-
-
-@rescue.idea(2)
-def small_weights_as_in_gpt2(model: Any) -> Any:
-    for name, weight in model.named_parameters():
-        if weight.ndim == 2:
-            writes = name.endswith(("out.weight", "down.weight"))
-            nn.init.normal_(weight, std=0.02 / ((2 * len(model.blocks)) ** 0.5 if writes else 1))
-    return lambda x, f, norm, branch: norm(x + f(x))
-
-
 @rescue.idea(3)
 def a_constant_for_16_blocks(model: Any) -> Any:
     return lambda x, f, norm, branch: norm(x + 0.3 * f(x))
-
-
-@rescue.idea(3)
-def deepnorm_without_its_weights(model: Any) -> Any:
-    alpha = (2 * len(model.blocks)) ** 0.25
-    return lambda x, f, norm, branch: norm(alpha * x + f(x))
 
 
 @rescue.idea(5)
@@ -123,20 +103,6 @@ rescue.idea(5)(half_would_be_left)
 
 
 @rescue.idea(5)
-def a_tenth(model: Any) -> Any:
-    def stream(x: Tensor, f: Any, norm: Any, branch: int) -> Tensor:
-        y: Tensor = norm(10 * x + f(x))
-        return y
-
-    return stream
-
-
-@rescue.idea(5)
-def root_of_the_branches(model: Any) -> Any:
-    return lambda x, f, norm, branch: norm(torch.add(x, f(x), alpha=(2 * len(model.blocks)) ** -0.5))
-
-
-@rescue.idea(5)
 def writers_zero(model: Any) -> Any:
     for block in model.blocks:
         block.attention.layer.out.weight.zero_()
@@ -145,35 +111,9 @@ def writers_zero(model: Any) -> Any:
 
 
 @rescue.idea(5)
-def writers_a_tenth(model: Any) -> Any:
-    for name, weight in model.named_parameters():
-        if name.endswith(("out.weight", "down.weight")):
-            weight.data *= 0.1
-    return lambda x, f, norm, branch: norm(x + f(x))
-
-
-@rescue.idea(5)
 def learned_factors(model: Any) -> Any:
     model.factors = nn.Parameter(torch.zeros(2 * len(model.blocks)))
     return lambda x, f, norm, branch: norm(x + model.factors[branch] * f(x))
-
-
-@rescue.idea(5)
-def a_factor_that_grows(model: Any) -> Any:
-    calls = 0
-
-    def stream(x: Tensor, f: Any, norm: Any, branch: int) -> Tensor:
-        nonlocal calls
-        calls += 1
-        y: Tensor = norm(x + min(0.2, 0.004 * calls / (2 * len(model.blocks))) * f(x))
-        return y
-
-    return stream
-
-
-@rescue.idea(5)
-def dropped_at_random(model: Any) -> Any:
-    return lambda x, f, norm, branch: norm(x + 0.2 * f(x) * (torch.rand(len(x), 1, 1) < 0.9))
 
 
 rescue.slips(

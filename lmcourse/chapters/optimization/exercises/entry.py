@@ -118,12 +118,6 @@ my_entry.edited_ideas(
             'p -= group["lr"] * (g + 0.9 * m) ;; 0.04 → 0.1',
         ),
         "a line to 0": (3, ADAM),
-        "three groups and a shorter memory": (
-            4,
-            f"{ADAM.replace('m / (1 - 0.9**k)', 'm / (1 - 0.8**k)')} ;; 0.9 * state → "
-            '0.8 * state ;; 0.0) + 0.1 * g → 0.0) + 0.2 * g ;; Own(model.parameters(), {"lr": 0.04}) → '
-            'Own([{"params": [p], "lr": rate} for p, rate in zip(model.parameters(), (0.1, 0.03, 0.03, 0.02))], {})',
-        ),
     },
 )
 

@@ -130,13 +130,7 @@ PAYS = "(distance.bit_length() - 1) * beta * x.nbytes <= 2 * alpha"
 my_all_reduce.edited_ideas(
     halving_while_it_pays,
     {
-        "halving or doubling, by size": (
-            6,
-            f"def add_up → whole = x.nbytes\n\n    def add_up ;; {PAYS} → beta * whole <= 2.4 * alpha",
-        ),
         "by way of rank 0": (2, "n & (n - 1) → n"),
-        "doubling": (2, f"{PAYS} → True"),
-        "halving": (2, f"{PAYS} → False"),
         "one step of halving, at every size": (6, f"{PAYS} → distance < n // 2"),
     },
 )

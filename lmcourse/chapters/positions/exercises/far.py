@@ -86,11 +86,6 @@ far_scores.edited_ideas(
             "scores: → if len(positions) > trained:\n        kept = ((trained * speeds / math.tau - 1) / 3)"
             ".clamp(0, 1)\n        speeds = speeds * (kept + (1 - kept) / 4)\n    scores:",
         ),
-        "slow pairs divided by the length": (
-            3,
-            "scores: → speeds[2:] *= min(1, trained / len(positions))\n    scores: ;; torch.arange(q.shape[-2]) → "
-            "torch.arange(q.shape[-2])\n    speeds = speeds.clone()",
-        ),
     },
 )
 
@@ -107,57 +102,13 @@ def groups(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Ten
 far_scores.edited_ideas(
     groups,
     {
-        "groups as large as the length asks": (4, "size = 8 → size = max(1, math.ceil((len(positions) - 8) / 8))"),
-        "groups, and sharper": (
-            4,
-            "torch.where(positions[:, None] - positions < 8, near, far) → "
-            "torch.where(positions[:, None] - positions < 8, near, far) * (1.2 if len(positions) > trained else 1)",
-        ),
         "groups of 4": (3, "size = 8 → size = 4"),
     },
 )
 
 
-@far_scores.idea(4)
-def squeezed(q: Tensor, k: Tensor, speeds: Tensor, trained: int, rope: Any) -> Tensor:
-    n = q.shape[-2]
-    place = torch.arange(n)
-    near = rope(q, place, speeds) @ rope(k, place, speeds).mT
-    if n <= trained:
-        return near
-    squeeze = 8 / (n - 8)
-    far = rope(q, 8 + (place - 8) * squeeze, speeds) @ rope(k, place * squeeze, speeds).mT
-    return torch.where(place[:, None] - place < 8, near, far)
-
-
-far_scores.edited_ideas(
-    squeezed,
-    {
-        "all pairs slowed far away": (4, "8 + (place - 8) * squeeze → place * squeeze ;; 8 / (n - 8) → trained / n"),
-        "slow pairs slowed far away": (
-            3,
-            "near = → slow = torch.cat([speeds[:2], speeds[2:] * trained / n])\n    near = ;; "
-            "rope(q, 8 + (place - 8) * squeeze, speeds) @ rope(k, place * squeeze, speeds).mT → "
-            "rope(q, place, slow) @ rope(k, place, slow).mT",
-        ),
-    },
-)
-
 far_scores.idea(4)(_as_if_twelve_back)
 
-far_scores.edited_ideas(
-    _as_if_twelve_back,
-    {
-        "as if 12 back beyond 2": (4, "< 8 → < 2"),
-        "as if 16 back": (4, "12 → 16"),
-        "as if 16 back beyond 2": (0, "12 → 16 ;; < 8 → < 2"),
-        "not turned far away": (0, "rope(q, torch.full_like(positions, 12), speeds) @ k.mT → q @ k.mT"),
-        "as if 12 back in long texts": (
-            4,
-            "return torch → if len(positions) <= trained:\n        return near\n    return torch",
-        ),
-    },
-)
 far_scores.slips(
     as_trained,
     {

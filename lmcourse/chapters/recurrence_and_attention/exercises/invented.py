@@ -58,11 +58,6 @@ my_task.edited_ideas(
     {
         "reverse": (1, "source.argmax(dim=1, keepdim=True) + torch.arange(n) → 0 * source - 1 - torch.arange(n)"),
         "sort": (2, "(source.argmax(dim=1, keepdim=True) + torch.arange(n)) % n → source.argsort(dim=1)"),
-        "from the largest, then back": (
-            5,
-            "(source.argmax(dim=1, keepdim=True) + torch.arange(n)) % n → torch.tensor("
-            "[[*range(at, n), *reversed(range(at))] for at in source.argmax(dim=1).tolist()])",
-        ),
         "by the symbol before": (
             5,
             "(source.argmax(dim=1, keepdim=True) + torch.arange(n)) % n → torch.cat([0 * "

@@ -75,11 +75,8 @@ thrifty_attention.edited_ideas(
     {
         "the textbook": (0, f"{_TEXTS} ;; {_HEADS} ;; {_AT_ONCE} ;; {_COPIES}"),
         "in place": (1, f"{_TEXTS} ;; {_HEADS} ;; {_AT_ONCE}"),
-        "a text at a time, the last scores still there": (1, f"{_HEADS} ;; {_AT_ONCE}"),
         "a head at a time": (2, f"{_TEXTS} ;; {_AT_ONCE}"),
-        "256 queries of one head": (3, "q), 64 → q), 256"),
         "eight queries of all heads": (3, f"{_TEXTS} ;; {_HEADS} ;; q), 64 → q), 8"),
-        "16 queries of one text": (4, f"{_HEADS} ;; q), 64 → q), 16"),
     },
 )
 thrifty_attention.slips(

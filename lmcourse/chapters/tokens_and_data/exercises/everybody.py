@@ -113,17 +113,6 @@ everybodys_table.edited_ideas(
             "                score[pair] += many * (pays[reader] / max(pays.values())) ** 40 ;; min(counts[dearest], "
             "key=lambda pair: (-counts[dearest][pair], pair)) → max(score, key=score.__getitem__)",
         ),
-        "nearly the best for the dearest, and of these the best for all": (
-            5,
-            "table.append(min(counts[dearest], key=lambda pair: (-counts[dearest][pair], pair))) → most = "
-            "max(counts[dearest].values())\n        near = [pair for pair, many in counts[dearest].items() if many >= "
-            "0.9 * most]\n        table.append(max(near, key=lambda pair: sum(of[pair] for of in counts.values())))",
-        ),
-        "one merge for each in turn": (
-            1,
-            "max(texts, key=lambda reader: sum(map(mul, times[reader], map(len, words[reader])))) → "
-            "list(texts)[len(table) % len(texts)]",
-        ),
     },
 )
 
@@ -137,7 +126,6 @@ everybodys_table.edited_ideas(
     all_texts_as_they_are,
     {
         "each weighed by its bytes": (4, "split_words(text) → split_words(text) * (len(text.encode()) // 1000)"),
-        "burmese three times, the others twice": (4, "texts.values() → [*texts.values()] * 2 + [texts['Burmese']]"),
         "the english text alone": (1, "texts.values() → [texts['English']]"),
     },
 )

@@ -103,43 +103,14 @@ _SWEEP = f"""{_START} → {_START}    least = loss(file)
     return read(chosen)
 """
 _ALL = f"{_START} →     every = [[n for n in range(5) if bits >> n & 1] for bits in range(32)]\n"
-_NEXT = "next((read(some) for some in every if {}loss(read(some)) < 2.5), file)"
 _PAGE = "[4, 3, 2, 1, 0]"
 decipher.edited_ideas(
     what_helps_most,
     {
-        "halves alone": (0, f"{_START} →     return read([4])\n"),
-        "each alone against the file": (
-            0,
-            f"{_START} →     least = loss(file)\n    return read([n for n in range(5) if loss(read([n])) < least])\n",
-        ),
         "one after the other": (1, _SWEEP.format(order=_PAGE)),
         "the last habit first": (2, _SWEEP.format(order="range(5)")),
-        "one after the other, twice": (2, _SWEEP.format(order=f"2 * {_PAGE}")),
         "one after the other, three times": (3, _SWEEP.format(order=f"3 * {_PAGE}")),
-        "the last habit first, twice": (5, _SWEEP.format(order="2 * [0, 1, 2, 3, 4]")),
         "all 32": (4, f"{_ALL}    return min(map(read, every), key=loss)\n"),
-        "all 32, until the text reads well": (4, f"{_ALL}    return {_NEXT.format('')}\n"),
-        "few habits first, until the text reads well": (
-            4,
-            f"{_ALL}    every.sort(key=len)\n    return {_NEXT.format('')}\n",
-        ),
-        "many habits first, until the text reads well": (
-            4,
-            f"{_ALL}    every.sort(key=len, reverse=True)\n    return {_NEXT.format('')}\n",
-        ),
-        "the scales by their numbers, then until the text reads well": (
-            5,
-            f"{_ALL}    less = file['blocks'][0]['norm_1'].min() < 0\n    "
-            f"return {_NEXT.format('(0 in some) == less and ')}\n",
-        ),
-        "what helps at all, until nothing does": (
-            5,
-            f"{_START} → {_START}    least, idle, number = loss(file), 0, 0\n    while idle < 5 and least > 2.5:\n"
-            "        other = [*({*chosen} ^ {number})]\n        now = loss(read(other))\n"
-            "        idle, number = 0 if now < least else idle + 1, (number + 1) % 5\n"
-            "        chosen, least = (other, now) if now < least else (chosen, least)\n    return read(chosen)\n",
-        ),
     },
 )
 decipher.slips(
