@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from lmcourse import plots
-from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises import (
     absorbed_scores,
     attend_with_cache,
-    attention_flops_bytes,
     attention_weights,
     block_update,
     causal_attention,
@@ -33,13 +31,11 @@ from lmcourse.chapters.attention.exercises import (
     receptive_field,
     sliding_window_mask,
 )
-from lmcourse.chapters.attention.figures import AttentionPlayground
 from lmcourse.chapters.attention.figures.costs import saved_bytes
 from lmcourse.chapters.attention.figures.heads import TEXTS, scores, shares_by_distance, weights_on
 from lmcourse.chapters.attention.figures.look import PRESETS
 from lmcourse.chapters.attention.figures.masks import mask_matrix
 from lmcourse.chapters.attention.induction import (
-    VOCABULARY,
     CopyingRun,
     learn_to_copy,
     looks,
@@ -50,13 +46,9 @@ from lmcourse.chapters.attention.induction import (
 from lmcourse.chapters.attention.one_layer import measure_copying
 from lmcourse.chapters.attention.patching import copying_loss, corrupted_texts, misled
 from lmcourse.chapters.attention.replace_attention import SLIPS, in_the_model, print_slips, with_attention
-from lmcourse.chapters.attention.stored import SHARED_KEYS
-from lmcourse.models.zoo.styles import llama_like
-from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.pretrained import load_pretrained
 from lmcourse.training.copying import AttentionOnly, triangle
-from lmcourse.widgets.live import image_html
-from tests.plots.figures import check_figure, said
+from tests.plots.figures import check_figure
 
 LENGTHS = [(1, 5), (4, 4), (3, 7)]
 
@@ -91,19 +83,6 @@ def test_causal_mask_and_attention_match_torchs_with_the_lower_right_bias(s: int
     q, k, v = heads(2, 3, s, 8), heads(2, 3, t, 8), heads(2, 3, t, 5)
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(s, t))
     torch.testing.assert_close(causal_attention.reference(q, k, v), expected)
-
-
-def test_many_heads_are_a_loop_over_heads() -> None:
-    x, source, *weights = heads(2, 4, 12), heads(2, 6, 12), *(heads(12, 12) for _ in range(4))
-    visible = torch.rand(4, 6) < 0.5
-    visible[:, 0] = True
-    w_q, w_k, w_v, w_out = weights
-    total = torch.zeros(2, 4, 12, dtype=torch.float64)
-    for mine in (slice(0, 4), slice(4, 8), slice(8, 12)):
-        scores = (x @ w_q[mine].T) @ (source @ w_k[mine].T).mT / 2
-        share = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
-        total += share @ (source @ w_v[mine].T) @ w_out[:, mine].T
-    torch.testing.assert_close(multi_head.reference(x, source, *weights, 3, visible=visible), total)
 
 
 @pytest.mark.prove
@@ -186,11 +165,6 @@ def test_backward_by_blocks_matches_autograd_on_all_keys(block: int, length: int
         torch.testing.assert_close(answer(*(each.detach() for each in inputs), *state, d_out, block), expected)
 
 
-def test_softmax_backward_needs_only_the_result_for_its_row_sum() -> None:
-    weights, v, d_out = heads(5, 9).softmax(dim=-1), heads(9, 4), heads(5, 4)
-    torch.testing.assert_close((weights * (d_out @ v.T)).sum(dim=-1), (d_out * (weights @ v)).sum(dim=-1))
-
-
 def test_scores_from_latents_match_keys() -> None:
     q, latent, w_uk = heads(3, 2, 8), heads(6, 5), heads(3, 8, 5)
     keys = torch.einsum("tc,hdc->htd", latent, w_uk)
@@ -211,15 +185,6 @@ def test_an_answer_replaces_attention_only_during_the_comparison() -> None:
             assert (model(tokens) - before).abs().max() > 1
         assert torch.equal(model(tokens), before)
     assert in_the_model(multi_head.reference)["logits"] == "equal to the model's"
-
-
-def test_a_model_with_shared_keys_is_rejected() -> None:
-    shared: Any = nn.Sequential(Attention(AttentionConfig(heads=4, kv_heads=2), 16))
-    with (
-        pytest.raises(ValueError, match="as many key heads as query heads"),
-        with_attention(shared, multi_head.reference),
-    ):
-        pass
 
 
 def test_slips_raise_no_error_but_change_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,13 +222,6 @@ def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
         assert sum(shares[1:3]) > 0.7
     for pattern in ("the first token", "the token after an earlier copy"):
         assert scores(pattern).max() < 0.1
-
-
-def test_repeating_texts_begin_again_after_their_periods() -> None:
-    tokens, periods = repeating_texts(50, torch.Generator().manual_seed(0))
-    assert tokens.max() < VOCABULARY
-    for text, period in zip(tokens, periods.tolist(), strict=True):
-        assert torch.equal(text[period:], text[:-period])
 
 
 def test_maps_are_the_weights_of_the_first_layer() -> None:
@@ -323,32 +281,12 @@ def test_a_look_back_taken_from_a_makes_b_copy_its_own_token(copier: CopyingRun)
     assert misled(copier.model, texts) < 0.15 < 0.6 < misled(copier.model, texts, patched=(0, 1))
 
 
-def test_corrupted_texts_differ_in_the_first_copy_alone() -> None:
-    texts = corrupted_texts(50)
-    _, periods = repeating_texts(50, torch.Generator().manual_seed(5))
-    for clean, corrupted, copied, period in zip(
-        texts.clean, texts.corrupted, texts.copied, periods.tolist(), strict=True
-    ):
-        assert torch.equal(clean[period:], corrupted[period:])
-        predicted = copied.nonzero().flatten() + 1
-        assert predicted.tolist() == list(range(period + 1, min(2 * period, len(clean))))
-        assert torch.equal(clean[predicted], clean[predicted - period])
-        assert (corrupted[predicted] != corrupted[predicted - period]).float().mean() > 0.5
-
-
 def test_a_layer_gains_nothing_by_a_leak_that_only_training_sees() -> None:
     def leaks(x: Tensor, *rest: Any, **options: Any) -> Tensor:
         return multi_head.reference(x, *rest, **options) + torch.is_grad_enabled() * F.pad(x, (0, 0, 0, 1))[:, 1:]
 
     assert learn_to_copy(leaks, 1).end < 0.5
     assert measure_copying(leaks, [0])["mean"] > 3
-
-
-def test_stored_models_have_the_parameters_that_the_notebook_prints() -> None:
-    for key_heads, width, parameters, losses in SHARED_KEYS:
-        config = llama_like(2, 64, 8, width, vocab_size=128, context=64, tied=True, kv_heads=key_heads)
-        assert count_parameters(config).total == parameters
-        assert len(losses) == 3
 
 
 @pytest.mark.prove
@@ -413,30 +351,3 @@ def test_the_cache_matches_the_published_configuration() -> None:
     lines = {line.get_label(): line for line in figures.cache_against_context().axes[0].lines}
     sizes = dict(zip(*lines["GQA, window 4,096 in 3 of 4 layers"].get_data(), strict=True))
     assert sizes[2**17] * 2**30 == per_token * (0.25 * 2**17 + 0.75 * 4096)
-
-
-@pytest.mark.parametrize(("role", "number"), [("queries", 0), ("values", 1)])
-def test_a_slider_moves_one_number_of_the_chosen_token(role: str, number: int) -> None:
-    playground = AttentionPlayground(token="Tom")
-    before = playground.hand
-    playground.sliders[role][number].value = -1.3
-    for other in ("queries", "keys", "values"):
-        for token, (old, new) in enumerate(zip(getattr(before, other), getattr(playground.hand, other), strict=True)):
-            expected = list(old)
-            if (other, token) == (role, 2):
-                expected[number] = -1.3
-            assert list(new) == expected
-    assert playground.picture.value == image_html(figures.attention_playground(playground.hand, 2))
-
-
-def test_the_still_figure_is_the_first_state() -> None:
-    data, _ = AttentionPlayground()._repr_mimebundle_()
-    assert data["text/plain"] == said(figures.attention_playground())
-    check_figure(figures.head_gallery())
-
-
-def test_flops_and_bytes_match_the_table() -> None:
-    b, n, d, h = 3, 40, 64, 4
-    flops, moved = attention_flops_bytes.reference(b, n, n, d, h, h, fused=False)
-    assert flops == 8 * b * n * d**2 + 4 * b * n**2 * d
-    assert moved == 2 * (4 * d**2 + 2 * b * n * d + 2 * b * n * d + 2 * b * h * n**2)

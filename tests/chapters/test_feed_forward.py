@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,12 +13,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
 from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.chapters.feed_forward import exercises, figures, short_runs, units
-from lmcourse.exercises.cases import Case
 from lmcourse.models.zoo import find_model
 from lmcourse.pretrained import load_pretrained
 from tests.plots.figures import said
@@ -107,14 +104,6 @@ def test_balance_ranges_from_one_to_the_number_of_experts() -> None:
     assert (min(balances), max(balances)) == pytest.approx((1.0, 4.0), abs=2e-3)
 
 
-def test_the_cases_with_a_capacity_drop_tokens() -> None:
-    for case in exercises.moe.public:
-        if "capacity" in case.kwargs and case.name.endswith(": the result"):
-            limited, _ = exercises.moe.reference(**case.kwargs)
-            free, _ = exercises.moe.reference(**{**case.kwargs, "capacity": None})
-            assert (limited - free).abs().amax() > 0.01, case.name
-
-
 def test_expert_counts_match_the_papers() -> None:
     """Mixtral: 46.7 billion, 12.9 used. DeepSeek-V3: 671 billion, 37 used, with 3 dense layers."""
     attention = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024) + 2 * 32_000 * 4096
@@ -124,15 +113,6 @@ def test_expert_counts_match_the_papers() -> None:
     assert 650e9 < 58 * whole < 671e9
     assert 58 * used < 37e9
     assert flops == 2 * used
-
-
-def test_shapes_near_published_ones_keep_the_rules() -> None:
-    case = Case("as large as GPT-2", (124_000_000, 50_257), {"head_width": 64})
-    gpt_2 = {"layers": 12, "d_model": 768, "heads": 12, "d_ff": 2048}
-    assert exercises.decoder_shape.compared(case, gpt_2) == "keeps all rules"
-    said = "d / layers is not between 60 and 160; the size is 15 to 40 % too large"
-    assert exercises.decoder_shape.compared(case, {**gpt_2, "layers": 16}) == said
-    assert exercises.decoder_shape.compared(case, {**gpt_2, "d_ff": 1.5}) == "not every value is a whole number"
 
 
 @pytest.mark.prove
@@ -196,18 +176,6 @@ def test_without_activation_the_fit_is_the_best_straight_line() -> None:
     np.testing.assert_allclose(fit, slope * np.asarray(beyond) + start, atol=1e-9)
 
 
-@pytest.mark.parametrize(("layer", "gate"), [("GLU", torch.sigmoid), ("SwiGLU", F.silu)])
-def test_the_surface_is_gate_times_value(layer: str, gate: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    figure = figures.gate_surface(layer, 1.5, -2.0)
-    expected = gate(torch.tensor(1.5, dtype=torch.float64)).item() * -2.0
-    assert f"= {expected:.3f}. The gate" in plots.alt_text(figure)
-    (image,) = [artist for artist in figure.axes[0].get_children() if isinstance(artist, AxesImage)]
-    shade = np.asarray(image.get_array())
-    z = torch.linspace(-4, 4, shade.shape[1], dtype=torch.float64)
-    top = gate(z).numpy() * 4
-    np.testing.assert_allclose(np.sign(shade[-1]) * shade[-1] ** 2, top, atol=1e-12)
-
-
 def test_ratios_match_the_papers() -> None:
     alt = plots.alt_text(figures.width_ratios())
     published = {
@@ -234,25 +202,6 @@ def test_shapes_of_published_models_match_the_papers() -> None:
     assert "llama-7b 32" in alt["vocabulary"]
     with pytest.raises(ValueError, match="unknown choice"):
         figures.model_shapes("depth")
-
-
-def test_each_run_reports_the_fractions_of_its_experts() -> None:
-    uneven = [torch.tensor([[0.7, 0.2, 0.1]]) for _ in range(8)]
-    alt = said(figures.expert_shares({"none": uneven, "some": [torch.full((1, 3), 1 / 3)] * 8}))
-    assert "none: at the end from 0.10 to 0.70; some: at the end from 0.33 to 0.33" in alt
-
-
-def test_the_glue_figure_shows_the_table_with_its_noise() -> None:
-    figure = figures.glue_scores()
-    (score,) = [line.get_xdata() for line in figure.axes[0].lines if line.get_marker() == "o"][-1]
-    assert score == 84.67
-    assert "2.6 deviations above ReLU" in plots.alt_text(figure)
-    assert "plus or minus 0.059" in plots.alt_text(figures.glue_scores(16))
-
-
-def test_the_models_of_the_basin_have_equally_many_weights() -> None:
-    sizes = [2 * (4 * d * d + 2 * d * width) for d, width, _ in figures.BASIN.values()]
-    assert max(sizes) < 1.002 * min(sizes)
 
 
 def test_a_hidden_unit_detects_li_and_makes_its_endings_likelier() -> None:

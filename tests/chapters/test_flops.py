@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse import plots
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.accounting.latency import matmul_intensity
 from lmcourse.chapters.flops import figures
@@ -191,50 +189,6 @@ def test_four_shares_of_a_run_contain_its_mfu() -> None:
 def test_settings_that_are_not_valid_are_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(Unfit):
         inspect_settings(lambda: {**GIVEN, **changes})
-
-
-def test_a_run_needs_an_end() -> None:
-    with pytest.raises(ValueError, match="steps or seconds"):
-        train(GIVEN)
-
-
-def test_the_axis_of_generation_reaches_the_red_line() -> None:
-    axes = figures.generation_cost(256, 131_072).axes[0]
-    red = [line for line in axes.lines if line.get_color() == plots.PALETTE["vermilion"]]
-    assert [np.max(line.get_xdata()) for line in red] == [axes.get_xlim()[1]] == [131_072]
-
-
-@pytest.mark.parametrize(("tflops", "part"), [(100, "green one"), (1200, "no run can be so fast")])
-def test_a_rate_above_every_peak_has_no_green_bar(tflops: int, part: str) -> None:
-    assert part in figures.utilisation_by_peak(tflops, "rtx-4090")._supxlabel.get_text()  # type: ignore[attr-defined]
-
-
-def test_tries_show_mfu_and_loss() -> None:
-    assert "given: MFU 10.0%, loss 0.97" in said(figures.tries({"given": (0.1, 0.97)}))
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        figures.tries({})
-
-
-def test_the_cube_shows_the_three_matrices_and_marks_one_sum() -> None:
-    m, k, n = 3, 4, 5
-    figure = figures.matmul_cube(m, k, n)
-    faces = [patch for patch in figure.axes[0].patches if isinstance(patch, Polygon)]
-    assert len(faces) == m * n + k * n + m * k
-    colours = [face.get_facecolor() for face in faces]
-    marked = colours.count(colours[n - 1])
-    assert marked == 1 + 2 * k, "a number of the result, a row of the first and a column of the second"
-    assert f"{2 * m * k * n} FLOPs" in plots.alt_text(figure)
-
-
-def test_the_bars_of_backward_match_torchs_count() -> None:
-    input_grad = False
-    layers = torch.nn.Sequential(torch.nn.Linear(48, 48, bias=False), torch.nn.Linear(48, 10, bias=False))
-    out = layers(torch.ones(7, 48, requires_grad=input_grad))
-    with FlopCounterMode(display=False) as counter:
-        out.sum().backward()
-    figure = figures.backward_bars(7, 48, 10, input_grad)
-    bars = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-    assert sum(bar.get_width() for bar in bars[2:]) * 1e6 == pytest.approx(counter.get_total_flops())
 
 
 def test_parts_add_up_and_a_token_matches_torchs_count() -> None:

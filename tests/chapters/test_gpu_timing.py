@@ -7,7 +7,6 @@ import inspect
 import math
 import statistics
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -36,8 +35,6 @@ from lmcourse.chapters.gpu_timing.exercises import (
 )
 from lmcourse.chapters.gpu_timing.exercises.chips import PEAKS, mfu_of_step
 from lmcourse.chapters.gpu_timing.figures import MeasuredPoint, Rung, kernel_timeline
-from lmcourse.chapters.gpu_timing.measuring import in_turns, seconds
-from lmcourse.chapters.gpu_timing.measuring import said as written
 from lmcourse.chapters.gpu_timing.profiler_calls import (
     ATTENTION,
     COPIES,
@@ -53,7 +50,7 @@ from lmcourse.chapters.gpu_timing.profiler_calls import (
     record,
     total_time,
 )
-from lmcourse.chapters.gpu_timing.slow_step import LABELS, all_but, inspect_step, measure_step, running, slow_step
+from lmcourse.chapters.gpu_timing.slow_step import LABELS, all_but, measure_step, running, slow_step
 from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.zoo.course import modern
@@ -205,16 +202,6 @@ def test_the_queue_matches_the_simulated_device() -> None:
     assert "the GPU works 38% of the time" in plots.alt_text(figures.launch_queue(2.0, 5.0))
 
 
-def test_measured_points_are_drawn_under_the_roof() -> None:
-    axes = check_figure(figures.measured_roofline(1e11, 2e10, DOTS)).axes[0]
-    roof = np.asarray(axes.lines[0].get_xydata())
-    assert roof[:, 1] == pytest.approx(np.minimum(100.0, roof[:, 0] * 20))
-    drawn = [tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) == 1]  # type: ignore[index, arg-type]
-    assert drawn == [(dot.intensity, pytest.approx(dot.rate / 1e9)) for dot in DOTS]
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[union-attr]
-    assert legend == ["a product: 50% of the roof", "a copy: 50% of the roof", "tiny: below 1% of the roof"]
-
-
 def test_measured_times_are_not_in_the_alt_text() -> None:
     faster = [dot._replace(rate=2 * dot.rate) for dot in DOTS]
     one, other = (figures.measured_roofline(1e11, 2e10, dots) for dots in (DOTS, faster))
@@ -257,21 +244,6 @@ def test_the_ladder_multiplies_the_speedups_of_kept_changes() -> None:
     assert ["taken back" in text for text in texts] == [False, False, True, False]
 
 
-def test_a_factor_above_its_bound_is_marked_as_noise() -> None:
-    rungs = [RUNGS[0]._replace(bound=2.9), RUNGS[1], RUNGS[2]._replace(bound=1.6)]
-    texts = [text.get_text() for text in figures.speed_ladder(rungs).axes[0].texts]
-    assert ["more than that" in text for text in texts] == [False, True, False, False]
-    assert ["at most" in text for text in texts] == [False, True, False, True]
-
-
-def test_groups_are_drawn_with_their_mean_share() -> None:
-    steps = [{"matrix products": 0.5, "idle": 0.5}, {"matrix products": 0.7, "copies": 0.3}]
-    axes = check_figure(figures.time_by_group(steps)).axes[0]
-    bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
-    assert bars == pytest.approx([60, 0, 0, 15, 0, 0, 25])
-    assert plots.alt_text(figures.time_by_group(steps)) == plots.alt_text(figures.time_by_group(steps[:1]))
-
-
 def test_references_match_the_packages_measurements() -> None:
     log = {16: [3e-6, 1e-6, 2e-6], 32: [5e-6, 4e-6, 9e-6]}
     times = iter(time for runs in log.values() for time in runs)
@@ -299,11 +271,6 @@ def test_products_of_the_step_have_the_flops_that_torch_counts() -> None:
     assert sum(flops for flops, _ in task.PRODUCTS) == products
 
 
-def test_steps_with_one_fault_keep_losses_and_weights() -> None:
-    for fault in ("attention", "gelu", "waits"):
-        inspect_step(all_but(fault))
-
-
 def test_work_that_a_step_keeps_from_an_earlier_run_is_not_accepted() -> None:
     kept: dict[int, tuple[object, list[torch.Tensor]]] = {}
 
@@ -322,20 +289,6 @@ def test_work_that_a_step_keeps_from_an_earlier_run_is_not_accepted() -> None:
         measure_step(remembered, seed=0)
     with pytest.raises(Unfit, match="differ by"):
         measure_step(remembered, seed=1)
-
-
-def test_runs_are_timed_alternately_and_once_each() -> None:
-    order: list[str] = []
-
-    def watch(run: object, wait: object, clock: object, warmup: int, repeats: int) -> float:
-        assert (warmup, repeats) == (0, 1)
-        run()  # type: ignore[operator]
-        return float(len(order))
-
-    one, other = in_turns(watch, lambda: order.append("a"), lambda: order.append("b"), rounds=2)
-    assert "".join(order) == "baabba"
-    assert (one.count, other.count) == (2, 2)
-    assert written(seconds(watch, lambda: None, runs=3)) == "6e+03 ms (6e+03 to 6e+03)"
 
 
 def test_the_step_in_the_notebook_is_the_one_it_is_compared_with() -> None:

@@ -16,20 +16,14 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.inference import exercises, figures, server
-from lmcourse.chapters.inference.exercises import batch_use
-from lmcourse.chapters.inference.figures.serving import REQUESTS, schedule
 from lmcourse.chapters.inference.measured import (
     Draft,
-    Scoreboard,
     held_out,
-    in_batches,
     print_what_stays,
-    trained_model,
 )
 from lmcourse.chapters.inference.recorder import LoadedDice, TokenCache, at_temperature_2, print_all_drafts
 from lmcourse.exercises.forbidden_names import full_name, matches
 from lmcourse.exercises.open_task import Unfit
-from lmcourse.exercises.slips import slipped
 from lmcourse.inference import sampling
 from lmcourse.inference.cache import Cache
 from lmcourse.inference.own_loop import Dice, InOurModel
@@ -157,26 +151,6 @@ def test_no_fixed_k_fits_both_sure_and_unsure_predictions() -> None:
     assert kept[SURE, "min_p"] < kept[UNSURE, "min_p"]
 
 
-@pytest.mark.parametrize(("slots", "continuous"), [(3, False), (3, True), (20, True)])
-def test_a_timeline_uses_each_slot_once_and_the_exercises_share(continuous: bool, slots: int) -> None:
-    placed = schedule(REQUESTS, slots, continuous)
-    taken = [(slot, at) for slot, step, length in placed for at in range(step, step + length)]
-    assert len(set(taken)) == len(taken) == sum(REQUESTS)
-    steps = max(at for _, at in taken) + 1
-    assert len(taken) / (slots * steps) == pytest.approx(batch_use.reference(list(REQUESTS), slots, continuous))
-
-
-def test_two_phases_lie_on_both_sides_of_the_ridge() -> None:
-    text = plots.alt_text(figures.two_phases())
-    assert "prefill, 2,048 tokens: 2.05e+03 FLOPs per byte" in text
-    assert "decoding, 1 text: 0.984 FLOPs per byte, 4.87e+03 µs a token, 99.7% idle" in text
-
-
-def test_tree_of_texts_names_the_greedy_and_the_likeliest() -> None:
-    tree = figures.text_tree({"a": 0.6, "b": 0.4}, {"a": {"c": 0.5, "d": 0.5}, "b": {"c": 1.0}})
-    assert "greedy is ac, the likeliest bc" in said(tree)
-
-
 def test_drafted_greedy_text_is_the_plain_greedy_text() -> None:
     model, prompt = server.small_model(), [5, 6, 7, 8]
 
@@ -224,29 +198,6 @@ def test_only_the_first_layer_of_a_moving_window_stays(capsys: pytest.CaptureFix
     print_what_stays("The value of an expression is the result of")
     rows = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()]
     assert rows[1:] == [["same"] * 5, ["same", *["new"] * 4]]
-
-
-def test_scoreboard_counts_passes_and_compares_texts(capsys: pytest.CaptureFixture[str]) -> None:
-    model = trained_model().model
-    board = Scoreboard(model, [(list(held_out()[:6]), 3), (list(held_out()[9:12]), 5)])
-    board.run({"one": in_batches(1), "two": in_batches(2)})
-    assert [(work.passes, work.tokens) for _, work in board.rows.values()] == [(8, 15), (5, 20)]
-    assert "2 texts the same" in capsys.readouterr().out.splitlines()[-1]
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_dropping_rows_without_filling_misses_the_finish_line(seed: int) -> None:
-    ideas = {idea.name: idea for idea in exercises.serve.ideas}
-    bands = exercises.serve.task.bands if exercises.serve.task else []
-    assert bands[-1].at_least == {server.LESS: 3.0}
-    measured = {}
-    for name in ("slots filled at once", "batches of 8, sorted, finished rows dropped"):
-        idea = ideas[name]
-        serve = slipped("serve", idea.written, idea.edits) if idea.edits else idea.written
-        measured[name] = server.measure_server(serve, seed)[server.LESS]
-    filled, dropped = measured.values()
-    assert dropped < 2.9
-    assert filled > 3.1
 
 
 def test_a_server_may_use_the_cache_and_dice_of_before() -> None:

@@ -16,7 +16,6 @@ from torch import Tensor
 from lmcourse import plots
 from lmcourse.chapters.language_models import exercises, figures
 from lmcourse.chapters.language_models.exercises.faults import MODELS
-from lmcourse.chapters.language_models.figures.distributions import place
 from lmcourse.chapters.language_models.figures.prices import TRUTH
 from lmcourse.chapters.language_models.figures.stories import losses_by_order
 from lmcourse.chapters.language_models.kinds import counted_table, kinds_source, new_text_price, train_table, write
@@ -38,7 +37,6 @@ from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.ngram import NGram
 from tests.course.chapters import ROOT
-from tests.plots.figures import check_figure, said
 
 
 def test_texts_of_one_length_share_a_probability_of_one() -> None:
@@ -144,28 +142,6 @@ def test_tokens_are_read_as_in_a_simulation(reuse: bool) -> None:
         assert exercises.tokens_read.reference(prompt, new, reuse) == count
 
 
-def coin(past: tuple[int, ...]) -> list[float]:
-    return [0.25, 0.75] if sum(past) % 2 else [1.0, 0.0]
-
-
-def test_triangle_points_match_their_probabilities() -> None:
-    assert place([0.0, 0.0, 1.0]) == pytest.approx((0.5, math.sqrt(3) / 2))
-    assert place([0.5, 0.5, 0.0]) == pytest.approx((0.5, 0.0))
-    check_figure(figures.your_odds(0.0, 1.0))
-
-
-@pytest.mark.parametrize(("books", "laptops", "odds"), [(0.2, 0.3, "0.2, 0.3, 0.5"), (1.0, 1.0, "0.5, 0.5, 0")])
-def test_your_odds_are_a_distribution(books: float, laptops: float, odds: str) -> None:
-    assert f"yours at ({odds})" in said(figures.your_odds(books, laptops))
-
-
-def test_leaves_have_the_product_of_their_path() -> None:
-    figure = figures.probability_tree(("a", "b"), coin, 2)
-    leaves = {text.get_text() for text in figure.axes[0].texts if "  " in text.get_text()}
-    assert leaves == {"a a   1.000", "a b   0.000", "b a   0.000", "b b   0.000"}
-    assert "sum to 1.000" in said(figure)
-
-
 def test_the_price_is_the_entropy_plus_a_difference() -> None:
     unit, base = "bits", 2.0
     bill = figures.cross_entropy_bars(0.2, 0.5, unit).axes[1]
@@ -187,14 +163,6 @@ def test_no_ngram_is_below_the_entropy_on_new_text() -> None:
         assert (impossible.diff() >= 0).all()
     line = figures.ngram_loss(3, 5).axes[0].lines[2]
     np.testing.assert_allclose(np.asarray(line.get_ydata()), losses_by_order(5)[1].numpy())
-
-
-def test_similarities_are_in_the_alt_text() -> None:
-    vectors = [[-1.0, 0.01, 0.51, 0.04], [1.0, 0.02, 0.47, 0.01], [0.97, 0.95, 0.69, 0.01]]
-    alt = said(figures.similarity(("man", "woman", "queen"), vectors))
-    assert "lowest woman and man -0.612" in alt
-    assert "highest queen and woman 0.780" in alt
-    check_figure(figures.contexts_seen())
 
 
 start = last_letters(*LENGTHS)

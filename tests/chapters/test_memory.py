@@ -8,7 +8,6 @@ import threading
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from matplotlib.axes import Axes
@@ -18,7 +17,6 @@ from torch.utils.checkpoint import checkpoint
 
 from lmcourse import plots
 from lmcourse.accounting.live import memory_events
-from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.base.units import GIB, MIB
@@ -37,10 +35,8 @@ from lmcourse.chapters.memory.out_of_memory import (
 from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.measured import measured_call
 from lmcourse.exercises.open_task import Unfit
-from lmcourse.models.zoo import find_model
 from tests.accounting.test_activation_rules import MaskedBlock
 from tests.course.chapters import code
-from tests.plots.figures import check_figure
 
 BY_NAME = {exercise.name: exercise for exercise in exercises.EXERCISES}
 
@@ -171,18 +167,6 @@ def test_the_tensors_of_a_layer_add_up_to_the_exercises_total() -> None:
     assert sum(sizes) * 2**20 == by_parts(1, 1024, 12_288, 96, p)
 
 
-def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
-    figure = figures.memory_growth("gpt-3", "16 bits")
-    line, square, both, dot = figure.axes[0].lines
-    for curve, slope in ((line, 1), (square, 2)):
-        x, y = np.log2(curve.get_xdata()), np.log2(curve.get_ydata())
-        np.testing.assert_allclose(np.diff(y) / np.diff(x), slope, rtol=0.02)  # lengths are whole numbers
-    np.testing.assert_allclose(both.get_ydata(), line.get_ydata() + np.asarray(square.get_ydata()))
-    assert dot.get_xdata()[0] == pytest.approx(34 * 12_288 / (5 * 96))
-    at_1024 = 96 * by_parts(1, 1024, 12_288, 96, 2) / GIB
-    assert f"1,024 tokens {at_1024:,.3f} GiB" in plots.alt_text(figure)
-
-
 @pytest.mark.parametrize(
     ("precision", "optimizer", "recipe"),
     [
@@ -252,19 +236,6 @@ def test_calls_of_checkpointed_layers_match_the_exercise(layers: int, every: int
     assert len(calls) == layers + reference("compute_twice", layers, every)[1]
 
 
-def test_the_best_segment_length_matches_the_exercise() -> None:
-    least = min(reference("compute_twice", 96, every)[0] for every in range(1, 97))
-    assert f"at least {least} units" in plots.alt_text(check_figure(figures.memory_segments(96)))
-
-
-def test_the_measured_figure_marks_the_peak_of_all_phases() -> None:
-    figure = check_figure(
-        figures.memory_measured([[2**20, 2**20], [3 * 2**20, -(2**20)], [4 * 2**20, -(2**20)]], 2**20)
-    )
-    assert "The peak is 8.0 MiB, 6.00 copies" in plots.alt_text(figure)
-    assert "after event 4" in plots.alt_text(figure)
-
-
 def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     arguments: dict[str, Any] = {"model": "llama-3.2-1b", "card": "a100-sxm-40gb", "length": 1024, "devices": 1}
     caption = figures.memory_budget(**arguments)._supxlabel.get_text()
@@ -273,30 +244,6 @@ def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     most = int(found[1])
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most)).count(", fits") == 1
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most + 1)).count("does not fit") == 1
-
-
-def fullest(**arguments: Any) -> float:
-    """The highest total of the timeline, in bytes."""
-    [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
-    return float(np.asarray(dot.get_ydata())[0]) * GIB
-
-
-def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch() -> None:
-    recompute = True
-    memory = training_memory(
-        find_model("llama-3.2-1b").decoder,
-        2,
-        2048,
-        find_recipe("mixed"),
-        activation_checkpointing="blocks" if recompute else "nothing",
-    )
-    assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
-
-
-def test_texts_of_the_states_fit_into_the_figure() -> None:
-    axes = check_figure(figures.memory_states()).axes[0]
-    totals = [float(text.get_text()) for text in axes.texts if text.get_fontweight() == "bold"]
-    assert totals[:3] == [16.0, 18.0, 16.0]
 
 
 def test_the_given_script_does_the_work_that_the_task_states() -> None:
@@ -322,14 +269,6 @@ def test_a_mark_begins_a_phase_of_the_recording() -> None:
     assert [step for step, _ in found.phases()] == [1] * 4 + [0] * 4 + [2] * 2
     assert found.peak(validation=True) * MIB == 8 + 4 + 1009 + 20
     assert found.peak(validation=False) * MIB == found.begins(2) * MIB == 8 + 4 + 1009
-
-
-def test_figures_of_runs_need_one_or_two_lists_of_events() -> None:
-    figure = check_figure(figures.memory_runs({"the first": [2**20, -(2**20)], "the second": [3 * 2**20]}))
-    assert "the first 1.0 MiB, the second 3.0 MiB" in plots.alt_text(figure)
-    for runs in ({}, {"none": []}):
-        with pytest.raises(ValueError, match="one or two lists"):
-            figures.memory_runs(runs)
 
 
 def in_a_thread(*inputs: Any) -> Any:

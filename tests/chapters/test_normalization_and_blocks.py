@@ -5,34 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor, nn
 
-from lmcourse import plots
-from lmcourse.chapters.normalization_and_blocks import exercises, figures
+from lmcourse.chapters.normalization_and_blocks import exercises
 from lmcourse.chapters.normalization_and_blocks import rescued as task
 from lmcourse.chapters.normalization_and_blocks.figures.stream import PLACEMENTS, norm_points
 from lmcourse.chapters.normalization_and_blocks.gpt2 import small_gpt2, table_weights
 from lmcourse.chapters.normalization_and_blocks.gradients import split_gradients, with_pullback
 from lmcourse.chapters.normalization_and_blocks.rescued import (
     KNOWN_RUNS,
-    KnownRun,
     Rescue,
     inspect_rescue,
     measure_rescue,
     rescued,
 )
-from lmcourse.chapters.normalization_and_blocks.runs import Run, branch_and_share, story_bytes, tiny_llama, train
+from lmcourse.chapters.normalization_and_blocks.runs import branch_and_share, story_bytes, tiny_llama, train
 from lmcourse.exercises.open_task import Unfit
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import BlockConfig, Placement, Residual
 from lmcourse.nn.norm import NormConfig
-from tests.plots.figures import check_figure, said
 
 
 def _rms_logits(change: Callable[[dict[str, Tensor]], dict[str, Tensor]], text: Tensor) -> Tensor:
@@ -293,56 +288,7 @@ def test_measurement_is_the_end_of_a_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert measure_rescue(rescue, 1) == pytest.approx(expected, abs=1e-3)
 
 
-PROFILES = {p: {n: np.geomspace(9, 1, n).tolist() for n in (2, 6, 12, 24, 48)} for p in PLACEMENTS}
-JITTER = {p: {2: 0.02, 8: 0.1 * rank, 32: 0.4 * rank} for rank, p in enumerate(PLACEMENTS, 1)}
-RUNS = {
-    2: {"pre": [Run([4.0] * 20, [1.0]), Run([3.0] * 20, [1.0])], "post": [Run([2.0] * 20, [1.0])]},
-    16: {"pre": [Run([2.5] * 20, [1.0, 0.1])], "post, warm-up of 30 steps": [Run([3.1] * 20, [9.0, 1e-4])] * 2},
-}
-
-
 def test_points_land_where_torchs_norms_put_them() -> None:
     for kind, norm in (("layer", F.layer_norm), ("rms", F.rms_norm)):
         before, after = (torch.as_tensor(points) for points in norm_points(kind, 0.5))
         torch.testing.assert_close(after, norm(before, (2,), eps=0.5))
-
-
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_norms_are_drawn_where_the_formulas_have_them(placement: str) -> None:
-    seen: list[str] = []
-
-    def listen(name: str) -> Callable[[float], float]:
-        return lambda x: [x, seen.append(name)][0]  # type: ignore[func-returns-value, return-value]
-
-    def branch(x: torch.Tensor) -> torch.Tensor:
-        seen.append("f")
-        return x
-
-    {
-        "pre": lambda x: x + branch(listen("before")(x)),
-        "post": lambda x: listen("after")(x + branch(x)),
-        "double": lambda x: x + listen("after")(branch(listen("before")(x))),
-        "output": lambda x: x + listen("after")(branch(x)),
-    }[placement](torch.ones(1))
-    figure = figures.block_wiring(placement)
-    boxes = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
-    heights = [box.get_bbox().y0 + 0.32 for box in boxes]
-    in_stream = sum(abs(height) < 0.1 for height in heights)
-    assert len(boxes) == 2 * len(seen), "two branches, each with its layer and norms"
-    assert in_stream == (2 if placement == "post" else 0)
-    assert f"{2 * (len(seen) - 1)} norms" in plots.alt_text(figure)
-
-
-def test_alt_texts_of_measurements_are_computed_from_them() -> None:
-    scale = said(figures.gradient_by_scale([0.1, 10.0], {"a": [10.0, 0.1], "b": [0.1, 10.0]}))
-    assert "a: slope -1.0; b: slope +1.0" in scale
-    assert "pre, 48 blocks: first about 10^1, last about 10^0" in said(figures.gradient_by_block(PROFILES))
-    assert "output 2% at 2 and 160% at 32 blocks" in said(figures.weight_jitter(JITTER, 0.01))
-    runs = said(figures.depth_runs(RUNS, 3.0))
-    assert "2 blocks, pre: 3.5; 2 blocks, post: 2.0; 16 blocks" in runs
-    assert "pre: about 10^0 at first, about 10^-1 in the end; post, warm-up of 30 steps: about 10^1" in runs
-    known = [KnownRun("a", 16, 0.5, 2.0)]
-    assert "16 blocks: 0.80 is left, loss 1.5" in said(figures.rescue_runs(RUNS[2], known, {16: (0.8, 1.5)}, 3.0))
-    check_figure(figures.norm_placement_grid())
-    bars = check_figure(figures.contribution_bars({"a": 1.0, "b": -0.25}, "x"))
-    assert [bar.get_width() for bar in bars.axes[0].patches] == [1.0, -0.25, 0.75]  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable
@@ -13,23 +12,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.optimization import exercises, figures
+from lmcourse.chapters.optimization import exercises
 from lmcourse.chapters.optimization.exercises.scale import SIX, squared_lengths
 from lmcourse.chapters.optimization.figures.bounds import measured_and_bound, regression
 from lmcourse.chapters.optimization.figures.paths import valley, walk
 from lmcourse.chapters.optimization.race import (
     MORE,
     TOUCHED,
-    NextByte,
     Race,
-    Run,
     inspect_entry,
     measure_entry,
     run_entry,
 )
 from lmcourse.exercises.open_task import Unfit
-from tests.course.chapters import WRITTEN, source
-from tests.plots.figures import said
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4), (1, 3)])
@@ -145,25 +140,6 @@ def test_references_step_as_torchs_optimizers() -> None:
                 optimizer.step()
             ends.append(p.detach())
         torch.testing.assert_close(*ends, rtol=1e-11, atol=1e-13)
-
-
-def test_figures_of_runs_show_the_measured_numbers() -> None:
-    curvatures = {0.5: torch.linspace(1, 4, 21).repeat(2, 1).T, 0.1: torch.linspace(1, 6, 21)[:, None]}
-    edges = "rate 0.5: ends at 2/γ = 4; rate 0.1: ends away from 2/γ = 20"
-    assert edges in said(figures.sharpness(curvatures))
-    noise = torch.logspace(0, -2, 500)[:, None] / torch.tensor([1.0, 2.0])
-    assert "divides the floor by 2.0" in said(figures.noise_floor(noise, (0.2, 0.1)))
-    runs = {"plain": np.linspace(3, 1, 800).tolist(), "late": (np.linspace(3, 1, 800) ** 2 / 2 + 0.3).tolist()}
-    assert said(figures.crossing_losses(runs)).endswith("late is behind half-way and ahead in the end")
-    entry = [Run([4.0, 2.0, 1.0], held_out) for held_out in (0.5, 0.6, 0.7)]
-    assert said(figures.race({"descent": entry})).endswith("On held-out text: descent 0.60")
-
-
-def test_the_race_shows_its_model() -> None:
-    shown = source(next(each for each in WRITTEN if each.number == "04"))
-    forward = inspect.getsource(NextByte.forward).replace("scores: Tensor = ", "return ").splitlines()[2:-1]
-    text = "\n".join(cell.text for cell in shown.cells)
-    assert [line for line in forward if line.strip() not in text] == []
 
 
 def test_an_entry_that_runs_the_model_or_trains_first_is_unfit() -> None:

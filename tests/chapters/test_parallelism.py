@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -11,24 +10,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmcourse.accounting import step_time as step_time_module
-from lmcourse.accounting.parallel import all_reduce_bytes, max_alive, pipeline_orders
+from lmcourse.accounting.parallel import max_alive, pipeline_orders
 from lmcourse.accounting.step_time import candidates, step_time
-from lmcourse.chapters.parallelism import exercises, figures
+from lmcourse.chapters.parallelism import exercises
 from lmcourse.chapters.parallelism.fastest import (
     inspect_all_reduce,
     through_rank_0,
     times_the_least,
 )
-from lmcourse.chapters.parallelism.figures.collectives import after
-from lmcourse.chapters.parallelism.figures.overlap import bucket_times
-from lmcourse.chapters.parallelism.figures.pipelines import pipeline_times
 from lmcourse.chapters.parallelism.simulated import Run, simulate
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import matches
 from lmcourse.exercises.open_task import Unfit
-from lmcourse.plots import alt_text
-from tests.plots.figures import check_figure
 
 
 def _run(exercise: Exercise, *columns: Any) -> Run:
@@ -151,62 +145,12 @@ def test_no_rule_rejects_the_imports_of_torchs_compiler() -> None:
     assert [exercise.name for exercise in exercises.EXERCISES if matches(called, exercise.rules)] == []
 
 
-@pytest.mark.parametrize(("kind", "workers"), [*product(figures.COLLECTIVES, (2, 5))])
-def test_every_collective_ends_with_its_result(kind: str, workers: int) -> None:
-    held, sent, rounds = after(kind, workers, 100)
-    everybody = frozenset(range(workers))
-    for r, row in enumerate(held):
-        match kind:
-            case "broadcast":
-                assert row == [frozenset({0})] * workers
-            case "all-gather":
-                assert row == [frozenset({c}) for c in range(workers)]
-            case "reduce-scatter":
-                assert [c for c, owners in enumerate(row) if owners == everybody] == [r]
-            case _:
-                assert row == [everybody] * workers
-    if kind == "ring all-reduce":
-        assert [float(share) for share in sent] == pytest.approx([all_reduce_bytes(1, workers)] * workers)
-        assert rounds == 2 * (workers - 1)
-        run = simulate(exercises.ring_all_reduce.reference, [torch.ones(workers)] * workers)
-        assert (run.rounds, run.sent) == (rounds, [share * 4 * workers for share in sent])
-    if kind == "through rank 0":
-        assert (sent[0], set(sent[1:])) == (workers - 1, {1})
-
-
-def test_the_pictures_match_the_text() -> None:
-    assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "gpipe"))
-    assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "1f1b"))
-    assert alt_text(figures.pipeline_schedule(4, 32, "1f1b")).endswith("4, 3, 2, 1")
-    explorer = alt_text(figures.layout_explorer())
-    assert "4 × 4 × 4, ZeRO 1: 12.25 s a step, MFU 57%" in explorer
-    assert explorer.endswith("76.5 GB, fits")
-    published = figures.layout_explorer("llama-3.1-405b", "16,384 devices, 2,048 texts", 8, 16, interleave=2)
-    assert "MFU 41%" in alt_text(published)
-    assert "does not fit" in alt_text(published)
-    assert alt_text(figures.layout_explorer(tensor=8, pipeline=16)) == "llama-3-70b: needs 128 devices"
-    drawn = alt_text(pipeline_times([["F0", "B0"]], backward=1.0))
-    assert drawn.startswith("2 units of time, stages wait 0.0%")
-    check_figure(figures.all_reduce_seconds([4, 4096], {"ring": [1e-3, 2e-3], "doubling": [1e-4, 3e-3]}, 1e-4, 1e-8))
-
-
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 def test_orders_match_the_package(schedule: str) -> None:
     for stages, micro in ((1, 3), (2, 9), (5, 3)):
         orders = [exercises.stage_order.reference(rank, stages, micro, schedule) for rank in range(stages)]
         assert orders == pipeline_orders(stages, micro, schedule)
         assert max(map(max_alive, orders)) == (micro if schedule == "gpipe" else min(stages, micro))
-
-
-def test_buckets_stick_out_only_where_the_text_says() -> None:
-    def sticks_out(tokens: float, bucket: float) -> float:
-        backward, spans = bucket_times(tokens, bucket)
-        return spans[-1][1] - backward
-
-    assert sticks_out(65536, 25) < 0.01  # only the last bucket is sent after the backward pass
-    assert sticks_out(4096, 25) > 0.5
-    assert sticks_out(65536, 1) > 0.5
-    assert sticks_out(65536, 16_060) == pytest.approx(2 * 16.06e9 / 50e9 + 200e-6)
 
 
 @pytest.mark.parametrize("case", [case for case in exercises.best_layout.cases if not case.edge])

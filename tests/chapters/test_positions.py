@@ -20,7 +20,7 @@ from lmcourse.chapters.positions.exercises.rotary import speeds_of
 from lmcourse.chapters.positions.exercises.sines import angles
 from lmcourse.chapters.positions.figures.scores import SCHEMES
 from lmcourse.nn.position_bias import alibi_slopes
-from tests.plots.figures import check_figure, said
+from tests.plots.figures import check_figure
 
 REFERENCE = {exercise.name: exercise.reference for exercise in EXERCISES}
 POSITIONS = torch.tensor([0, 1, 2, 7, 40, 999])
@@ -120,25 +120,6 @@ def test_the_toeplitz_test_and_the_score_pictures_know_every_scheme() -> None:
     check_figure(figures.position_scores("RoPE", 100))
 
 
-def test_noise_reveals_its_position() -> None:
-    """Erratum E1-04: with 16 features the mean of 1 / mean square is 16/14 of the position."""
-    noise = torch.randn(20_000, 64, 16, generator=torch.Generator().manual_seed(0))
-    signal = REFERENCE["nope_position_signal"](noise).mean(dim=0)
-    expected = torch.arange(1, 65) * 16 / 14
-    torch.testing.assert_close(signal, expected, atol=0, rtol=0.03)
-    uniform = torch.nn.functional.scaled_dot_product_attention(noise[:4] * 0, noise[:4] * 0, noise[:4], is_causal=True)
-    torch.testing.assert_close(REFERENCE["nope_position_signal"](noise[:4]), 1 / uniform.square().mean(dim=-1))
-
-
-@pytest.mark.prove
-def test_the_heatmap_matches_marians_table() -> None:
-    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
-    theirs = marian.MarianSinusoidalPositionalEmbedding(20, 16).create_weight()
-    shown = figures.position_heatmap(20, 16).axes[0].images[0].get_array()
-    halves = np.concatenate([shown[:, ::2], shown[:, 1::2]], axis=1)
-    np.testing.assert_allclose(halves, theirs.detach().numpy(), atol=1e-5)
-
-
 def test_alibis_reach_matches_a_softmax() -> None:
     figure = figures.alibi_reach(64, 2)
     for line, slope in zip(figure.axes[0].lines, (2**-4, 2**-8), strict=True):
@@ -180,30 +161,6 @@ def test_a_factor_is_reported_with_the_place_it_fails() -> None:
     assert properties.lengths(wave, 0.5, 1) == "the length 5 becomes 4.388 at position 1"
     with pytest.raises(TypeError, match="one complex number, not a tuple"):
         properties.at_zero(lambda m, speed: (1, 0), 0.3)  # type: ignore[arg-type,return-value]
-
-
-def test_clock_hands_show_the_rotation_of_each_pair() -> None:
-    figure = figures.rotation_clocks(99, 16)
-    hands = [line.get_data() for line in figure.axes[0].lines]
-    for pair, (x, y) in enumerate(hands):
-        angle = math.atan2(y[1] - y[0], x[1] - x[0])
-        assert math.cos(angle - 99 * 10_000 ** (-pair / 8)) == pytest.approx(1)
-    assert "pair 0 15.76, pair 1 4.98" in plots.alt_text(figure)
-
-
-def test_the_loss_by_position_shows_which_schemes_extrapolate() -> None:
-    losses = {"flat": [2.0] * 12, "a little": [2.0] * 8 + [2.4] * 4, "cliff": [2.0] * 4 + [5.0] * 8}
-    figure = figures.loss_by_position(losses, 4, 4.0)
-    assert said(figure).endswith("flat holds, a little rises, cliff rises by more than half a nat")
-    lines = {line.get_label(): np.asarray(line.get_xydata()) for line in figure.axes[0].lines}
-    np.testing.assert_allclose(lines["cliff"], [(2.5, 2.0), (6.5, 5.0), (10.5, 5.0)])
-
-
-def test_loss_by_length_needs_a_loss_for_each_length() -> None:
-    figure = figures.loss_by_length({"as trained": [0.1, 5.0], "mine": [0.1, 0.2]}, [32, 128], 32, 4.16)
-    assert said(figure).endswith("as trained 0.1 to 5.0, mine 0.1 to 0.2")
-    with pytest.raises(ValueError, match="each with 2 losses"):
-        figures.loss_by_length({"mine": [0.1]}, [32, 128], 32, 4.16)
 
 
 @pytest.mark.parametrize("speeds", [SPEEDS, SPEEDS / 4])

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse import plots
-from lmcourse.chapters.recurrence_and_attention import exercises, figures
+from lmcourse.chapters.recurrence_and_attention import exercises
 from lmcourse.chapters.recurrence_and_attention.exercises import attend_source
 from lmcourse.chapters.recurrence_and_attention.invented import (
     Task,
@@ -24,14 +23,12 @@ from lmcourse.chapters.recurrence_and_attention.invented import (
 )
 from lmcourse.chapters.recurrence_and_attention.remembering import (
     REMEMBERED,
-    STORED,
     lstm_gradients,
     random_network,
     remember,
 )
 from lmcourse.chapters.recurrence_and_attention.translator import Translator, batched, reversals, train, weights
 from lmcourse.exercises.open_task import Unfit
-from tests.plots.figures import check_figure, said
 
 
 def test_the_slope_through_time_matches_torchs() -> None:
@@ -142,32 +139,6 @@ def test_attention_can_be_trained_in_batches(answer: Any, line: str, capsys: pyt
     torch.testing.assert_close(weights(s, h) @ h, expected[..., :8])
 
 
-def test_spans_beyond_the_text_are_named_in_the_figure() -> None:
-    figure = figures.spans({0: [1, 2], 4: [None, 90]}, steps=200)
-    check_figure(figure)
-    assert said(figure).endswith("bias 0: 1, 2; bias 4: beyond 200, 90")
-
-
-def test_figures_of_networks_show_the_stored_results() -> None:
-    shares = {
-        "one": {2: [1.0, 1.0], 12: [0.05, 0.1], 20: [0.0, 0.0]},
-        "two": {2: [1.0, 1.0], 12: [0.7, 0.8], 20: [0.3, 0.1]},
-    }
-    told = said(figures.right_rows(shares, (2, 12)))
-    assert "one: fewer than a fifth at length 12" in told
-    assert "two: more than half at length 12, some at 20" in told
-    looks = torch.tensor([[0.1, 0.2, 0.7], [0.05, 0.9, 0.05], [1.0, 0.0, 0.0]])
-    assert "most at: x at c (word 3), y at b (word 2), z" in said(figures.alignment(looks, "abc", "xyz"))
-    forced = torch.tensor([[True, True, False, True], [True, True, True, True]])
-    free = torch.tensor([[True, True, False, False], [True, True, True, True]])
-    assert "behind" in said(figures.forced_and_free(forced, free))
-    assert "alike" in plots.alt_text(figures.forced_and_free(free, free))
-    curves = {"a": [torch.ones(60)], "b": [torch.logspace(0, -20, 60)]}
-    assert said(figures.compare_networks(curves)).endswith("a about 1; b about 10⁻¹⁷")
-    for figure in (figures.unrolled(), figures.size_against_context(6_738_704), figures.alignment(looks, "abc", "xyz")):
-        check_figure(figure)
-
-
 def test_a_tanh_network_remembers_over_ten_words_as_stored() -> None:
     assert round(remember("tanh", 10, 0), 2) == REMEMBERED[10]["tanh"][0]
 
@@ -176,11 +147,6 @@ def test_a_tanh_network_remembers_over_ten_words_as_stored() -> None:
 @pytest.mark.parametrize(("name", "between"), [("LSTM as PyTorch makes it", 20), ("LSTM, forget bias 3", 40)])
 def test_lstms_remember_as_stored(name: str, between: int) -> None:
     assert abs(remember(name, between, 0) - REMEMBERED[between][name][0]) < 0.06
-
-
-def test_the_stored_runs_are_a_table() -> None:
-    assert len(STORED.splitlines()) == 16
-    assert "20 words between, LSTM as PyTorch makes it (0.49, 0.53, 0.46)" in STORED
 
 
 def sort(source: Tensor) -> tuple[Tensor, Tensor]:

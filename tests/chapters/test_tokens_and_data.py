@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, permutations
 from typing import Any
 
-import numpy as np
 import pytest
 import tokenizers
 import torch
 
-from lmcourse import plots
 from lmcourse.chapters.tokens_and_data import exercises, figures
 from lmcourse.chapters.tokens_and_data.counted_text import NO_MORE, CountedText, Pair
 from lmcourse.chapters.tokens_and_data.everybody import (
@@ -25,7 +23,7 @@ from lmcourse.chapters.tokens_and_data.everybody import (
 )
 from lmcourse.chapters.tokens_and_data.exercises.everybody import each_merge_for_the_dearest, everybodys_table
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer, shown
-from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, STREAMS, Clocks
+from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, Clocks
 from lmcourse.check_tests.answers import AnswerCell
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.loader import Loader
@@ -34,7 +32,6 @@ from lmcourse.data.tokenizers.bpe import learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.open_task import Unfit
-from tests.plots.figures import check_figure
 
 
 def library(merges: list[tuple[int, int]]) -> tokenizers.Tokenizer:
@@ -209,25 +206,6 @@ def test_the_boxes_are_the_tokens_of_the_text() -> None:
     ]
 
 
-def test_the_player_merges_as_in_the_text() -> None:
-    counts = [bar.get_width() for bar in figures.merge_steps().axes[1].patches]  # type: ignore[attr-defined]
-    names = [label.get_text() for label in figures.merge_steps().axes[1].get_yticklabels()]
-    assert dict(zip(names, counts, strict=True)) == {
-        "e+s": 9,
-        "s+t": 9,
-        "w+e": 8,
-        "l+o": 7,
-        "o+w": 7,
-        "e+w": 6,
-        "n+e": 6,
-    }
-    assert "After 2 merges" in plots.alt_text(figures.merge_steps(step=2))
-    assert [box.get_text() for box in figures.merge_steps(step=2).axes[0].texts][-4:] == ["w", "i", "d", "est", "× 3"][
-        1:
-    ]
-    assert "the end" in plots.alt_text(figures.merge_steps("ab cd", 4))
-
-
 def trained(loop: str, batches: int, **settings: Any) -> Clocks:
     clocks = Clocks(**{"copy": 2.0, "step": 10.0, "own_stream": True, "pinned": True, "waits": True, **settings})
     LOOPS[loop](range(batches), clocks.copy, clocks.train)
@@ -249,14 +227,6 @@ def test_clocks_agree_with_a_queue_model_by_hand() -> None:
     assert slow.end == 165
     for lane in slow.lanes.values():
         assert all(before.end <= after.start for before, after in pairwise(lane))
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_the_timeline_says_what_it_was_set_to(stream: str) -> None:
-    told = plots.alt_text(check_figure(figures.prefetch_timeline(stream=stream, memory="pageable", waits=False)))
-    assert stream in told
-    assert "pageable" in told
-    assert "runs ahead" in told
 
 
 LITERAL = [list(pair) for pair in plain_mix(names_for_everybody())]
@@ -303,19 +273,3 @@ def test_lines_name_the_same_things_and_swaps_keep_their_bytes() -> None:
     for reader, text in texts.items():
         assert swapped[reader] != text
         assert [len(letter.encode()) for letter in text] == [len(letter.encode()) for letter in swapped[reader]]
-
-
-def test_figures_of_measurements_show_them() -> None:
-    lines = check_figure(figures.loss_by_position([2.0, 1.0, 0.0], 0.3)).axes[0].lines
-    assert [float(np.asarray(line.get_ydata())[0]) for line in lines] == [1.0, 0.3]
-    check_figure(figures.new_words("Add 0.01 a thousand times, and add it again."))
-    check_figure(figures.output_rows({"came": [0.1, -0.2, 0.5], "never came": [0.9, 0.95]}))
-
-
-@pytest.mark.prove
-def test_unusual_texts_are_drawn_without_overlap() -> None:
-    odd = '  東京 naïve\n\tdef f(x):\r return "😀" + 12345678 $x^2$ ' * 3
-    for typed in ("", odd, "\u6771\ud800" * 500):
-        check_figure(figures.token_colours(typed, 256))
-    for typed in ("", odd):
-        check_figure(figures.merge_steps(typed, 5))

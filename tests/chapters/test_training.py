@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 
 from lmcourse import plots
 from lmcourse.chapters.training import climb, exercises, figures, strangers
-from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
 from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.chapters.training.writing import write_help
 from lmcourse.data.batch import Batch
@@ -38,7 +36,6 @@ from lmcourse.training.small_model import (
 from lmcourse.training.step import training_step
 from lmcourse.training.trainer import Trainer
 from lmcourse.training.training_config import TrainingConfig
-from tests.plots.figures import check_figure, said
 
 
 def test_truncated_normals_deviation_matches_its_density() -> None:
@@ -145,36 +142,6 @@ def _first_two(snapshot: object) -> list[float]:
     run.train(2)
     kept.restore(other)
     return other.train(2)
-
-
-def test_larger_batches_take_fewer_updates_and_more_windows() -> None:
-    for (few, more_updates), (many, fewer_updates) in pairwise(BATCHES.items()):
-        assert sum(more_updates) > sum(fewer_updates)
-        assert few * sum(more_updates) < many * sum(fewer_updates)
-
-
-def test_stored_runs_have_a_result_for_each_recipe() -> None:
-    assert list(LADDER) == [*RUNGS, *SIDE_STEPS]
-    assert list(TWO_TEXTS) == [(text, name) for text in ("once", "fifteen times") for name in REGULARIZED]
-    assert all(len(ends) == 3 for ends in LADDER.values())
-    names = list(RUNGS)
-    for before, after in pairwise(names):
-        settings: list[dict[str, Any]] = [vars(RUNGS[name]) for name in (before, after)]
-        assert sum(settings[0][key] != settings[1][key] for key in settings[0]) == 1, "one choice at a time"
-    assert "yours" not in said(figures.ladder("all", {"yours": [3.0]}))
-
-
-def test_figures_of_runs_show_the_measured_numbers() -> None:
-    assert "a 5e+20; b 1e+00" in said(figures.spread_by_layer({"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}))
-    resumed = {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}
-    told = "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on"
-    assert told in said(figures.resumed_runs(resumed))
-    shown = figures.strangers({1: [1.0, 0.8], 2: [2.0, 1.5], 3: [1.0, 0.81]})
-    assert said(shown).endswith("1, 3 at 0.90; 2 at 1.75")
-    assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
-    check_figure(figures.two_texts())
-    assert "width 64: lowest 0.94 at 0.008" in said(figures.sweep(widest=64))
-    assert "width 128: lowest 0.67 at 0.016" in said(figures.sweep(scaled=True))
 
 
 def test_a_loader_fails_when_power_is_lost() -> None:

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.survey import CHOICES, LANGUAGES, WEIGHT_DECAY, chosen, languages, published
-from lmcourse.chapters.transformer import exercises, figures
+from lmcourse.accounting.survey import CHOICES, WEIGHT_DECAY, chosen, published
+from lmcourse.chapters.transformer import exercises
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
 from lmcourse.chapters.transformer.figures.pipeline import shapes
 from lmcourse.chapters.transformer.stranger import FILES, HIDDEN_FILES, Stranger
@@ -37,7 +37,6 @@ from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.own_package import package_config
 from lmcourse.pretrained import load_pretrained
-from tests.plots.figures import check_figure, said
 
 
 def test_the_decoder_matches_the_packages_model() -> None:
@@ -104,21 +103,6 @@ def test_the_shapes_match_a_model() -> None:
     assert found["scores"] == (2, heads, length, length)
 
 
-def test_a_token_that_comes_later_is_orange() -> None:
-    image = figures.readers({"leak": torch.ones(6, 6, dtype=torch.bool)}).axes[0].images[0].get_array()
-    assert image is not None
-    assert tuple(image[0, 1]) != tuple(image[1, 0]) == tuple(image[3, 3])
-
-
-def test_the_blocks_of_then_and_now_name_their_changes() -> None:
-    told = said(figures.then_and_now())
-    then, now = told.split("; today: ")
-    assert "LayerNorm, in the stream" in then
-    assert "RMSNorm, in the branch" in now
-    assert "SwiGLU" in now
-    assert "SwiGLU" not in then
-
-
 def test_training_recipes_belong_to_models_and_have_sources() -> None:
     names = [entry.name for entry in published()]
     assert all(source for _, source in WEIGHT_DECAY.values())
@@ -178,14 +162,6 @@ def test_the_learners_first_wrong_part_is_named(
     assert say({**OWN, **own}).startswith(told)
 
 
-def test_texts_in_figures_of_measurements_do_not_overlap() -> None:
-    table = torch.ones(6, 6, dtype=torch.bool)
-    names = ("decoder", "encoder", "prefix of 3", "two windows of 2", "norm over tokens")
-    check_figure(figures.readers(dict.fromkeys(names, table)))
-    for choice in CHOICES:
-        check_figure(figures.feature_timeline(choice))
-
-
 RATIOS = {
     **{"t5-11b": (64, 16, 43), "t5-v1.1-xxl": (2.5, 1, 171), "llama-2-70b": (3.5, 1, 102)},
     **{"lamda-137b": (8, 2, 128), "gpt-3": (4, 1, 128), "palm-540b": (4, 2 / 3, 156), "gemma-2-27b": (8, 32 / 36, 100)},
@@ -234,15 +210,6 @@ def test_choices_match_the_papers() -> None:
 
 def test_every_choice_that_replaces_a_computed_one_is_shown() -> None:
     assert {name for entry in all_models() for name in entry.survey_overrides} <= {*CHOICES, "position"}
-
-
-def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
-    found = {kind: [entry for entry in all_models() if languages(entry.name) == kind] for kind in LANGUAGES}
-    for kind, families in LANGUAGES.items():
-        assert all(any(entry.name.startswith(family) for entry in found[kind]) for family in families)
-    english, many = ([each for each in models if each.year >= 2022] for models in found.values())
-    larger = {each.name[:6] for each in english if each.decoder.vocab_size >= min(e.decoder.vocab_size for e in many)}
-    assert larger == {"gemma-"}
 
 
 FOUND = {
