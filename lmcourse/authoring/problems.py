@@ -26,7 +26,6 @@ from lmcourse.base.errors import CourseError
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.exercises.slips import unfit_slips
 from lmcourse.grading.rubric import items_in
 
 Exercises = Mapping[str, Exercise]
@@ -58,7 +57,7 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
             sources[chapter] = numbered(source, chapter)
         except (OSError, UnicodeDecodeError):
             problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
-    unfit = [line for chapter in sources for exercise in exercises_of(chapter) for line in unfit_slips(exercise)]
+    unfit = [line for chapter in sources for exercise in exercises_of(chapter) for line in exercise.unfit_slips()]
     if problems or unfit:
         raise CourseError("\n".join([*map(str, problems), *unfit]))
     return sources

@@ -33,7 +33,7 @@ from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.outcomes import Outcomes
 from lmcourse.exercises.recognition import agree, any_wrong_number, enough_evidence, recognise
 from lmcourse.exercises.rules import warm_up
-from lmcourse.exercises.slips import place_of, unfit_slips
+from lmcourse.exercises.slips import place_of
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 from lmcourse.report import Report
@@ -168,7 +168,7 @@ class _Proof:
 
     def slip_mistakes(self) -> Iterator[str]:
         """Yield a line for each mistake of its author in a slip: file, exercise, edit and reason."""
-        if unfit := unfit_slips(self.exercise):
+        if unfit := self.exercise.unfit_slips():
             yield from unfit
             return
         seen: list[Misconception] = []

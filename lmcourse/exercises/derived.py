@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,21 +14,22 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, run_case
 from lmcourse.exercises.values import Plain
 
-if TYPE_CHECKING:
-    from lmcourse.exercises.exercise import Exercise
-    from lmcourse.exercises.trial import Trial
-
 SCATTERED = ": inputs not contiguous"
 GRADIENTS = ": its gradients"
 
 
-def derived_cases(exercise: Exercise) -> list[Case]:
-    """Return the cases that are derived from the public cases of an exercise."""
+def derived_cases(
+    name: str, reference: Callable[..., Any], cases: Sequence[Case], *, scattered: bool, gradients: bool
+) -> list[Case]:
+    """Return cases derived from the author's cases of an exercise: one with scattered tensors, one with gradients.
+
+    Scripts call the reference by `name`.
+    """
     found = []
-    if not exercise.contiguous and (case := _richest(exercise, floats=False)):
+    if scattered and (case := _richest(name, reference, cases, floats=False)):
         found.append(replace(case, name=case.name + SCATTERED, of=case.name, layout="scattered"))
-    if exercise.differentiable and (case := _richest(exercise, floats=True)):
-        names = tuple(_tensors(case, exercise, floats=True))
+    if gradients and (case := _richest(name, reference, cases, floats=True)):
+        names = tuple(_tensors(case, reference, floats=True))
         inputs = {"args": tuple(map(_off_whole_numbers, case.args)), "kwargs": _off_whole_numbers(dict(case.kwargs))}
         found.append(replace(case, name=case.name + GRADIENTS, of=case.name, gradients=names, **inputs))
     return found
@@ -45,32 +46,30 @@ def _off_whole_numbers(value: Plain) -> Plain:
     return value + 0.1 * torch.arange(1, value.numel() + 1).sin().reshape(value.shape).to(value.dtype)
 
 
-def _richest(exercise: Exercise, *, floats: bool) -> Case | None:
+def _richest(name: str, reference: Callable[..., Any], cases: Sequence[Case], *, floats: bool) -> Case | None:
     """Return the first ordinary case, which has a result, with the most axes longer than 1 of (float) tensors."""
 
     def axes(case: Case) -> int:
-        tensors = _tensors(case, exercise, floats=floats).values()
+        tensors = _tensors(case, reference, floats=floats).values()
         return sum(length > 1 for tensor in tensors for length in tensor.shape)
 
-    with_tensors = [case for case in exercise.cases if axes(case)]
+    with_tensors = [case for case in cases if axes(case)]
     # sorting is stable: among cases with equally many axes, the first comes first
     ranked = sorted(with_tensors, key=axes, reverse=True)
     for case in ranked:
-        if not case.special:
-            seconds = REFERENCE_SECONDS
-            if run_case(exercise.reference, case, name=exercise.name, seconds=seconds).failure is None:
-                return case
+        if not case.special and run_case(reference, case, name=name, seconds=REFERENCE_SECONDS).failure is None:
+            return case
     return None
 
 
-def _tensors(case: Case, exercise: Exercise, *, floats: bool) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in _named(case, exercise) if tensor.is_floating_point() or not floats}
+def _tensors(case: Case, reference: Callable[..., Any], *, floats: bool) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in _named(case, reference) if tensor.is_floating_point() or not floats}
 
 
-def _named(case: Case, exercise: Exercise) -> Iterator[tuple[str, Tensor]]:
+def _named(case: Case, reference: Callable[..., Any]) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors among the inputs, in order, by the reference's parameter names."""
     try:
-        names = list(inspect.signature(exercise.reference).parameters)
+        names = list(inspect.signature(reference).parameters)
     except (TypeError, ValueError):
         names = []
     names += [f"input {place + 1}" for place in range(len(names), len(case.args))]
@@ -87,14 +86,3 @@ def _within(name: str, value: Plain) -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, list | tuple):
         for place, item in enumerate(value):
             yield from _within(f"{name}[{place}]", item)
-
-
-def only_derived(failing: Sequence[Trial]) -> str:
-    """If an answer fails only in derived cases, return a sentence about it; otherwise ""."""
-    if not failing or not all(trial.case.of for trial in failing):
-        return ""
-    first = failing[0]
-    if first.case.gradients:
-        return f"“{first.case.of}” passes, but its gradients do not: {first.wrong}."
-    how = "its tensors are not contiguous in memory, as after a transpose or a slice"
-    return f"“{first.case.of}” passes, but your answer fails where {how}: {first.wrong}"

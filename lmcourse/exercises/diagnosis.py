@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
-from lmcourse.exercises.derived import only_derived
 from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import NOT_PLAIN, is_unwritten
@@ -68,7 +67,7 @@ def diagnose(
         return ""
     if exercise.value:
         return value_slip(failing[0])
-    if sentence := only_derived(failing):
+    if sentence := _only_derived(failing):
         return sentence
     trials, failing = ([trial for trial in part if not trial.case.gradients] for part in (trials, failing))
     if sentence := _stopped(trials, failing) or _caused(failing):
@@ -76,6 +75,17 @@ def diagnose(
     sentence = _by_evidence(exercise, trials, failing, others)
     parts = "" if sentence.startswith(features.ONE_PART) else parts_told(trials, failing, bool(others))
     return " ".join(filter(None, [sentence or _by_names(trials, failing, others), parts]))
+
+
+def _only_derived(failing: Sequence[Trial]) -> str:
+    """If an answer fails only in derived cases, return a sentence about it; otherwise ""."""
+    if not failing or not all(trial.case.of for trial in failing):
+        return ""
+    first = failing[0]
+    if first.case.gradients:
+        return f"“{first.case.of}” passes, but its gradients do not: {first.wrong}."
+    how = "its tensors are not contiguous in memory, as after a transpose or a slice"
+    return f"“{first.case.of}” passes, but your answer fails where {how}: {first.wrong}"
 
 
 STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (

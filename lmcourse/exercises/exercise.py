@@ -22,11 +22,11 @@ from lmcourse.course.chapters import TERM
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.derived import derived_cases
-from lmcourse.exercises.edits import ALSO, EITHER, overlap, shown, spans
+from lmcourse.exercises.edits import ALSO, EITHER, EditError, overlap, shown, spans
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.exercises.open_task import OpenTask
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.slips import slipped, source_of
+from lmcourse.exercises.slips import place_of, slipped, source_of
 from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
@@ -272,6 +272,22 @@ class Exercise:
     def _slip(self, base: Answer, edits: str, sentence: str, parts: tuple[Misconception, ...] = ()) -> Misconception:
         return Misconception(shown(edits), sentence, partial(slipped, self.name, base, edits), base, edits, parts)
 
+    def unfit_slips(self) -> list[str]:
+        """Return a line for each slip that cannot be made, or whose base is not proven."""
+        bases = [*(variant.answer for variant in self.variants), *(idea.written for idea in self.ideas)]
+        found = []
+        for wrong in self.misconceptions:
+            if wrong.base is None:
+                continue
+            try:
+                wrong.answer  # noqa: B018 - made for the first time
+                if wrong.base not in bases:
+                    place = place_of(self.name, wrong.base, wrong.edits)
+                    raise EditError(f"{place}: its base is no variant: put @{self.name}.variant above it")
+            except EditError as error:
+                found.append(str(error))
+        return found
+
     def recorded(self) -> Mapping[tuple[Answer | Misconception, Case], Outcome]:
         """Return outcomes of the reference and of known mistakes that need not run; a released exercise has all."""
         return {}
@@ -287,7 +303,11 @@ class Exercise:
     @cached_property
     def public(self) -> tuple[Case, ...]:
         """The public cases: the author's cases, and cases derived from them (see `derived`)."""
-        return tuple(map(self._measured, self.cases)) if self.task else (*self.cases, *derived_cases(self))
+        return tuple(map(self._measured, self.cases)) if self.task else (*self.cases, *self._derived())
+
+    def _derived(self) -> list[Case]:
+        scattered, gradients = not self.contiguous, self.differentiable
+        return derived_cases(self.name, self.reference, self.cases, scattered=scattered, gradients=gradients)
 
     @property
     def hidden(self) -> tuple[Case, ...]:

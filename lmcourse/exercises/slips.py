@@ -11,15 +11,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from lmcourse.exercises.edits import EITHER, EditError, edited, shown
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.exercise import Exercise
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -70,20 +67,3 @@ def place_of(exercise: str, base: Callable[..., Any], edits: str) -> str:
 def _nodes(file: Path, kind: type[Node]) -> Iterator[Node]:
     """Yield the nodes of a kind in a file's syntax tree."""
     return (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kind))
-
-
-def unfit_slips(exercise: Exercise) -> list[str]:
-    """Return a line for each slip of an exercise that cannot be made, or whose base is not proven."""
-    bases = [*(variant.answer for variant in exercise.variants), *(idea.written for idea in exercise.ideas)]
-    found = []
-    for wrong in exercise.misconceptions:
-        if wrong.base is None:
-            continue
-        try:
-            wrong.answer  # noqa: B018 - made for the first time
-            if wrong.base not in bases:
-                place = place_of(exercise.name, wrong.base, wrong.edits)
-                raise EditError(f"{place}: its base is no variant: put @{exercise.name}.variant above it")
-        except EditError as error:
-            found.append(str(error))
-    return found

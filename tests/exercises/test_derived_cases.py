@@ -12,7 +12,6 @@ from torch import Tensor
 
 from lmcourse.course import chapters as course
 from lmcourse.exercises import Case, Exercise, case, check_exercise, script
-from lmcourse.exercises.derived import derived_cases
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.tracked import Inputs, scatter, tensors_in
 from lmcourse.grading.wire import case_from_plain, case_to_plain, decode, encode
@@ -170,7 +169,7 @@ def test_layout_and_gradients_of_a_case_are_sent_to_the_sandbox() -> None:
 def test_each_exercise_with_tensors_has_a_scattered_case_or_a_reason(chapter: course.Chapter) -> None:
     for exercise in exercises_of(chapter):
         if any(tensor.ndim for one in exercise.cases for tensor in tensors_in([one.args, dict(one.kwargs)])):
-            scattered = [one for one in derived_cases(exercise) if one.layout]
+            scattered = [one for one in exercise.public if one.layout]
             assert len(scattered) == 1 or exercise.contiguous, exercise.name
         if exercise.differentiable:
-            assert any(one.gradients for one in derived_cases(exercise)), exercise.name
+            assert any(one.gradients for one in exercise.public), exercise.name

@@ -24,7 +24,7 @@ from lmcourse.exercises.trial import Trial
 
 pytestmark = pytest.mark.prove
 
-PAIRS = 300
+PAIRS = 100
 
 SLOW = ("gradient_noise", "learn", "fit", "forecasts")
 """Exercises whose cases train models, which would take minutes."""
@@ -38,7 +38,7 @@ def random_pairs() -> Iterator[tuple[Exercise, Misconception]]:
     """Yield pairs of slips, at most ten of an exercise, in random order."""
     random = Random(0)
     of_each = [[(exercise, pair) for pair in exercise.pairs] for exercise in quick_exercises()]
-    some = [pair for pairs in of_each for pair in random.sample(pairs, min(10, len(pairs)))]
+    some = [pair for pairs in of_each for pair in random.sample(pairs, min(4, len(pairs)))]
     yield from random.sample(some, len(some))
 
 
