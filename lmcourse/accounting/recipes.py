@@ -116,7 +116,12 @@ activations.
 
 
 def find_recipe(name: str) -> PrecisionRecipe:
-    """Return the recipe with this name; raise ValueError, which lists all names, if there is none."""
+    """Return the recipe with this name; raise ValueError, which lists all names, if there is none.
+
+    Example:
+        >>> find_recipe("mixed").per_parameter
+        18
+    """
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}: choose from {', '.join(RECIPES)}")
     return RECIPES[name]

@@ -37,6 +37,11 @@ class Workload:
         recipe: the formats of weights, gradients and optimizer state.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: the numbers of devices for each kind of parallelism.
+
+    Example:
+        >>> work = Workload(find_model("llama-3-8b").config, batch=1, seq_len=8192, recipe=find_recipe("mixed"))
+        >>> work.recipe.per_parameter
+        18
     """
 
     config: TransformerConfig
@@ -132,6 +137,11 @@ def account(workload: Workload) -> ModelCost:
     """Compute the costs of a workload that do not depend on hardware.
 
     Anything but a `Workload` raises TypeError, and an impossible size raises ValueError.
+
+    Example:
+        >>> cost = account(Workload(find_model("gpt-2").config, batch=8, seq_len=1024, recipe=find_recipe("mixed")))
+        >>> f"{cost.parameters.total:,} parameters"
+        '124,439,808 parameters'
     """
     check_type("workload", workload, Workload, 'such as Workload(config, 1, 2048, find_recipe("mixed"))')
     config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe

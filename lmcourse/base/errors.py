@@ -7,6 +7,11 @@ class CourseError(Exception):
     """A user's mistake, reported in one line.
 
     A notebook shows only that line, without a traceback; a command prints it and exits with status 2.
+
+    Example:
+        >>> find_model("lama-3-8b")
+        Traceback (most recent call last):
+        lmcourse.base.errors.CourseError: ...
     """
 
     def _render_traceback_(self) -> list[str]:

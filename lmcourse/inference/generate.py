@@ -37,6 +37,12 @@ def generate(
         generator: the random number generator, for reproducible results.
         sources: for an encoder–decoder, the source texts.
         compiled: the model's compiled decoding step, if it is worth compiling (see `compiled`).
+
+    Example:
+        >>> trained = load_pretrained()
+        >>> [new] = generate(trained.model, [trained.tokenizer.encode("The ")], 12)
+        >>> trained.tokenizer.decode(new)
+        'length of "global" and'
     """
     check_request(model, prompts, max_new_tokens, stop, sources, sampler)
     written: list[list[int]] = [[] for _ in prompts]

@@ -103,6 +103,11 @@ class Sampling:
     Attributes:
         temperature: the temperature; 0 means greedy decoding.
         top_k, top_p, min_p: None leaves the rule out.
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 1.0, 0.0]])
+        >>> Sampling(temperature=0.5, top_k=2).logits(logits)
+        tensor([[4., 2., -inf]])
     """
 
     temperature: float = 1.0

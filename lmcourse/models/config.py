@@ -28,6 +28,11 @@ class TransformerConfig:
         position_bias: positions as a bias on the scores of every layer.
         final_norm: whether a norm follows the last block; None leaves it out (post-norm models end with one anyway).
         context: the longest sequence that the model was made for, in tokens; None if nothing limits it.
+
+    Example:
+        >>> config = find_model("llama-3-8b").config
+        >>> config.d_model, len(config.layers), config.layers[0].attention.kv_heads
+        (4096, 32, 8)
     """
 
     vocab_size: int

@@ -28,6 +28,12 @@ def initialize(
         std: the standard deviation for "gpt2".
         zero_outputs: whether to set the layers that write to a residual stream, and an untied head, to 0 instead. Then
             every block is the identity at first (Zhang et al., 2019) and all tokens are equally likely.
+
+    Example:
+        >>> model = Transformer(llama_like(2, 64, 4, 192, vocab_size=256, context=128))
+        >>> initialize(model, "gpt2", std=0.02)
+        >>> f"{model.embedding.tokens.weight.std().item():.2f}"
+        '0.02'
     """
     check_type("model", model, nn.Module, "such as Transformer(config)")
     additions = _additions(model)

@@ -20,7 +20,13 @@ from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias
 
 
 class Transformer(nn.Module):
-    """A transformer, built from a configuration: a decoder or an encoder."""
+    """A transformer, built from a configuration: a decoder or an encoder.
+
+    Example:
+        >>> model = Transformer(llama_like(2, 64, 4, 192, vocab_size=256, context=128))
+        >>> model(torch.tensor([[72, 105]])).shape
+        torch.Size([1, 2, 256])
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

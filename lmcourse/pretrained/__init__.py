@@ -34,5 +34,10 @@ def load_pretrained(name: str = PRETRAINED[0], *, device: torch.device | None = 
     """Load a model that ships with the course in evaluation mode, with its tokenizer and the settings of its run.
 
     The device is the CPU by default. An unknown name, or damaged files, raise CourseError.
+
+    Example:
+        >>> trained = load_pretrained()
+        >>> trained.model(torch.tensor([trained.tokenizer.encode("The ")])).shape
+        torch.Size([1, 2, 512])
     """
     return load_trained_model(pretrained_folder(name), device=device)

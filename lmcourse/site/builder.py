@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.base.errors import CourseError
 from lmcourse.course.chapters import Chapter
+from lmcourse.site import reference
 from lmcourse.site.blocks import CARD_MARK, FRAMES, STILL_MARK
 from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 from lmcourse.site.further import fold_further
@@ -60,12 +61,14 @@ orphan: true
 
 MISSING = "The site needs Sphinx and its theme. Install them: python -m pip install 'lmcourse[site]'"
 
+AUTODOC = ("sphinx.ext.autodoc", "sphinx.ext.napoleon")
+
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
     "author": "the lmcourse authors",
     "html_title": TITLE,
     "language": "en",
-    "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", "lmcourse.site.builder"],
+    "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", *AUTODOC, "lmcourse.site.builder"],
     "nb_execution_mode": "off",
     "suppress_warnings": ["mystnb.unknown_mime_type"],  # for files that learners hand in, which pages do not show
     "nb_merge_streams": True,
@@ -106,6 +109,7 @@ SETTINGS: dict[str, Any] = {
     "html_show_copyright": False,
     "html_permalinks_icon": "#",
     "copybutton_exclude": ".linenos, .gp, .go",
+    **reference.SETTINGS,
 }
 
 
@@ -165,7 +169,9 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
         source = Path(folder, "source")
         source.mkdir()
-        for name, text in {"index.md": front_page(pages, drawn, repository), "search.md": SEARCH_PAGE, **texts}.items():
+        texts |= {"index.md": front_page(pages, drawn, repository), "search.md": SEARCH_PAGE}
+        texts["reference.md"] = reference.reference_page()
+        for name, text in texts.items():
             (source / name).write_text(text, encoding="utf-8")
         _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"), context)
         for page, its in zip(pages, links, strict=True):

@@ -57,6 +57,16 @@ class Trainer:
     Attributes:
         state: the state of the run, with the optimizer, the loader and the model, or this process's part of the model.
         model: the module that a step calls: the model, or a module around it that divides the work.
+
+    Example:
+        >>> model = Transformer(llama_like(1, 16, 2, 32, vocab_size=256, context=16))
+        >>> tokens = torch.tensor(ByteTokenizer().encode("To be, or not to be. " * 20))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer = Trainer(model, TrainingConfig(steps=3, batch=2, seq_len=8), tokens, folder)
+        ...     trainer.run()  # why the run ended
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        'steps'
+        ['checkpoints', 'metrics.jsonl']
     """
 
     def __init__(

@@ -59,6 +59,11 @@ class TrainingConfig:
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> config = TrainingConfig(steps=1000, batch=8, seq_len=256, schedule="wsd", warmup_steps=50, decay_steps=200)
+        >>> config.learning_rate, config.optimizer
+        (0.001, 'adamw')
     """
 
     steps: int

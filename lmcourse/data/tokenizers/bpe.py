@@ -46,6 +46,10 @@ class BPETokenizer:
     Raises:
         ValueError: a merge uses a token that does not exist yet, or two merges make the same bytes. Training never does
             this.
+
+    Example:
+        >>> BPETokenizer([(97, 98), (256, 99)]).encode("abc abd")
+        [257, 32, 256, 100]
     """
 
     def __init__(self, merges: Sequence[Sequence[int]]) -> None:

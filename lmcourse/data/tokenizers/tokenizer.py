@@ -33,7 +33,12 @@ class Tokenizer(Protocol):
 
 
 class ByteTokenizer:
-    """A tokenizer with 256 tokens, the bytes: one per letter in English, three per character in Chinese."""
+    """A tokenizer with 256 tokens, the bytes: one per letter in English, three per character in Chinese.
+
+    Example:
+        >>> ByteTokenizer().encode("naïve")
+        [110, 97, 195, 175, 118, 101]
+    """
 
     vocab_size = len(BYTES)
 

@@ -45,6 +45,14 @@ def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
     Args:
         model_or_path: a model of `transformers`, or a folder with config.json and safetensors; for a folder only the
             package safetensors is needed.
+
+    Example:
+        >>> model = Transformer(llama_like(1, 16, 2, 32, vocab_size=256, context=16))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     to_hugging_face(model, folder)
+        ...     same = from_hugging_face(folder)
+        >>> torch.equal(same(torch.tensor([[1, 2]])), model(torch.tensor([[1, 2]])))
+        True
     """
     if isinstance(model_or_path, nn.Module):
         settings = _settings_of(model_or_path)
@@ -80,6 +88,13 @@ def to_hugging_face(
         family: "llama", "gpt2", …; by default the first that can express the model.
         tokens: special tokens for config.json, such as {"eos_token_id": 2}.
         shard_bytes: weights beyond this size are spread over several files.
+
+    Example:
+        >>> model = Transformer(gpt_like(1, 16, 2, vocab_size=256, context=16))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     to_hugging_face(model, folder)
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['config.json', 'model.safetensors']
     """
     check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     if isinstance(target, nn.Module):

@@ -29,6 +29,10 @@ def find_model(name: str) -> Entry:
     """Return the model with this name; case, dashes, dots, underscores and spaces do not matter.
 
     An unknown name raises CourseError, which suggests similar names.
+
+    Example:
+        >>> find_model("Llama 3 8B").config.vocab_size
+        128256
     """
     if name in _MODELS:
         return _MODELS[name]

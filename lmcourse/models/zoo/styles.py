@@ -48,6 +48,11 @@ def gpt_like(
         embedding, head: their configurations, if they are not learned positions and a tied head.
         block, feed_forward, attention: fields of their configurations that differ.
         dropout: the probability of dropout, the same in all places.
+
+    Example:
+        >>> config = gpt_like(layers=2, d_model=64, heads=4, vocab_size=256, context=128)
+        >>> config.layers[0].feed_forward.width
+        256
     """
     all_heads = AttentionConfig(heads, bias=True, out_bias=True, dropout=dropout)
     wide = FeedForwardConfig(4 * d_model, "gelu_tanh", gated=False, bias=True)
@@ -94,6 +99,11 @@ def llama_like(
         block, feed_forward, attention: fields of their configurations that differ.
         embedding, head: their whole configurations, if they differ.
         layer_pattern: for each layer of a repeating group, the fields of its attention that differ.
+
+    Example:
+        >>> config = llama_like(2, 64, 4, 192, vocab_size=256, context=128, kv_heads=2)
+        >>> config.layers[0].attention.kv_heads
+        2
     """
     rope = RotaryConfig(theta, **(rotary or {}))
     common = replace(AttentionConfig(heads, rotary=rope), **attention)
