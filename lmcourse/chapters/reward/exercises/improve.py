@@ -132,11 +132,11 @@ improve.edited_ideas(
 )
 
 improve.slips(
-    until_right_once,
+    grpo,
     {
-        "ask(open_questions[:budget]) → ask(open_questions, 6)": SPENT.format(1452),
+        "budget >= 32 * 8 → budget >= 0": SPENT.format(1280),
         "    return model → ": NO_MODEL,
-        "right = check(dialogues) > 0 → right = check(dialogues.flip(1)) > 0": STRANGE,
+        "check(dialogues).view → check(dialogues.flip(1)).view": STRANGE,
         ", check: Any, budget: int → , check: Any": FOUR,
     },
 )
