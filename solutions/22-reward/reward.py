@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 22 · From imitation to reward
 #
-# **Core · 89 min · 5 exercises · 14 points** · **Further · 30 min · 2 exercises · 5 points**
+# **Core · 88 min · 5 exercises · 14 points** · **Further · 27 min · 2 exercises · 5 points**
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
