@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 22 · From imitation to reward
 #
-# **Core · 88 min · 5 exercises · 14 points** · **Further · 27 min · 2 exercises · 5 points**
+# **Core · 87 min · 5 exercises · 14 points** · **Further · 27 min · 2 exercises · 5 points**
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
-# At the end, your mask has made a model that is as good as its teachers, your gradient has made it nearly always right, and you have spent 1,024 sampled answers better than a standard recipe does. On the way one wrong line in a checker will produce a model whose reward is nearly perfect and whose answers are not.
+# Your mask makes a model that is as good as its teachers, and your gradient makes it nearly always right. One wrong line in a checker makes a model whose reward is nearly perfect and whose answers are not. At the end you spend 1,024 sampled answers better than a standard recipe does.
 #
 # **You need** the log-probability of a text (notebook 05), the noise of a gradient (notebook 04) and a training loop (notebook 13). No GPU.
 #
@@ -51,7 +51,7 @@ start("22-reward")
 # %% [markdown]
 # ## 1 · A dialogue is a text
 #
-# A model that has read the web continues texts. Ask it "What is 7 + 9?", and it may well continue with "What is 7 + 10?". A *chat* model answers, because it has read dialogues that were written in a fixed form, a **template**: who speaks, what is said, where an answer ends. To the model a dialogue is one more text.
+# A model that has read the web continues texts. Ask it "What is 7 + 9?", and it may well continue with "What is 7 + 10?". A *chat* model answers, because it has read dialogues in a fixed form, a **template**: who speaks, what is said, where an answer ends. To the model a dialogue is one more text.
 #
 # Our dialogues are as small as they can be. Numbers from 0 to 10 are tokens, and there are five words:
 #
@@ -60,7 +60,7 @@ start("22-reward")
 # | `ASK + 7 9 ANSWER 5 END` | the sum on a clock of 11 numbers: 7 + 9 = 16, five past 11 |
 # | `ASK ^ 7 9 ANSWER 9 END` | the larger of the two |
 #
-# END fills a row up to 9 tokens. There are 121 questions of each kind: we compute the probability of the right answer *exactly*, for all of them.
+# END fills a row up to 9 tokens. There are 121 questions of each kind, so we can compute the probability of a right answer exactly.
 #
 # The people who wrote our dialogues know the larger of two numbers. With sums they are careless:
 
@@ -126,7 +126,7 @@ for name, rows in stored()["masks"].items():
         print(f"{name:23} {said:19}", *(f"{row[key]:.3f}" for row in rows))
 
 # %% [markdown]
-# Whether the question is trained, too, matters no more here than the seed. (Where questions are long and answers short, most of the gradient would belong to the questions.) END is another matter. Without it the numbers are as good, no answer ends, and so no answer is right.
+# Whether the question is trained matters no more here than the seed. Without END the numbers are as good, but no answer ends, and so none is right.
 #
 # ## 3 · Ask more than once
 #
@@ -196,7 +196,7 @@ with your("policy_loss"):
         print(f"baseline: {name:12} mean gradient", *(f"{part:6.2f}" for part in mean), f"  spread of one answer's: {spread:.1f}")
 
 # %% [markdown]
-# The mean stays, up to the noise of 200,000 answers. The noise does not: a useless baseline makes it eight times as large, and needs more than sixty times the answers for the same precision. The expected reward is a good baseline. It differs from question to question, and nobody knows it. But if we draw several answers to each question, their mean estimates it. **GRPO** (Shao et al., 2024) does that, and divides by the deviation, too:
+# The mean stays, up to the noise of 200,000 answers. The noise does not: a useless baseline makes it eight times as large: the same precision takes more than sixty times the answers. The expected reward is a good baseline. Nobody knows it, but the mean reward of several answers to the same question estimates it. **GRPO** (Shao et al., 2024) does that, and divides by the deviation, too:
 #
 # $$A_i = \frac{r_i - \bar r}{s + 10^{-4}}, \qquad s^2 = \frac{1}{k-1} \sum_i (r_i - \bar r)^2 \quad \text{within one question's } k \text{ answers.}$$
 #
@@ -252,7 +252,7 @@ with your("trained_targets", "policy_loss", "group_advantages"):
 tell("after 50 steps", honest)
 
 # %% [markdown]
-# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What had been among eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed; Yue et al., 2025, found that pass@k with large $k$ did not rise.)
+# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What was among eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed: Yue et al., 2025.)
 #
 # The **KL divergence** to the start says how far the model has moved: the mean of $\ln p(a) - \ln q(a)$ over its own answers, with $q$ for the start.
 #
@@ -266,9 +266,9 @@ print(run_lines("right checker"))
 explore(figures.rewarded_runs, penalty=[False, True])
 
 # %% [markdown]
-# The sums end at .996 and .981. The other skill is a bystander: it falls from .990 to .955 and .915, and on the way it goes up and down. The weights are shared, and the reward says nothing about it. (The button `penalty` is for section 7.)
+# The sums end at .996 and .981. The other skill is a bystander: it falls from .990 to .955 and .915. The weights are shared, and the reward says nothing about it. (The button `penalty` is for section 7.)
 #
-# Is the baseline worth it here? With raw rewards the sums are at .993 and .960 after 50 steps, with advantages at .988 and .969: no clear difference. Rewards of 0 and 1 are a harmless case.
+# And the baseline? After 50 steps the sums are at .993 and .960 without it, at .988 and .969 with it. Rewards of 0 and 1 are a harmless case.
 #
 # ## 6 · What is never sampled
 #
@@ -286,7 +286,7 @@ for name, rows in stored()["tens"].items():
         print(f"    {row['right']} of {row['asked']} sampled answers to sums that are 10 were right")
 
 # %% [markdown]
-# With seed 0 none of 2,160 sampled answers to these sums was right, and after 100 steps the eleven are where they began, while the others are right in 99 %. With seed 1 a right answer to two of the eleven came by luck, and these two were learned (0.185 is two of eleven); the nine others were not.
+# With seed 0 none of 2,160 sampled answers to these sums was right, and the eleven stay where they began. With seed 1 a right answer to two of the eleven came by luck, and these two were learned (0.185 is two of eleven).
 #
 # Reward chooses among the answers that a model gives. It does not invent any. If people write the right answer in one of fifty cases, that is enough: it begins at 0.01, is sampled now and then, is rewarded, and takes over, for ten of the eleven with seed 0 and for all with seed 1. That is why models are *first* trained on demonstrations.
 #
@@ -312,9 +312,9 @@ explore(figures.wrong_checker, penalty=[False, True])
 # %% [markdown]
 # With seed 0 little has happened: .964 of the sums are right, at a reward of .996. With seed 1 the reward is .993, and **one sum in a hundred** is right: nearly every answer has four numbers, and one of them is the right one.
 #
-# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it accepts an answer to .99 of the sums or more, and .88 are right.
+# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it accepts an answer to .99 of the sums or more, and .88 are right.
 #
-# The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
+# The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
 # $$e^d - d - 1, \qquad \mathbb E_p\big[e^d - d - 1\big] = \mathbb E_p[-d] = \text{KL}(p\,\|\,q),$$
 #
@@ -353,7 +353,7 @@ tell("wrong checker with a brake", braked)
 # %% [markdown]
 # Both have the same mean, up to the noise. But "never below 0" is not "more precise". Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, a rare answer that the model has nearly given up has an enormous $e^d$, and the spread is many times as wide.
 #
-# Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969 (without: .955 and .915), and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964, and the rewards stay near .96. A penalty limits the damage; it mends no checker.
+# Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969, and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964. A penalty limits the damage; it mends no checker.
 #
 # ## 8 · 1,024 answers
 #
@@ -411,7 +411,7 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 # %% check="improve"
 
 # %% [markdown]
-# When a checker is perfect and the questions are few, keeping right answers is hard to beat (Zelikman et al., 2022, call it STaR). With section 7's checker the same method would keep hedges, and from the text of section 6 it would keep nothing for eleven questions.
+# When a checker is perfect and the questions are few, keeping right answers is hard to beat (Zelikman et al., 2022, call it STaR). With section 7's checker the same method keeps hedges, and in section 6 it keeps nothing for eleven questions.
 #
 # ## What to keep
 #
@@ -433,8 +433,8 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 #
 # <details><summary>Answers</summary>
 #
-# 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0, and the weights stay as they are to the last bit.
-# 2. Nothing. They cost half of the samples. Only questions that the model answers rightly now and then teach it anything.
+# 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0.
+# 2. Nothing, and they cost half of the samples.
 # 3. At answers, with your own eyes, and at a second checker.
 # 4. That says nothing about the checker: with the wrong one of section 7 the other skill stays, too.
 #
@@ -458,7 +458,6 @@ assert [right for right, _ in ends["wrong checker, penalty"]] == ["0.863", "0.87
 assert [right for right, _ in ends["no baseline"]] == ["0.993", "0.960"]
 assert [f"{curves['right'][10]:.3f}" for curves in runs["right checker"]] == ["0.988", "0.969"]
 assert [f"{curves['reward'][-1]:.3f}" for curves in runs["wrong checker"]] == ["0.996", "0.993"]
-assert all(0.955 < curves["reward"][-1] < 0.97 for curves in runs["wrong checker, penalty"])
 assert all(f"{curves['larger'][0]:.3f}" == "0.990" for both in runs.values() for curves in both)
 tens = stored()["tens"]
 assert [row["right"] for row in tens["never"]] == [0, 404] and tens["never"][0]["asked"] == 2160
