@@ -351,7 +351,7 @@ with your("kl_terms", "trained_targets", "policy_loss", "group_advantages"):
 tell("wrong checker with a brake", braked)
 
 # %% [markdown]
-# Both have the same mean, up to the noise. But "never below 0" is not "more precise". Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, a rare answer that the model has nearly given up has an enormous $e^d$, and the spread is many times as wide.
+# Both have the same mean, up to the noise. Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, it spreads much more: a rare answer that the model has nearly given up has an enormous $e^d$.
 #
 # Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969, and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964. A penalty limits the damage; it mends no checker.
 #
