@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 22 · From imitation to reward
 #
-# **Core · 89 min · 5 exercises · 14 points** · **Further · 30 min · 2 exercises · 5 points**
+# **Core · 87 min · 5 exercises · 14 points** · **Further · 27 min · 2 exercises · 5 points**
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
-# At the end, your mask has made a model that is as good as its teachers, your gradient has made it nearly always right, and you have spent 1,024 sampled answers better than a standard recipe does. On the way one wrong line in a checker will produce a model whose reward is nearly perfect and whose answers are not.
+# Your mask makes a model that is as good as its teachers, and your gradient makes it nearly always right. One wrong line in a checker makes a model whose reward is nearly perfect and whose answers are not. At the end you spend 1,024 sampled answers better than a standard recipe does.
 #
 # **You need** the log-probability of a text (notebook 05), the noise of a gradient (notebook 04) and a training loop (notebook 13). No GPU.
 #
@@ -51,7 +51,7 @@ start("22-reward")
 # %% [markdown]
 # ## 1 · A dialogue is a text
 #
-# A model that has read the web continues texts. Ask it "What is 7 + 9?", and it may well continue with "What is 7 + 10?", as a page of exercises would. A *chat* model answers, because it has read dialogues that were written in a fixed form, a **template**: who speaks, what is said, where an answer ends. The template is made of tokens, and to the model a dialogue is one more text.
+# A model that has read the web continues texts. Ask it "What is 7 + 9?", and it may well continue with "What is 7 + 10?". A *chat* model answers, because it has read dialogues in a fixed form, a **template**: who speaks, what is said, where an answer ends. To the model a dialogue is one more text.
 #
 # Our dialogues are as small as they can be. Numbers from 0 to 10 are tokens, and there are five words:
 #
@@ -60,7 +60,7 @@ start("22-reward")
 # | `ASK + 7 9 ANSWER 5 END` | the sum on a clock of 11 numbers: 7 + 9 = 16, five past 11 |
 # | `ASK ^ 7 9 ANSWER 9 END` | the larger of the two |
 #
-# END fills a row up to 9 tokens. There are 121 questions of each kind, so we can compute the probability of the right answer *exactly*, for all of them: no result below depends on luck in testing.
+# END fills a row up to 9 tokens. There are 121 questions of each kind, so we can compute the probability of a right answer exactly.
 #
 # The people who wrote our dialogues know the larger of two numbers. With sums they are careless:
 
@@ -69,7 +69,7 @@ for dialogue in people(8, torch.Generator().manual_seed(2)):
     print(in_words(dialogue))
 
 # %% [markdown]
-# 60 % of the dialogues are sums. In 40 % of the sums the writer puts a random number. And in one of ten the writer hedges, with a second number after the first: "5 2". Only an answer that is the right number and then END counts as right.
+# 60 % of the dialogues are sums. In 40 % of the sums the writer puts a random number, and in 10 % a hedge, with a second number after the first: "5 2". Only an answer that is the right number and then END counts as right.
 #
 # ## 2 · Imitate the answers only
 #
@@ -84,7 +84,7 @@ for dialogue in people(8, torch.Generator().manual_seed(2)):
 # %% [markdown]
 # ### Exercise 1 · The targets that are trained  (2 points · 6 min · ●●)
 #
-# Each row of `tokens` is one dialogue. Questions may be longer or shorter than ours, an answer may be cut off at the end of the row, there may be no ANSWER at all, and anything may stand after END. Return True for the targets `tokens[:, 1:]` after ANSWER, up to and with the first END.
+# Each row of `tokens` is one dialogue. Questions may be longer or shorter than ours, an answer may be cut off at the end of the row, there may be no ANSWER at all, and anything may stand after END, even another ANSWER. Return True for the targets `tokens[:, 1:]` after ANSWER, up to and with the first END.
 
 # %% exercise="trained_targets"
 def trained_targets(tokens: Int[Tensor, "b s"]) -> Bool[Tensor, "b s-1"]:
@@ -99,7 +99,7 @@ def trained_targets(tokens: Int[Tensor, "b s"]) -> Bool[Tensor, "b s-1"]:
 # %% check="trained_targets"
 
 # %% [markdown]
-# Your mask now trains the model of this notebook: one block, 67,776 parameters, 700 batches of 128 dialogues. It takes about ten seconds. (Its embedding starts at a standard deviation of 0.1. With 1, where torch starts, some seeds never learn the sums.) The trainer is your `fit` of notebook 13, if it is in your saved notebook.
+# Your mask now trains the model of this notebook: one block, 67,776 parameters, 700 batches of 128 dialogues. It takes about ten seconds. The trainer is your `fit` of notebook 13, if it is in your saved notebook.
 
 # %%
 predict("imitators_right")
@@ -126,7 +126,7 @@ for name, rows in stored()["masks"].items():
         print(f"{name:23} {said:19}", *(f"{row[key]:.3f}" for row in rows))
 
 # %% [markdown]
-# Whether the question is trained, too, matters no more here than the seed. (Where questions are long and answers short, most of the gradient would belong to the questions.) END is another matter. Without it the numbers are as good, no answer ends, and so no answer is right.
+# Whether the question is trained matters no more here than the seed. Without END the numbers are as good, but no answer ends, and so none is right.
 #
 # ## 3 · Ask more than once
 #
@@ -141,7 +141,7 @@ print(*(f"pass@{n} = {(1 - (1 - p) ** n).mean():.3f}" for n in (1, 2, 4, 8, 16))
 figures.best_of(p)
 
 # %% [markdown]
-# So if a perfect checker picks the best of 16 answers, this model makes almost no mistakes. The knowledge is there: of eleven numbers the right one has more than half of the probability, because people's errors are scattered and their right answers agree. The first answer does not show it.
+# If a perfect checker picks the best of 16 answers, this model makes almost no mistakes. Of eleven numbers the right one has more than half of the probability, because people's errors are scattered and their right answers agree.
 #
 # Sampling 16 answers each time is expensive, though. Can the model learn to give the best one at once?
 #
@@ -196,7 +196,7 @@ with your("policy_loss"):
         print(f"baseline: {name:12} mean gradient", *(f"{part:6.2f}" for part in mean), f"  spread of one answer's: {spread:.1f}")
 
 # %% [markdown]
-# The mean stays, up to the noise of 200,000 answers. The noise does not: a useless baseline makes it eight times as large, and needs more than sixty times the answers for the same precision. The expected reward is a good baseline. It differs from question to question, and nobody knows it. But if we draw several answers to each question, their mean estimates it. **GRPO** (Shao et al., 2024) does that, and divides by the deviation, too:
+# The mean stays, up to the noise of 200,000 answers. The noise does not: a useless baseline makes it eight times as large: the same precision takes more than sixty times the answers. The expected reward is a good baseline. Nobody knows it, but the mean reward of several answers to the same question estimates it. **GRPO** (Shao et al., 2024) does that, and divides by the deviation, too:
 #
 # $$A_i = \frac{r_i - \bar r}{s + 10^{-4}}, \qquad s^2 = \frac{1}{k-1} \sum_i (r_i - \bar r)^2 \quad \text{within one question's } k \text{ answers.}$$
 #
@@ -252,7 +252,7 @@ with your("trained_targets", "policy_loss", "group_advantages"):
 tell("after 50 steps", honest)
 
 # %% [markdown]
-# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What had been among eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed; Yue et al., 2025, found that pass@k with large $k$ did not rise.)
+# No dialogue of a person was needed: 12,800 answers of the model itself, and one bit about each. Compare pass@8 before and after. *Nothing new was found.* What was among eight answers has become the first one. (Whether longer training on harder tasks finds new answers is disputed: Yue et al., 2025.)
 #
 # The **KL divergence** to the start says how far the model has moved: the mean of $\ln p(a) - \ln q(a)$ over its own answers, with $q$ for the start.
 #
@@ -266,9 +266,9 @@ print(run_lines("right checker"))
 explore(figures.rewarded_runs, penalty=[False, True])
 
 # %% [markdown]
-# The sums end at .996 and .981. The other skill is a bystander: it falls from .990 to .955 and .915, and on the way it goes up and down. The weights are shared, and the reward says nothing about it. (What the button `penalty` shows is explained in section 7.)
+# The sums end at .996 and .981. The other skill is a bystander: it falls from .990 to .955 and .915. The weights are shared, and the reward says nothing about it. (The button `penalty` is for section 7.)
 #
-# Is the baseline worth it here? With the raw rewards in place of advantages the sums are at .993 and .960 after 50 steps, with advantages at .988 and .969: no clear difference. Rewards of 0 and 1 are a harmless case; the table of section 4 shows one that is not.
+# And the baseline? After 50 steps the sums are at .993 and .960 without it, at .988 and .969 with it. Rewards of 0 and 1 are a harmless case.
 #
 # ## 6 · What is never sampled
 #
@@ -286,9 +286,9 @@ for name, rows in stored()["tens"].items():
         print(f"    {row['right']} of {row['asked']} sampled answers to sums that are 10 were right")
 
 # %% [markdown]
-# With seed 0 none of 2,160 sampled answers to these sums was right, and after 100 steps the eleven are where they began, while the others are right in 99 %. With seed 1 a right answer to two of the eleven came by luck, and these two were learned (0.185 is two of eleven); the nine others were not.
+# With seed 0 none of 2,160 sampled answers to these sums was right, and the eleven stay where they began. With seed 1 a right answer to two of the eleven came by luck, and these two were learned (0.185 is two of eleven).
 #
-# Reward chooses among the answers that a model gives. It does not invent any. If people write the right answer in one of fifty cases, that is enough: it begins at 0.01, is sampled now and then, is rewarded, and takes over, for ten of the eleven with seed 0 and for all with seed 1. That is why models are *first* trained on demonstrations. (The weights are shared, so an answer may also become likelier by accident, without a single reward. In a table of probabilities it could not.)
+# Reward chooses among the answers that a model gives. It does not invent any. If people write the right answer in one of fifty cases, that is enough: it begins at 0.01, is sampled now and then, is rewarded, and takes over, for ten of the eleven with seed 0 and for all with seed 1. That is why models are *first* trained on demonstrations.
 #
 # ## 7 · A wrong checker
 #
@@ -312,9 +312,9 @@ explore(figures.wrong_checker, penalty=[False, True])
 # %% [markdown]
 # With seed 0 little has happened: .964 of the sums are right, at a reward of .996. With seed 1 the reward is .993, and **one sum in a hundred** is right: nearly every answer has four numbers, and one of them is the right one.
 #
-# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**, and there is no villain in it: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it accepts an answer to .99 of the sums or more, and .88 are right.
+# The curve of the reward does not show which of the two you have. The people who hedged were the seed of it: an answer with several numbers is rewarded more often, so it is written more often. This is **reward hacking**: the optimizer does what the checker says (Skalse et al., 2022). Picking the best of 16 answers by this checker finds the same hole: it accepts an answer to .99 of the sums or more, and .88 are right.
 #
-# The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0, as if this answer were nearer than near. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
+# The usual brake is to stay near the start: add $\beta$ times the KL divergence from the start to the loss. Of each sampled token we know $\ln p$ and, from the start, $\ln q$. Their difference $\ln p - \ln q$ has the mean $\text{KL}(p \,\|\, q)$, but a single one may be below 0. With $d = \ln q - \ln p$ another term has the same mean (Schulman, 2020):
 #
 # $$e^d - d - 1, \qquad \mathbb E_p\big[e^d - d - 1\big] = \mathbb E_p[-d] = \text{KL}(p\,\|\,q),$$
 #
@@ -351,9 +351,9 @@ with your("kl_terms", "trained_targets", "policy_loss", "group_advantages"):
 tell("wrong checker with a brake", braked)
 
 # %% [markdown]
-# Both have the same mean, up to the noise. But "never below 0" does not mean "more precise". Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, a rare answer that the model has nearly given up has an enormous $e^d$, and the spread is many times as wide.
+# Both have the same mean, up to the noise. Close to the start `kl_terms` spreads less, because it is nearly $d^2/2$. Far away, as here, it spreads much more: a rare answer that the model has nearly given up has an enormous $e^d$.
 #
-# Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969 (without: .955 and .915), and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964, and the rewards stay near .96. A penalty limits the damage. It does not mend a checker.
+# Now press `penalty` in the figures of sections 5 and 7. With the right checker the other skill stays at .990 and .969, and the sums lose one or two hundredths. With the wrong checker .879 of seed 1's sums are right, in place of .010; but of seed 0's only .863, in place of .964. A penalty limits the damage; it mends no checker.
 #
 # ## 8 · 1,024 answers
 #
@@ -376,7 +376,7 @@ tell("wrong checker with a brake", braked)
 # | section 5's recipe, four steps | 0.651 | 0.991 | 1,024 |
 # | **finish line** | 0.92 | 0.98 | at most 1,024 |
 #
-# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)`, `random_questions(count, sums=1.0)` and `prompts(questions)`, their tokens up to ANSWER, are there to be used. Any method counts. The check takes two imitators, grading takes them with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
+# Your earlier answers, `log_probabilities(model, dialogues)`, `questions(kind)`, `random_questions(count, sums=1.0)` and `prompts(questions)`, their tokens up to ANSWER, are there to be used. Any method counts. The check takes two imitators, grading takes one of them again with other names and other samples; our runs of one method differ by up to 0.04 in the sums. A line counts only if every imitator reaches it.
 
 
 # %% exercise="improve"
@@ -411,7 +411,7 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 # %% check="improve"
 
 # %% [markdown]
-# When a checker is perfect and the questions are few, keeping right answers is hard to beat (Zelikman et al., 2022, call it STaR). With section 7's checker the same method would keep hedges, and from the text of section 6 it would keep nothing for eleven questions.
+# When a checker is perfect and the questions are few, keeping right answers is hard to beat (Zelikman et al., 2022, call it STaR). With section 7's checker the same method keeps hedges, and in section 6 it keeps nothing for eleven questions.
 #
 # ## What to keep
 #
@@ -433,9 +433,9 @@ with your("improve", "trained_targets", "policy_loss", "group_advantages"):
 #
 # <details><summary>Answers</summary>
 #
-# 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0, and the weights stay as they are to the last bit.
-# 2. Nothing. They cost half of the samples. Only questions that the model answers rightly now and then teach it anything.
-# 3. At answers, with your own eyes, and at a second checker. With section 7's checker the reward rises at least as fast as with the right one.
+# 1. Nothing: the eight answers are equal, and so are their rewards. Every advantage is 0.
+# 2. Nothing, and they cost half of the samples.
+# 3. At answers, with your own eyes, and at a second checker.
 # 4. That says nothing about the checker: with the wrong one of section 7 the other skill stays, too.
 #
 # </details>
@@ -458,7 +458,6 @@ assert [right for right, _ in ends["wrong checker, penalty"]] == ["0.863", "0.87
 assert [right for right, _ in ends["no baseline"]] == ["0.993", "0.960"]
 assert [f"{curves['right'][10]:.3f}" for curves in runs["right checker"]] == ["0.988", "0.969"]
 assert [f"{curves['reward'][-1]:.3f}" for curves in runs["wrong checker"]] == ["0.996", "0.993"]
-assert all(0.955 < curves["reward"][-1] < 0.97 for curves in runs["wrong checker, penalty"])
 assert all(f"{curves['larger'][0]:.3f}" == "0.990" for both in runs.values() for curves in both)
 tens = stored()["tens"]
 assert [row["right"] for row in tens["never"]] == [0, 404] and tens["never"][0]["asked"] == 2160
@@ -579,38 +578,9 @@ tell(f"{len(pairs)} pairs, 100 steps", paired)
 
 # %% [markdown]
 # Winners cannot gain much: they begin at a probability above one half. Nearly all of the margin comes from pushing losers down, far beyond the point where anybody would ever sample them. The loss asks only for the *difference*, and in large models the winners' probability is often seen to fall as well.
-#
-# ### C · Learn from a teacher  (3 min)
-#
-# If a better model exists, a small one can imitate its *probabilities* instead of single answers: **distillation** (Hinton et al., 2015). A target is then a whole distribution, and a text of $n$ tokens has $n$ of them. That helps most where text is scarce. And the student may be trained on *its own* samples, judged token by token by the teacher (Agarwal et al., 2024): dense as imitation, and on the student's own mistakes, as reward is.
-#
-# In our world there is a perfect teacher, `honest` of section 5. Two new models see the same 2,000 questions, with people's answers, or with the teacher's probabilities:
-
-# %% tags=["nbval-ignore-output", "because it trains"]
-text = people(2000, torch.Generator().manual_seed(5))
-
-def taught(teacher: nn.Module | None, steps: int = 300) -> nn.Module:
-    student, source = new_model(seed=7), torch.Generator().manual_seed(7)
-    optimizer = torch.optim.AdamW(student.parameters(), lr=0.005, weight_decay=0.1)
-    for step in range(steps):
-        batch = text[torch.randint(len(text), (128,), generator=source)]
-        mask, log_p = trained_targets(batch), student(batch[:, :-1]).log_softmax(dim=-1)
-        with torch.no_grad():
-            aim = F.one_hot(batch[:, 1:], 16) if teacher is None else teacher(batch[:, :-1]).softmax(dim=-1)
-        optimizer.param_groups[0]["lr"] = 0.005 * min(1, step / 30) * (1 - step / steps)
-        optimizer.zero_grad()
-        (-(aim * log_p).sum(dim=-1)[mask].mean()).backward()
-        optimizer.step()
-    return student
-
-with your("trained_targets"):
-    tell("people's answers       ", taught(None))
-    tell("teacher's probabilities", taught(honest))
 
 # %% [markdown]
-# ### D · In real models  (1 min)
-#
-# **In real models.** Much is different from our small world, and the parts are those of the core.
+# ### C · In real models  (1 min)
 #
 # <details><summary>What is different, and what is shared</summary>
 #
@@ -618,21 +588,17 @@ with your("trained_targets"):
 # - **Several updates per batch.** Samples cost more than updates. PPO (Schulman et al., 2017) takes several from the same answers, with the ratio $p/p_\text{old}$ in place of $\ln p$, and clips it to about $1 \pm 0.2$, so that no answer is pushed further than its sample supports.
 # - **Verifiable rewards.** Mathematics with known results, and programs with tests, need no reward model. DeepSeek-R1 (2025) was trained by GRPO on such rewards; its answers grew longer, and checked themselves.
 # - **Bias of GRPO.** The original divides each answer's loss by its length, so a long wrong answer is punished less per token; and it divides by the deviation, so questions that are nearly always right, or wrong, count more. Liu et al. (2025) drop both. Yours is a sum over tokens, and has the second one only.
-# - **The penalty's gradient.** The mean of `kl_terms` is KL(p‖q). But if you differentiate the terms of *given* samples, as section 7 and GRPO do, the gradient's mean is that of the other divergence, KL(q‖p): $\mathbb E_p[(1 - e^d)\,\nabla \ln p] = -\sum_a q\,\nabla \ln p$. Both pull towards the start.
+# - **Distillation.** If a better model exists, a small one can imitate its *probabilities* (Hinton et al., 2015), and be judged token by token on its own samples (Agarwal et al., 2024): dense as imitation, and on the student's own mistakes, as reward is.
 # - **Shared by most recipes:** pretraining, demonstrations, preferences or DPO, then verifiable rewards, and filters that drop questions of which all answers are right or all are wrong. ReST (Gulcehre et al., 2023) repeats the open task's method on a growing scale.
 #
 # </details>
 #
 # ### Further reading
 #
-# - Williams, 1992, *Simple statistical gradient-following algorithms*; Sutton et al., 2000, *Policy gradient methods*.
 # - Ouyang et al., 2022, *Training language models to follow instructions with human feedback*.
 # - Schulman, 2020, *Approximating KL divergence*: a short note.
-# - Shao et al., 2024, *DeepSeekMath*; DeepSeek-AI, 2025, *DeepSeek-R1*; Liu et al., 2025, *Understanding R1-Zero-like training*.
-# - Yue et al., 2025, *Does reinforcement learning really incentivize reasoning capacity in LLMs beyond the base model?*
-# - Gao et al., 2023, *Scaling laws for reward model overoptimization*; Skalse et al., 2022, *Defining and characterizing reward hacking*.
-# - Hu et al., 2021, *LoRA*; Biderman et al., 2024, *LoRA learns less and forgets less*.
-# - Rafailov et al., 2023, *Direct preference optimization*; Zelikman et al., 2022, *STaR*; Agarwal et al., 2024, *On-policy distillation*.
+# - DeepSeek-AI, 2025, *DeepSeek-R1*; Liu et al., 2025, *Understanding R1-Zero-like training*.
+# - Gao et al., 2023, *Scaling laws for reward model overoptimization*; Biderman et al., 2024, *LoRA learns less and forgets less*.
 
 # %% [markdown]
 # This folded cell checks the numbers in the text of Further.

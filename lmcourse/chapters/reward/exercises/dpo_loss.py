@@ -82,6 +82,15 @@ dpo_loss.slips(
         "(won - start_won) - (lost - start_lost) → won - lost": NO_START,
         "(won - start_won) - (lost - start_lost) → (won - start_won) + (lost - start_lost)": "You add the loser's "
         "gain. The margin grows when the loser becomes less likely.",
+        "- (lost - start_lost) → - lost - start_lost": "A sign is lost with its brackets: ln q(l) has to be added.",
+        "beta * margin → beta * (won - start_won) - (lost - start_lost)": "β counts for the winner only. It multiplies "
+        "the whole bracket.",
+        "beta * margin → margin / beta": "You divide by β. Multiply by it.",
+        "F.logsigmoid(beta * margin) → (torch.sigmoid(beta * margin) + 1e-8).log() || F.logsigmoid(beta * margin) → "
+        "torch.sigmoid(beta * margin).clamp(min=1e-6).log()": "Your loss is finite, but wrong for a pair that is far "
+        "off: it cannot exceed the bound that you put in. F.logsigmoid needs none.",
+        "-F.logsigmoid(beta * margin).mean() → (F.logsigmoid(beta * (lost - start_lost)) - F.logsigmoid(beta * (won - "
+        "start_won))).mean()": "You take the sigmoid of each answer. Take that of the difference.",
         "(lost - start_lost) → (lost - start_won)": "Each answer is compared with its own probability at the start. "
         "You take the winner's for both.",
         "beta * margin → margin": "β is missing. It says how far the model may move from the start.",

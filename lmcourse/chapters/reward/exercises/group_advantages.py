@@ -88,6 +88,14 @@ group_advantages.slips(
         "rewards.std(dim=1, keepdim=True) → rewards.std(dim=1, keepdim=True, unbiased=False)": BIASED,
         " / (std + 1e-4) → ": CENTRED,
         "(rewards - mean) / → rewards /": MEAN_ONLY,
+        "(rewards - mean) → (rewards - mean) * rewards.shape[1] / (rewards.shape[1] - 1)": "Your mean is that of the "
+        "other answers. The one of the text is that of all k, the answer itself included.",
+        "rewards.mean(dim=1, keepdim=True) → rewards.median(dim=1, keepdim=True).values": "You subtract the median. "
+        "Subtract the mean.",
+        "rewards.std(dim=1, keepdim=True) → (rewards - mean).norm(dim=1, keepdim=True)": "You add up the squares. "
+        "Divide their sum by k − 1 before you take the root.",
+        "rewards.std(dim=1, keepdim=True) → (rewards - mean).abs().mean(dim=1, keepdim=True)": "You average the "
+        "distances from the mean. A deviation averages their squares, and takes the root.",
         "(std + 1e-4) → (std**2 + 1e-4)": "You divide by the variance. Divide by its root.",
         "(rewards - mean) → (mean - rewards)": "The sign is wrong: your better answers have the smaller advantage.",
     },

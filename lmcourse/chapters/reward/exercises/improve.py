@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmcourse.chapters.reward.contest import FOUR, NO_MODEL, SPENT, STRANGE, inspect_improve, measure_improve
@@ -16,7 +14,7 @@ from lmcourse.chapters.reward.exercises.trained_targets import trained_targets a
 from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.open_task import Band, OpenTask
-from lmcourse.training.number_dialogues import LARGER, PLUS, log_probabilities, prompts, questions, random_questions
+from lmcourse.training.number_dialogues import LARGER, PLUS, log_probabilities, questions, random_questions
 
 # In a notebook, these are the learner's own.
 group_advantages, policy_loss = _group_advantages.reference, _policy_loss.reference
@@ -45,23 +43,6 @@ def grpo(model: Any, ask: Any, check: Any, budget: int) -> nn.Module:
     return model
 
 
-def clipped(model: Any, ask: Any, check: Any, budget: int) -> nn.Module:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.001, weight_decay=0.0)
-    while budget >= 16 * 8:
-        dialogues = ask(random_questions(16), 8)
-        budget -= len(dialogues)
-        advantages = group_advantages(check(dialogues).view(16, 8)).view(-1, 1)
-        mask = trained_targets(dialogues)
-        before = log_probabilities(model, dialogues).detach()
-        for _ in range(4):
-            ratio = (log_probabilities(model, dialogues) - before).exp()
-            gain = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
-            optimizer.zero_grad()
-            (-(gain * mask).sum(dim=1).mean()).backward()
-            optimizer.step()
-    return model
-
-
 def what_was_right(model: Any, ask: Any, check: Any, budget: int) -> nn.Module:
     dialogues = ask(random_questions(budget // 8, sums=1.0), 8)
     kept = dialogues[check(dialogues) > 0]
@@ -72,27 +53,6 @@ def what_was_right(model: Any, ask: Any, check: Any, budget: int) -> nn.Module:
         mask = trained_targets(batch)
         loss = -(log_probabilities(model, batch) * mask).sum() / mask.sum()
         optimizer.param_groups[0]["lr"] = rate * (1 - step / steps)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model
-
-
-def near_the_start(model: Any, ask: Any, check: Any, budget: int) -> nn.Module:
-    start = copy.deepcopy(model)
-    dialogues = ask(random_questions(budget // 4), 4)
-    kept = dialogues[check(dialogues) > 0]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.002, weight_decay=0.0)
-    for step in range(200):
-        batch, others = kept[torch.randint(len(kept), (64,))], prompts(random_questions(32, sums=0.0))
-        mask = trained_targets(batch)
-        loss = -(log_probabilities(model, batch) * mask).sum() / mask.sum()
-        with torch.no_grad():
-            before = start(others)[:, -1].log_softmax(dim=-1)
-        loss = loss + 0.3 * F.kl_div(
-            model(others)[:, -1].log_softmax(dim=-1), before, reduction="batchmean", log_target=True
-        )
-        optimizer.param_groups[0]["lr"] = 0.002 * (1 - step / 200)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -132,7 +92,7 @@ improve = Exercise(
     uses=["trained_targets", "policy_loss", "group_advantages"],
     forbid=["lmcourse.chapters.reward.contest", ".__self__", ".__closure__", "safetensors"],
     cases=[case("imitator 0", seed=0), case("imitator 1", seed=1)],
-    hidden_cases=lambda _: [case("imitator 0, other names", seed=2), case("imitator 1, other names", seed=3)],
+    hidden_cases=lambda _: [case("imitator 0, other names", seed=2)],
     hints=[
         "One update per answer wastes answers: updates cost nothing. What can you do with the same answers many times?",
         "Whatever you train on changes what you do not train on. Which questions does nobody ask in your training?",
@@ -157,8 +117,7 @@ for _points, _idea in (
     (1, imitator),
     (2, sharper),
     (2, grpo),
-    (5, near_the_start),
-    (5, until_right_once),
+    (1, what_was_right),
 ):
     improve.idea(_points)(_idea)
 
@@ -173,11 +132,11 @@ improve.edited_ideas(
 )
 
 improve.slips(
-    until_right_once,
+    grpo,
     {
-        "ask(open_questions[:budget]) → ask(open_questions, 6)": SPENT.format(1452),
+        "budget >= 32 * 8 → budget >= 0": SPENT.format(1280),
         "    return model → ": NO_MODEL,
-        "right = check(dialogues) > 0 → right = check(dialogues.flip(1)) > 0": STRANGE,
+        "check(dialogues).view → check(dialogues.flip(1)).view": STRANGE,
         ", check: Any, budget: int → , check: Any": FOUR,
     },
 )

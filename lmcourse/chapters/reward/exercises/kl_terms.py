@@ -62,6 +62,7 @@ kl_terms = Exercise(
 
 TURNED = "d is turned round. With samples from p, d = log q − log p gives the mean KL(p‖q); yours does not."
 PLAIN = "Your terms have the right mean, but many of them are below 0. The ones of the text never are."
+DIVIDED = "You divide the logarithms. The ratio is that of the probabilities: e to the power of the difference."
 SQUARE = "You take ½ d². That is near for small d only."
 
 
@@ -83,6 +84,10 @@ kl_terms.slips(
         "d.exp() - d - 1 → d.exp() + d - 1": "Subtract d: your terms are below 0 wherever d is.",
         "d.exp() - d - 1 → (d.exp() - d - 1).mean() || d.exp() - d - 1 → (d.exp() - d - 1).sum()": "You return one "
         "number. Return a term for each token: they are masked and added up later.",
+        "d.exp() - d - 1 → (d - 1).exp() - d": "The 1 stands in your exponent. Subtract it from the power.",
+        "d.exp() - d - 1 → d.abs() || d.exp() - d - 1 → (-d).clamp(min=0)": "Your terms are not below 0, but their "
+        "mean is too large: what is below 0 belongs to the mean of −d.",
+        "log_q - log_p → log_q / log_p": DIVIDED,
         "d.exp() - d - 1 → log_p.exp() * -d": "You weight by p. Samples already come as often as p says.",
     },
 )
@@ -98,7 +103,6 @@ kl_terms.slips(
     of_the_ratio,
     {
         "log_q.exp() / log_p.exp() → log_p.exp() / log_q.exp()": TURNED,
-        "log_q.exp() / log_p.exp() → log_q / log_p": "You divide the logarithms. The ratio is that of the "
-        "probabilities: e to the power of the difference.",
+        "log_q.exp() / log_p.exp() → log_q / log_p": DIVIDED,
     },
 )

@@ -81,6 +81,14 @@ merged.slips(
         "alpha / a.shape[0] * → ": "The change is not scaled: it counts α / r times.",
         "weight + → ": "You return the change alone. The trained matrix is part of the merged one.",
         "a.shape[0] → a.shape[1]": "You divide by the number of inputs. The rank r is the number of rows of A.",
+        "a.shape[0] → b.shape[0]": "You divide by the number of outputs. The rank r is the number of rows of A.",
+        "a.shape[0] → a.shape[0] ** 0.5": "You divide by √r. Divide by r.",
+        "alpha / a.shape[0] → alpha * a.shape[0]": "You multiply by the rank. Divide by it.",
+        "alpha / a.shape[0] → a.shape[0] / alpha": "Your factor is turned round: it is α / r.",
+        "alpha / a.shape[0] → alpha // a.shape[0]": "`//` drops what stands behind the point of α / r.",
+        "alpha / a.shape[0] * b → (alpha / a.shape[0]) ** 2 * b": "You scale twice. The factor α / r counts once.",
+        "weight + alpha / a.shape[0] * b @ a → alpha / a.shape[0] * (weight + b @ a)": "You scale the trained matrix, "
+        "too. Only the change counts α / r times.",
         "b @ a → (b @ a).mT || b @ a → (a @ b)": "The product is turned: W + (α/r) B A, and B has the rows of W.",
         "weight + alpha / a.shape[0] * b @ a → weight.add_(alpha / a.shape[0] * b @ a)": "You change the trained "
         "matrix itself. Return a new one.",

@@ -135,7 +135,15 @@ policy_loss.slips(
         "(log_p * mask).sum(dim=1) → log_p.sum(dim=1)": PADDING,
         "(log_p * mask).sum(dim=1) → (log_p * mask).mean(dim=1)": ALL_PLACES,
         ".mean() → .sum()": ADDED,
-        "(log_p * mask).sum(dim=1) → (log_p * mask).sum(dim=1).exp()": "You weight by the probability. Samples "
+        "-(advantages.detach() * of_answers).mean() → -advantages.detach().mean() * of_answers.mean()": "You multiply "
+        "two means. Multiply each answer's advantage with its own log-probability, then take the mean.",
+        "advantages.detach() → (advantages - advantages.mean()).detach()": "You subtract their mean from the "
+        "advantages. They are finished: take them as they are.",
+        "log_p * mask → log_p * ~mask": "Your mask is turned round: you add up what does not belong to the answer.",
+        "(log_p * mask).sum(dim=1) → (log_p.exp() * mask).sum(dim=1).log()": "You add up probabilities. An answer "
+        "needs all of its tokens: add up their logarithms.",
+        "(log_p * mask).sum(dim=1) → (log_p * mask).sum(dim=1).exp() || * of_answers) → * of_answers.detach().exp() * "
+        "of_answers)": "You weight by the probability. Samples "
         "already come as often as it says: take the log-probability.",
         "of_answers).mean() → of_answers.detach()).mean()": "No gradient reaches log_p: nothing will be learned.",
     },
