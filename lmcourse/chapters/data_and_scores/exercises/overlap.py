@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re  # noqa: F401 - slips use it
 from random import Random
 
 from lmcourse.exercises.cases import Case, case, edge
@@ -94,10 +95,13 @@ overlap.slips(
         "range(len(p.split()) - n + 1)] for p in passages] ;; len(grams & known) → sum(g in known "
         "for g in grams)": _REPEATED,
         "text.split() → text.lower().split()": "You change capital letters. Words are what `split()` gives.",
+        "text.split() → re.findall(r'\\w+', text)": "You drop full stops. They are words: use `split()`.",
         "text.split() → text.split(' ')": "You cut at single spaces. `split()` also cuts at tabs, line breaks and "
         "several spaces.",
         "tuple(words[i : i + n]) → ''.join(words[i : i + n])": "You glue words together, so “ab cd” equals “a bcd”. "
         "Compare tuples.",
+        "tuple(words[i : i + n]) → tuple(sorted(words[i : i + n]))": "You forget the order of the words in an n-gram. "
+        "It counts.",
         "words = text.split() → words = text": "Your n-grams are of letters. They are of words.",
         "range(len(words) - n + 1) → range(0, len(words) - n + 1, n)": "Your n-grams do not overlap. One begins at "
         "every word.",

@@ -81,7 +81,8 @@ option_scores.slips(
     with_a_mask,
     {
         ".where(inside, 0) → ": _PADDING,
-        "total / lengths → total / log_p.shape[-1] || total / lengths → total / lengths.amax(dim=-1, keepdim=True)": (
+        "total / lengths → total / log_p.shape[-1] || total / lengths → total / lengths.amax(dim=-1, keepdim=True) || "
+        "total / lengths → total / lengths.float().mean(dim=-1, keepdim=True)": (
             "You divide all answers by one length, which changes no order. Divide each by its own."
         ),
         "< lengths → <= lengths": _OFF,
