@@ -373,7 +373,7 @@ predict("copies_out")
 # | only what passes the bigrams of section 5 | 0.59 |
 # | 60,000 letters of new clean text | 0.45 |
 #
-# The check takes the mean over two pools and seeds 0 and 3; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seeds 4 and 5. (Seeds 1, 6 and 7 are left out: even on clean text they end at 0.50 to 0.53.) The **finish line** is 0.51. Other seeds and pools move a mean by 0.02: keep a margin.
+# The check takes the mean over two pools and seeds 0 and 3; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seed 4. (Seeds 1, 6 and 7 are left out: even on clean text they end at 0.50 to 0.53.) The **finish line** is 0.51. Other seeds and pools move a mean by 0.02: keep a margin.
 
 
 # %% exercise="choose"
