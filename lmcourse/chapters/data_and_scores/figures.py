@@ -89,5 +89,5 @@ def document(number: int = 4) -> Figure:
         axes.text(0, at - 0.09, shown, va="top", fontsize=9, family="monospace")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    caption = f"Jaccard similarity {jaccard(sets[number], sets[near]):.2f}."
+    caption = f"The Jaccard similarity of their shingles is {jaccard(sets[number], sets[near]):.2f}."
     return describe(figure, caption=caption, alt=f"Document {number}: {documents[number][:120].strip()}. {caption}")
